@@ -1,8 +1,8 @@
-//! Frames: how messages lie on the pipe.
+//! Framing: length-prefixed JSON header and binary payload.
 //!
-//! A frame is the header's length and the payload's length (each four bytes, little-endian), a header
-//! in JSON, and the payload as it is. Lengths are checked before anything is allocated, and memory
-//! grows with what arrives, not with what is announced.
+//! A frame consists of the header's length and the payload's length (four bytes each, little-endian), the header in
+//! JSON, and the raw payload. Lengths are checked before any allocation, and buffers grow with the bytes received, not
+//! with the announced length.
 
 use std::io;
 
@@ -10,32 +10,32 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The longest header, in bytes.
+/// Maximum length of a header, in bytes.
 pub const MAX_HEADER: u32 = 1 << 20;
-/// The longest payload, in bytes; what is longer travels in several.
+/// Maximum length of a payload, in bytes; longer data is split over several frames.
 pub const MAX_PAYLOAD: u32 = 16 << 20;
 
 /// Why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The pipe said so.
-    #[error("the pipe broke: {0}")]
+    /// Reading or writing the pipe failed.
+    #[error("pipe error: {0}")]
     Io(#[from] io::Error),
     /// The pipe ended inside a frame.
     #[error("the pipe ended inside a message")]
     Truncated,
-    /// A length that no frame has: something else is speaking.
-    #[error("{0:?} is not the start of a message: something else writes to the agent's pipe, such as a login script")]
-    NotAFrame(String),
-    /// A message of our own that is too long to send.
-    #[error("a message of {0} bytes is too long to send")]
-    TooLong(usize),
-    /// A header that is not what it should be.
-    #[error("a message cannot be understood: {0}")]
+    /// An impossible length: the bytes come from something else.
+    #[error("invalid message header {0:?}: something else writes to the agent's pipe, such as a login script")]
+    InvalidLength(String),
+    /// An outgoing message exceeds the maximum length.
+    #[error("message too long to send: {0} bytes")]
+    TooLarge(usize),
+    /// The header is not valid JSON of the expected type.
+    #[error("cannot parse message header: {0}")]
     Header(#[from] serde_json::Error),
 }
 
-/// The next frame; none at the end of the pipe.
+/// Reads the next frame; none at the end of the pipe.
 pub async fn read<T: DeserializeOwned>(
     input: &mut (impl AsyncRead + Unpin),
 ) -> Result<Option<(T, Vec<u8>)>, FrameError> {
@@ -48,10 +48,10 @@ pub async fn read<T: DeserializeOwned>(
     let [a, b, c, d, e, f, g, h] = lengths;
     let (header, payload) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
     if header > MAX_HEADER || payload > MAX_PAYLOAD {
-        return Err(FrameError::NotAFrame(String::from_utf8_lossy(&lengths).into_owned()));
+        return Err(FrameError::InvalidLength(String::from_utf8_lossy(&lengths).into_owned()));
     }
-    let header = take(input, header).await?;
-    let payload = take(input, payload).await?;
+    let header = read_bytes(input, header).await?;
+    let payload = read_bytes(input, payload).await?;
     Ok(Some((serde_json::from_slice(&header)?, payload)))
 }
 
@@ -63,7 +63,7 @@ pub async fn write(
 ) -> Result<(), FrameError> {
     let header = serde_json::to_vec(header)?;
     let fits = |length: usize, limit: u32| {
-        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLong(length))
+        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLarge(length))
     };
     let lengths = [fits(header.len(), MAX_HEADER)?.to_le_bytes(), fits(payload.len(), MAX_PAYLOAD)?.to_le_bytes()];
     output.write_all(&[lengths.as_flattened(), &header].concat()).await?;
@@ -71,7 +71,7 @@ pub async fn write(
     Ok(output.flush().await?)
 }
 
-/// Reads until the buffer is full or the pipe ends; how much it was.
+/// Reads until the buffer is full or the pipe ends; returns the number of bytes read.
 async fn fill(input: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -83,7 +83,7 @@ async fn fill(input: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> io::Re
     Ok(filled)
 }
 
-async fn take(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
+async fn read_bytes(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
     let mut bytes = Vec::new();
     input.take(u64::from(length)).read_to_end(&mut bytes).await?;
     if bytes.len() == length as usize { Ok(bytes) } else { Err(FrameError::Truncated) }
@@ -113,7 +113,7 @@ mod tests {
         })
     }
 
-    fn written(header: &Value, payload: &[u8]) -> Vec<u8> {
+    fn encoded(header: &Value, payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         run(write(&mut bytes, header, payload)).unwrap();
         bytes
@@ -122,20 +122,20 @@ mod tests {
     #[test]
     fn a_login_banner_is_not_taken_for_a_message() {
         let error = read_all(b"Welcome to Debian\n").unwrap_err();
-        assert!(error.to_string().starts_with("\"Welcome \" is not the start of a message"), "{error}");
+        assert!(error.to_string().starts_with("invalid message header \"Welcome \""), "{error}");
     }
 
     #[test]
     fn an_announced_length_allocates_nothing() {
         let bytes = [MAX_HEADER.to_le_bytes(), MAX_PAYLOAD.to_le_bytes()].concat();
         assert!(matches!(read_all(&bytes), Err(FrameError::Truncated)));
-        assert!(matches!(read_all(&[255; 8]), Err(FrameError::NotAFrame(_))));
+        assert!(matches!(read_all(&[255; 8]), Err(FrameError::InvalidLength(_))));
     }
 
     #[test]
-    fn what_is_too_long_is_not_sent() {
+    fn a_payload_above_the_limit_is_not_sent() {
         let payload = vec![0; MAX_PAYLOAD as usize + 1];
-        assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLong(_))));
+        assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLarge(_))));
     }
 
     proptest! {
@@ -148,8 +148,8 @@ mod tests {
         }
 
         #[test]
-        fn frames_come_out_as_they_went_in(texts: Vec<String>, payload in proptest::collection::vec(any::<u8>(), 0..5000)) {
-            let bytes: Vec<u8> = texts.iter().flat_map(|text| written(&json!(text), &payload)).collect();
+        fn frames_survive_a_round_trip(texts: Vec<String>, payload in proptest::collection::vec(any::<u8>(), 0..5000)) {
+            let bytes: Vec<u8> = texts.iter().flat_map(|text| encoded(&json!(text), &payload)).collect();
             let frames = read_all(&bytes).unwrap();
             prop_assert_eq!(frames, texts.iter().map(|text| (json!(text), payload.clone())).collect::<Vec<_>>());
         }
@@ -168,9 +168,9 @@ mod tests {
             }
             let _ = read_all(&bytes);
             let _ = run(read::<Call>(&mut bytes.as_slice()));
-            let mut whole = written(&json!({ "id": 1 }), b"some payload that is long enough to be cut anywhere");
-            whole.truncate(whole.len() - cut);
-            prop_assert!(matches!(read_all(&whole), Err(FrameError::Truncated)));
+            let mut complete = encoded(&json!({ "id": 1 }), b"some payload that is long enough to be cut anywhere");
+            complete.truncate(complete.len() - cut);
+            prop_assert!(matches!(read_all(&complete), Err(FrameError::Truncated)));
         }
     }
 }

@@ -1,28 +1,29 @@
-//! The agent on a worker, its protocol, and the [`Worker`] handle that everything above drives.
+//! The agent on a worker, its protocol, and the [`Worker`] handle that all higher layers use.
 //!
-//! Everything that is measured is a child process of an agent; the agent is a process of its own, also
-//! on the local machine, so that the end of whoever drives it is the end of its input, and it then ends
-//! and removes whatever it started and made. It knows processes, files, telemetry and facts, and no
-//! test. Here is no retry, no schedule and no judgement.
+//! Every measured process is a child of an agent. The agent is a process of its own, also on the local machine: when
+//! its controller exits, its input ends, and it then kills its processes and removes its files. It deals with
+//! processes, files, telemetry and machine facts and knows nothing of tests; retries, scheduling and evaluation belong
+//! to higher layers.
 //!
-//! Start with [`worker`] (what can be asked), then [`protocol`] (how it is asked) and [`serve`] (how it
-//! is done).
+//! Start with [`worker`] (the client interface), then read [`protocol`] (the messages) and [`serve`] (the
+//! implementation).
 
 pub mod clock;
 pub mod frame;
+mod keepalive;
 pub mod protocol;
 mod server;
-mod silence;
+pub mod session;
 mod stdio;
-pub mod terms;
 pub mod worker;
 
 pub use clock::ClockOffset;
-pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
+pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, PlacementReport, Stream};
 pub use server::{AgentError, RUN, announced_runs, serve};
+pub use session::{ActiveRuns, AgentSession, Controller, SessionConfig};
 pub use stdio::stdio;
-pub use terms::{Announced, Controller, Holder, Terms};
 pub use worker::{
-    Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Reply, Scratch, Start,
-    StillChanged, Teardown, Together, Tool, Worker, WorkerError, start_together,
+    Connection, ExitReason, Group, InstalledProgram, Process, ProcessOutput, ProcessStart, Recording, RecoveryReport,
+    Reply, RestoredChange, Scratch, SynchronizedStart, TeardownReport, TelemetryRecord, UnrevertedChanges, Worker,
+    WorkerError, start_synchronized,
 };

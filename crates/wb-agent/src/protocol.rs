@@ -1,169 +1,170 @@
-//! What is said on the pipe: calls from the controller, answers from the agent, each with an id, in any
-//! order. Both sides say [`Hello`] first, and the agent then what it says to the controller's terms.
+//! Message types of the agent protocol: calls from the controller and responses from the agent, matched by id, in any
+//! order. Each side sends [`Hello`] first; the agent then accepts or refuses the controller's session configuration.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Found, Nanos, Placement, Sha256};
-use wb_sys::process::{ResourceUse, Verified};
+use wb_model::{Bytes, Nanos, Placement, ProcessEnvironment, Sha256};
+use wb_sys::process::{EffectivePlacement, ResourceUsage};
 
-use crate::terms::{Controller, Terms};
-use crate::worker::Ending;
+use crate::session::{Controller, SessionConfig};
+use crate::worker::ExitReason;
 
-/// The version of everything in this module. Two versions do not talk to each other.
+/// Protocol version: covers every type in this module. Different versions are incompatible.
 pub const VERSION: u32 = 7;
 
-/// The name under which this program itself can be replaced in a group.
+/// Name under which a group can replace the weighbridge program itself.
 pub const OWN_PROGRAM: &str = "weighbridge";
 
-/// The first message of each side.
+/// First message of each side: protocol version, release and session configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Its [`VERSION`].
+    /// The sender's [`VERSION`].
     pub protocol: u32,
-    /// The release of the program that speaks.
+    /// The sender's release.
     pub release: String,
-    /// Where the program lies.
+    /// Path of the sender's program.
     pub program: String,
-    /// A controller's terms.
+    /// Session configuration; only the controller's is used.
     #[serde(default)]
-    pub terms: Terms,
+    pub terms: SessionConfig,
 }
 
 impl Hello {
-    /// Of this program, on these terms.
-    pub fn ours(terms: Terms) -> Self {
+    /// The hello of this program with a session configuration.
+    pub fn new(terms: SessionConfig) -> Self {
         Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), terms }
     }
 }
 
-/// Where this program lies.
+/// Returns the path of this program.
 pub(crate) fn own_program() -> String {
     std::env::current_exe().unwrap_or_default().display().to_string()
 }
 
-/// A request, and the id that its answer will have.
+/// A request with the id of its response.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Call {
     /// Chosen by the caller, unique on this pipe.
     pub id: u64,
-    /// What is asked.
+    /// The request.
     pub request: Request,
 }
 
-/// The answer to the call of the same id.
+/// The response to the call with the same id.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
-    /// The call's.
+pub struct Response {
+    /// Id of the call.
     pub id: u64,
-    /// What the request's documentation says, or why not.
+    /// The value documented at the [`Request`], or the fault.
     pub result: Result<serde_json::Value, Fault>,
 }
 
-/// What an agent can be asked. Where nothing is said, the answer is empty.
+/// A request to an agent. The response is empty unless documented otherwise.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Request {
-    /// A word, so that the agent hears something, and its controller something of it.
-    Alive,
-    /// What its clocks say: a [`crate::clock::Reading`].
+    /// Keepalive: resets the idle timeouts of both sides.
+    Ping,
+    /// Reads the clocks: returns a [`crate::clock::Reading`].
     Clock,
-    /// The machine's facts: [`wb_model::Facts`].
+    /// Reads the machine's facts: returns [`wb_model::Facts`].
     Facts,
-    /// The machine's world: the payload is a [`wb_sys::Environment`] in JSON.
+    /// Reads the machine's environment: the payload is a [`wb_sys::Environment`] in JSON.
     Environment {
-        /// The programs whose versions count, and with which arguments they tell it.
-        programs: wb_sys::environment::tools::Asked,
+        /// Programs whose versions to record, with the arguments that print the version.
+        programs: wb_sys::environment::tools::VersionQueries,
     },
-    /// What makes the machine noisy: the payload is a [`wb_knobs::doctor::Diagnosis`] in JSON.
+    /// Diagnoses sources of noise: the payload is a [`wb_knobs::doctor::Diagnosis`] in JSON.
     Doctor,
-    /// Where a program lies, by the agent's `PATH`: `Option<Tool>`.
+    /// Searches the agent's `PATH` for a program: returns `Option<Tool>`.
     Which {
-        /// Its name or path.
+        /// Name or path of the program.
         program: String,
     },
-    /// A private folder: a [`Place`].
+    /// Creates a private folder: returns a [`Place`].
     Scratch {
-        /// The folder to make it in; the agent's own without.
+        /// Parent folder; the agent's own by default.
         base: Option<String>,
     },
     /// Removes a private folder.
-    DropScratch {
-        /// The folder's.
+    RemoveScratch {
+        /// Id of the folder.
         id: u32,
     },
     /// Writes the payload into a file.
     Put {
         /// The file.
         path: String,
-        /// Where to; at zero the file is made, or emptied.
+        /// Offset in bytes; at 0 the file is created or truncated.
         offset: u64,
-        /// Its permissions when it is made.
+        /// Permissions of a new file.
         mode: u32,
     },
-    /// Reads a file into the payload: its length, `u64`.
+    /// Reads a chunk of a file into the payload: returns the file's length, `u64`.
     Get {
         /// The file.
         path: String,
-        /// Where from.
+        /// Offset in bytes.
         offset: u64,
     },
-    /// What is in a folder: the payload is a `Vec<FileEntry>` in JSON.
+    /// Lists a folder: the payload is a `Vec<FileEntry>` in JSON.
     List {
         /// The folder.
         path: String,
     },
-    /// Removes a file, or a folder and all in it when it lies in a private one.
+    /// Removes a file, or a folder inside a private one with its contents.
     Remove {
-        /// What.
+        /// The file or folder.
         path: String,
     },
-    /// A new group: a [`Place`], of its private folder.
+    /// Creates a process group: returns the [`Place`] of its private folder.
     Group {
-        /// What all its processes find.
-        found: Found,
+        /// Environment variables and program replacements of all its processes.
+        overrides: ProcessEnvironment,
     },
-    /// Why knobs, by name or `NAME@TARGET`, cannot be set to these values, from reading alone: `Vec<(String, String)>`, a
-    /// key and a reason each.
-    Unsettable {
-        /// Their values.
+    /// Checks, without writing, whether knobs (`NAME` or `NAME@TARGET`) can be set to these values: returns
+    /// `Vec<(String, String)>`, key and reason of each that cannot.
+    CheckKnobs {
+        /// Values by knob.
         knobs: std::collections::BTreeMap<String, String>,
     },
-    /// Why a thing cannot be changed, from reading alone: an `Option<String>`.
+    /// Checks, without writing, whether an undo step can be applied: returns the reason against it, `Option<String>`.
     Refusal {
-        /// The thing.
+        /// The step.
         step: Box<wb_sys::undo::Step>,
     },
-    /// Sets knobs, by name or `NAME@TARGET`, until the group is torn down: a list of [`wb_knobs::tune::Tuned`].
+    /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down: returns a list of [`wb_knobs::tune::Tuned`].
     Tune {
         /// The group.
         group: u32,
-        /// Their values.
+        /// Values by knob.
         knobs: std::collections::BTreeMap<String, String>,
-        /// Whether one that cannot be set is a fault, and not only told.
+        /// Whether a knob that cannot be set is a fault; otherwise it is only reported in the result.
         strict: bool,
     },
-    /// What agents that were killed had changed, and what became of it when this one started: a [`crate::LeftBehind`].
-    LeftBehind,
-    /// Makes one thing so until the group is torn down: whether anything had to be changed, `bool`.
-    Change {
+    /// Reports the recovery done at this agent's start of changes that killed agents left: returns a
+    /// [`crate::LeftBehind`].
+    RecoveryReport,
+    /// Applies an undo step until the group is torn down: returns whether anything had to be changed, `bool`.
+    ApplyStep {
         /// The group.
         group: u32,
-        /// The thing.
+        /// The step.
         step: Box<wb_sys::undo::Step>,
-        /// What it is to be; none for one that is not to be there.
+        /// Target state; none if the target must not exist.
         state: Option<String>,
     },
-    /// Ends and removes a group: a [`crate::Teardown`].
+    /// Kills the processes of a group and removes it: returns a [`crate::Teardown`].
     Teardown {
         /// The group.
         group: u32,
     },
-    /// Starts a process: a [`Spawned`]. The payload is its standard input.
+    /// Starts a process: returns a [`Spawned`]. The payload is its standard input.
     Spawn {
-        /// The group it belongs to.
+        /// The group to start it in.
         group: u32,
-        /// What and how.
+        /// The command.
         command: Command,
-        /// Whether it waits for [`Request::Release`].
+        /// Whether to hold it until [`Request::Release`].
         hold: bool,
     },
     /// Lets a held process start.
@@ -171,22 +172,22 @@ pub enum Request {
         /// The process.
         process: u32,
     },
-    /// The same at a time: when it really was, by the same clock, `u64`.
+    /// Lets a held process start at a given time: returns the actual start time by the same clock, `u64`.
     ReleaseAt {
         /// The process.
         process: u32,
-        /// The time, by the machine's CLOCK_MONOTONIC in nanoseconds.
+        /// Start time by the machine's CLOCK_MONOTONIC, in nanoseconds.
         at_ns: u64,
     },
-    /// The end of a process, when it comes: an [`Ended`]. The payload is the end of standard output where that is hashed.
+    /// Waits for a process to exit: returns an [`Ended`]. The payload is the tail of standard output if that is hashed.
     Wait {
         /// The process.
         process: u32,
-        /// After which it is ended, counted from now.
+        /// Time from now after which the process is terminated.
         limit: Option<Nanos>,
     },
-    /// How a process and those that it started really run, now: a [`Ran`].
-    Look {
+    /// Inspects the effective placement of a process and its descendants now: returns a [`Ran`].
+    Inspect {
         /// The process.
         process: u32,
     },
@@ -197,160 +198,160 @@ pub enum Request {
         /// The signal's number.
         signal: i32,
     },
-    /// What a process has written: the payload, and whether more may come, `bool`.
+    /// Reads the output of a process into the payload: returns whether more may come, `bool`.
     Output {
         /// The process.
         process: u32,
-        /// Which stream.
+        /// The stream.
         stream: Stream,
-        /// From where.
+        /// Offset in bytes.
         offset: u64,
-        /// Whether to wait until there is something, or the process has ended.
+        /// Whether to wait until there is output or the process has exited.
         follow: bool,
     },
-    /// Forgets an ended process and its output.
+    /// Discards a process that has exited, and its output.
     Forget {
         /// The process.
         process: u32,
     },
-    /// Starts to record telemetry: the recording's id, `u32`.
-    Record {
+    /// Starts recording telemetry: returns the recording's id, `u32`.
+    StartRecording {
         /// The group whose processes are the workload.
         group: u32,
-        /// The time between two readings.
+        /// Time between two readings.
         interval: Nanos,
     },
-    /// Ends a recording: the other runs that were under way meanwhile, a list of [`crate::Holder`]; the payload is a
-    /// [`wb_sys::telemetry::Telemetry`] in JSON.
+    /// Ends a recording: returns the other runs that were active meanwhile, a list of [`crate::Holder`]; the payload is
+    /// a [`wb_sys::telemetry::Telemetry`] in JSON.
     FinishRecording {
         /// The recording.
         recording: u32,
     },
-    /// Announces a run to other agents of the machine, until this agent ends: an [`crate::Announced`].
+    /// Announces a run to the other agents on the machine until this agent exits: returns an [`crate::Announced`].
     Announce {
         /// The run's controller.
         controller: Controller,
     },
-    /// Ends and removes everything; the agent ends after its answer.
+    /// Kills all processes and removes all files; the agent exits after the response.
     Close,
 }
 
-/// A folder of the agent's, and its id.
+/// A folder created by the agent, and its id.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct FolderHandle {
     /// The id.
     pub id: u32,
     /// The folder.
     pub path: String,
-    /// Of a group: the cgroup, where there is one.
+    /// The cgroup of a group, if one could be created.
     #[serde(default)]
     pub cgroup: Option<String>,
 }
 
-/// A process that was started.
+/// Ids of a started process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Spawned {
-    /// Its id on this pipe.
+pub struct ProcessHandle {
+    /// Id on this pipe.
     pub id: u32,
-    /// The system's id of it.
+    /// Process id on the worker.
     pub pid: u32,
 }
 
-/// A process that has ended. Times by CLOCK_MONOTONIC, in nanoseconds.
+/// Report about a process that has exited. Times are CLOCK_MONOTONIC in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ended {
-    /// How.
-    pub ending: Ending,
-    /// When nothing was left between it and its program: in its cgroup, placed, released.
+pub struct ExitReport {
+    /// Why it ended.
+    pub ending: ExitReason,
+    /// Time right before exec: in its cgroup, placed and released.
     pub started_ns: u64,
-    /// When it ended.
+    /// Time of its exit.
     pub ended_ns: u64,
-    /// What it used.
-    pub usage: ResourceUse,
-    /// What became of its standard output.
+    /// Resources it used.
+    pub usage: ResourceUsage,
+    /// Result of capturing its standard output.
     pub stdout: CapturedOutput,
-    /// How it really ran.
+    /// Its effective placement.
     #[serde(flatten)]
-    pub ran: Ran,
+    pub placement: PlacementReport,
 }
 
-/// What becomes of the standard output of a process.
+/// How to capture the standard output of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capture {
-    /// It is kept whole, up to the limit of the command.
+    /// Keep all of it, up to the limit of the command.
     #[default]
     Keep,
-    /// Its length and its SHA-256 are taken as it comes; of its bytes only the last are kept.
+    /// Compute its length and SHA-256 as it arrives; keep only its tail.
     Hash,
-    /// It goes to `/dev/null`.
+    /// Redirect it to `/dev/null`.
     Discard,
 }
 
-/// What became of the standard output of a process that has ended.
+/// Result of capturing the standard output of a process that has exited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum CapturedOutput {
-    /// It can be fetched.
+    /// It was kept and can be fetched.
     Kept,
     /// It was hashed.
     Hashed(OutputDigest),
-    /// Nothing is known of it.
+    /// It was discarded.
     Discarded,
 }
 
-/// Length and hash of all that a process wrote to a stream.
+/// Length and hash of everything a process wrote to a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputDigest {
-    /// The length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// The hash.
+    /// SHA-256 hash.
     pub sha256: Sha256,
 }
 
 impl OutputDigest {
-    /// Of these bytes.
+    /// Computes the digest of a byte slice.
     pub fn of(bytes: &[u8]) -> Self {
         Self { bytes: bytes.len() as u64, sha256: Sha256::of(bytes) }
     }
 }
 
-/// How a process really ran, and those that it started.
+/// Effective placement of a process and its descendants.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ran {
-    /// Right after it had become its program.
-    pub verified: Verified,
-    /// Where it, or one that it started, was seen later outside of what was asked: a sentence each.
-    pub strayed: std::collections::BTreeSet<String>,
+pub struct PlacementReport {
+    /// Placement right after exec.
+    pub effective: EffectivePlacement,
+    /// Later violations of the requested placement by it or a descendant: one sentence each.
+    pub escapes: std::collections::BTreeSet<String>,
 }
 
-/// A process to be started, and how.
+/// Description of a process to start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Command {
-    /// The program (searched for on `PATH` when it has no slash) and its arguments.
+    /// The program (searched for on `PATH` if it contains no slash) and its arguments.
     pub argv: Vec<String>,
-    /// More environment variables, or others of the same name. Every process has `PATH` and `HOME` as
-    /// the agent has them, `LANG=C`, `LC_ALL=C`, `TMPDIR` (its group's folder), what it inherits, and nothing else.
+    /// Environment variables to add or override. The base environment is `PATH` and `HOME` of the agent, `LANG=C`,
+    /// `LC_ALL=C`, `TMPDIR` (the group's folder) and the inherited variables, nothing else.
     pub env: Vec<(String, String)>,
-    /// Variables that it has as the agent has them, those of them that the agent has.
+    /// Variables to copy from the agent's environment, if set there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inherit: Vec<String>,
-    /// The folder that it starts in; its group's without.
+    /// Working directory; the group's folder by default.
     pub cwd: Option<String>,
-    /// Its standard input; at once at its end when empty.
+    /// Contents of standard input; empty means immediate end of file.
     #[serde(skip)]
     pub stdin: Vec<u8>,
-    /// Where and how it runs.
+    /// CPUs, memory nodes, huge pages and address randomisation.
     pub placement: Placement,
-    /// What becomes of its standard output.
+    /// How to capture its standard output.
     pub stdout: Capture,
-    /// What it may write to each stream that is kept before it is ended.
+    /// Maximum size of each stream that is kept; a process that writes more is killed.
     pub output_limit: Bytes,
 }
 
 impl Command {
-    /// A command with nothing but its arguments, the program first.
+    /// Creates a command from its arguments, the program first.
     pub fn new<A: Into<String>>(argv: impl IntoIterator<Item = A>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -364,56 +365,56 @@ impl Command {
         }
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.argv.push(argument.into());
         self
     }
 
-    /// With one more environment variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// With these environment variables as the agent has them.
+    /// Copies environment variables from the agent.
     pub fn inherit<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.inherit.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     pub fn cwd(mut self, folder: impl Into<String>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// With this on its standard input.
+    /// Sets the contents of standard input.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Placed so.
+    /// Sets the placement.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
     }
 
-    /// With its standard output kept, hashed or discarded.
+    /// Sets how standard output is captured.
     pub fn stdout(mut self, capture: Capture) -> Self {
         self.stdout = capture;
         self
     }
 
-    /// With another limit of what it may write.
+    /// Sets the maximum size of each kept stream.
     pub fn output_limit(mut self, limit: Bytes) -> Self {
         self.output_limit = limit;
         self
     }
 }
 
-/// One of the streams that a process writes.
+/// An output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stream {
@@ -423,18 +424,18 @@ pub enum Stream {
     Stderr,
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: EntryKind,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// What a folder can hold.
+/// Type of a folder entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
@@ -446,61 +447,61 @@ pub enum EntryKind {
     Other,
 }
 
-/// Why an agent did not do what it was asked.
+/// Why an agent did not fulfil a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Fault {
-    /// The program is nowhere on the path, or not at its path.
-    #[error("there is no program `{program}`{}", searched(path))]
-    NoProgram {
-        /// What was asked for.
+    /// The program was not found on the search path, or at its own path.
+    #[error("no such program: `{program}`{}", searched(path))]
+    ProgramNotFound {
+        /// Name or path of the program.
         program: String,
-        /// Where it was searched for; none for a path.
+        /// Search path; none if the program was given by path.
         path: Option<String>,
     },
-    /// The process could not be started as asked.
-    #[error("`{program}` was not started: {why}")]
-    NotStarted {
+    /// The process could not be started as requested.
+    #[error("cannot start `{program}`: {why}")]
+    SpawnFailed {
         /// The program.
         program: String,
-        /// What could not be done, and what the system said.
+        /// The step that failed, and the system's error.
         why: String,
     },
-    /// A file or folder.
+    /// An operation on a file or folder failed.
     #[error("`{path}`: {why}")]
     File {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
-        /// Whether it is simply not there.
+        /// Whether the file does not exist.
         missing: bool,
     },
-    /// A process that does not end, not even by SIGKILL: it hangs inside the kernel.
-    #[error("process {pid} does not end, not even when killed: it hangs inside the kernel")]
+    /// A process survived SIGKILL: it hangs inside the kernel.
+    #[error("process {pid} survived SIGKILL: it hangs inside the kernel")]
     Unkillable {
         /// The process.
         pid: u32,
     },
-    /// An id of something that is not, or no longer, there.
-    #[error("there is no {what} {id} any more")]
-    Unknown {
-        /// What kind of thing.
+    /// An id that does not exist, or no longer.
+    #[error("no such {what}: {id}")]
+    NoSuchId {
+        /// Noun for the kind of object.
         what: String,
-        /// Its id.
+        /// The id.
         id: u32,
     },
-    /// Something of the machine was to be changed, and only root may.
-    #[error("changing the machine takes root's rights, and the agent has a user's")]
+    /// Changing system settings requires root privileges.
+    #[error("cannot change system settings: the agent runs without root privileges")]
     NotRoot,
-    /// Something that an agent never does.
+    /// The agent refuses the request.
     #[error("{why}")]
     Refused {
-        /// What, and why not.
+        /// The request and the reason.
         why: String,
     },
 }
 
 fn searched(path: &Option<String>) -> String {
-    path.as_ref().map(|path| format!(" on the path `{path}`")).unwrap_or_default()
+    path.as_ref().map(|path| format!(" on PATH `{path}`")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Standard input and output as what the agent speaks through.
+//! Standard input and output as the agent's pipe.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// This process's standard input and output, which must be pipes or sockets, as they are when a
-/// controller or ssh started it. They are read without a thread, so that the process stays one thread.
+/// Returns this process's standard input and output as async streams. They must be pipes or sockets, as they are when
+/// started by a controller or ssh; they are read without a helper thread, so that the process stays single-threaded.
 pub fn stdio() -> io::Result<(Box<dyn AsyncRead + Unpin>, Box<dyn AsyncWrite + Unpin>)> {
     let input: Box<dyn AsyncRead + Unpin> = match kind(io::stdin())? {
         Kind::Pipe(fd) => Box::new(pipe::Receiver::from_owned_fd(fd)?),
@@ -41,6 +41,6 @@ fn kind(stream: impl AsFd) -> io::Result<Kind> {
         stream.set_nonblocking(true)?;
         Ok(Kind::Socket(UnixStream::from_std(stream)?))
     } else {
-        Err(io::Error::other("the agent is spoken to through a pipe: it is started by `weighbridge run`, not by hand"))
+        Err(io::Error::other("standard input and output must be pipes: the agent is started by `weighbridge run`, not by hand"))
     }
 }

@@ -1,6 +1,6 @@
-/* The peer of our himeno: the benchmark's loop nest written down plainly in C, for a compiler to
- * optimise as it likes. Arrays are static with one plane, row and column more than the grid, as
- * the published C version lays them out; GOSA is summed in GOSA_TYPE.
+/* The peer of our himeno: a plain transcription of the benchmark's loop nest to C, for the compiler to
+ * optimise. Arrays are static with one plane, row and column more than the grid, as
+ * in the published C version; GOSA is summed in GOSA_TYPE.
  *
  * Compile with -DGI= -DGJ= -DGK= (the grid) and -DGOSA_TYPE=; run with the number of iterations.
  * Prints: seconds gosa mflops.

@@ -1,11 +1,11 @@
-/* Solves a dense random system by dgetrf and dgetrs of a LAPACK library, as many times as asked, and prints one line:
+/* Solves a dense random system by dgetrf and dgetrs of a LAPACK library, REPEATS times, and prints one line:
  * operations per second of factoring and solving in units of 10^9, and the largest residual.
  *
  * usage: lapack_lu LIBRARY PREFIX N LEADING_DIMENSION REPEATS CPU[,CPU...]
  *        lapack_lu LIBRARY PREFIX
  *
- * PREFIX is what the library puts before the names of its functions. Without a size it prints the library's name, its
- * version and the kernel that it chose for this CPU.
+ * PREFIX is the prefix of the library's function names. Without a size it prints the library's name, its
+ * version and the kernel that it selected for this CPU.
  *
  * The system is that of weighbridge's linpack with seed 1. Every thread that the library has started is pinned to one
  * of the CPUs. */
@@ -45,7 +45,7 @@ static const char *mkl_branch(int branch) {
     case 10: return "AVX2";
     case 12: return "AVX512";
     case 14: return "AVX512 E1";
-    default: return "not named by it"; /* as on processors of other makers than Intel */
+    default: return "not named by it"; /* as on processors that are not Intel's */
     }
 }
 
@@ -133,7 +133,7 @@ static void bind(int thread, int first, int count) {
     if (sched_setaffinity(thread, sizeof set, &set)) perror("sched_setaffinity"), exit(1);
 }
 
-/* Each thread to a CPU of its own. */
+/* Pins each thread to its own CPU. */
 static void pin(void) {
     int next = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
     size_t bytes = ((size_t)lda * n * sizeof(double) + 4095) / 4096 * 4096;
     double *a = aligned_alloc(4096, bytes), *b = malloc(n * sizeof *b);
     int *pivots = malloc(n * sizeof *pivots);
-    if (!a || !b || !pivots) return fprintf(stderr, "no memory for %d equations\n", n), 1;
+    if (!a || !b || !pivots) return fprintf(stderr, "cannot allocate memory for %d equations\n", n), 1;
 
     solve(a, b, pivots, n < 500 ? n : 500, lda); /* the library's own memory and threads */
     pin();

@@ -1,5 +1,5 @@
-/* The bare system calls of a network workload: what an engine around them can at best reach. Sockets have the options
- * that the engine's have: time limits, and connections from ports that the other side was told of.
+/* The bare system calls of a network workload: an upper bound for an engine around them. Sockets have the same options
+ * as the engine's: time limits, and connections from ports that the other side knows in advance.
  *
  * net_loop MODE BYTES SECONDS STRANDS CLIENT-CPU SERVER-CPU
  * prints bytes, rounds, datagrams or connections per second, as counted by the receiver or client. */
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So many ports are connected from. */
+/* Number of source ports. */
 #define PORTS 256
 
 static size_t bytes;
@@ -67,7 +67,7 @@ static int bound(int type, uint16_t *port) {
     return s;
 }
 
-/* A port that stays this process's, from which connections are made over and over. */
+/* A source port that is reserved for this process, used for repeated connections. */
 static uint16_t held(void) {
     int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct sockaddr_in a = loopback(0);
@@ -127,7 +127,7 @@ static void *server(void *argument) {
         }
         this->rate = count / seconds;
         if (is("tcp-stream")) {
-            /* A client that waits for room comes out by a reset alone. */
+            /* Only a reset wakes a client that waits for buffer space. */
             struct linger reset = {.l_onoff = 1};
             setsockopt(s, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
             close(s);
@@ -176,7 +176,7 @@ static void *client(void *argument) {
             send(s, buffer, bytes, 0);
         } else if (is("tcp-rr")) {
             if (!write_all(s, buffer) || !read_all(s, buffer)) break;
-            now(); /* an engine that times both operations looks at the clock twice */
+            now(); /* an engine that times both operations reads the clock twice */
         } else if (is("udp-rr")) {
             if (send(s, buffer, bytes, 0) <= 0 || recv(s, buffer, bytes, 0) <= 0) break;
             now();
@@ -190,7 +190,7 @@ static void *client(void *argument) {
             setsockopt(opened, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
             check(bind(opened, (void *)&here, sizeof here), "bind");
             if (connect(opened, (void *)&a, sizeof a)) {
-                close(opened); /* the port's last connection has not ended yet: the next one will do */
+                close(opened); /* the port's last connection has not ended yet: use the next port */
                 continue;
             }
             getsockopt(opened, IPPROTO_TCP, TCP_INFO, &info, &length);
@@ -201,7 +201,7 @@ static void *client(void *argument) {
         }
         count++;
     }
-    if (is("tcp-stream")) shutdown(s, SHUT_WR); /* a server that is still receiving comes out */
+    if (is("tcp-stream")) shutdown(s, SHUT_WR); /* ends the receive loop of the server */
     this->rate = count / seconds;
     return 0;
 }

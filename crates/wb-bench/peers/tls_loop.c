@@ -1,4 +1,4 @@
-/* OpenSSL's own loop over TLS 1.3 on loopback: a client writes, a server reads.
+/* A plain loop over OpenSSL with TLS 1.3 on loopback: a client writes, a server reads.
  *
  * tls_loop BYTES SECONDS CLIENT-CPU SERVER-CPU
  * prints the bytes per second that the server received. */

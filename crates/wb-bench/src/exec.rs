@@ -1,4 +1,4 @@
-//! Running one of our kernels in this process, as `weighbridge exec` does.
+//! Runs one of our kernels in this process, as `weighbridge exec` does.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::error::Error;
@@ -17,7 +17,7 @@ pub(crate) enum Kernel {
     Sweep,
 }
 
-/// Runs it and prints its report as one line of JSON.
+/// Runs a kernel and prints its report as one line of JSON.
 pub(crate) fn run(kernel: Kernel, config: &str) -> Result<(), Box<dyn Error>> {
     match kernel {
         Kernel::Himeno => report(config, himeno::run),

@@ -1,9 +1,9 @@
-//! What the harness itself costs: `weighbridge` as a user starts it, each figure against its limit.
+//! Overhead of the harness: benchmarks of `weighbridge` as a user starts it, each figure with a limit.
 
 use crate::{
+    bench_env::BenchEnv,
     elapsed,
-    limits::{Bound, Figure, Limit},
-    place::Place,
+    limits::{BenchFigure, FigureBound, LimitCheck},
 };
 use procfs::process::Process;
 use std::{
@@ -14,30 +14,36 @@ use std::{
 };
 use wb_stats::Samples;
 
-/// How often the controller and its agent are looked at.
-const LOOK: Duration = Duration::from_millis(250);
+/// Interval at which the controller and its agent are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Starts of `--help`; the median counts.
+/// Number of starts of `--help`; the median counts.
 const STARTS: usize = 101;
 
-/// Samples as they are by default, one warm-up and six of five seconds, of three kinds of workload.
-const DEFAULT: [&str; 5] =
+/// A run with the default sampling (one warm-up, six samples of five seconds) of three kinds of workload.
+const DEFAULT_RUN_ARGS: [&str; 5] =
     ["himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
-pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
+pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
     vec![
-        Limit::new("harness, samples of 5 s", || run(place, "default", &DEFAULT, Some(Bound::AtLeast(90.0)))),
-        Limit::new("harness, plan quick", || run(place, "quick", &["--plan", "quick"], None)),
-        Limit::new("harness, weighbridge --help", || help(place)),
+        LimitCheck::new("harness, samples of 5 s", || {
+            run_figures(place, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
+        }),
+        LimitCheck::new("harness, plan quick", || run_figures(place, "quick", &["--plan", "quick"], None)),
+        LimitCheck::new("harness, weighbridge --help", || help_figures(place)),
         elapsed::limit(place),
     ]
 }
 
-/// One run into a fresh folder: the share of workload in its wall time, of which `least` is asked for, and what
-/// controller and agent took.
-fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result<Vec<Figure>, String> {
+/// Measures one run into a new folder: the share of the workload in the wall time, with the limit `required`, and the
+/// CPU time and memory of controller and agent.
+fn run_figures(
+    place: &BenchEnv,
+    name: &str,
+    args: &[&str], required: Option<FigureBound>,
+) -> Result<Vec<BenchFigure>, String> {
     let folder = place.folder().join(name);
-    let program = place.weighbridge()?;
+    let program = place.weighbridge_program()?;
     let start = Instant::now();
     let mut child = Command::new(&program)
         .args(["run", "--quiet"])
@@ -47,65 +53,75 @@ fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let (cost, ended) = Cost::of(&mut child)?;
-    if !ended.success() {
-        return Err(format!("weighbridge run ended with {ended}"));
+    let (cost, status) = ProcessCost::watch(&mut child)?;
+    if !status.success() {
+        return Err(format!("weighbridge run ended with {status}"));
     }
     let seconds = start.elapsed().as_secs_f64();
     let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();
     let summary = summary.map_err(|error| error.to_string())?;
     let summary: serde_json::Value = serde_json::from_slice(&summary.stdout).map_err(|error| error.to_string())?;
-    let share = |what: &str| {
-        let share = summary["run"][what].as_f64().map(|part| part / seconds * 100.0);
-        share.ok_or(format!("the summary has no {what}"))
+    let share = |field: &str| {
+        let share = summary["run"][field].as_f64().map(|part| part / seconds * 100.0);
+        share.ok_or(format!("missing field `{field}` in the summary"))
     };
     Ok(vec![
-        Figure::new("wall time", seconds, "s", None),
-        Figure::new("workload in the wall time", share("workload_seconds")?, "%", least),
-        Figure::new("measured in the wall time", share("measured_seconds")?, "%", None),
-        Figure::new("controller and agent, of one core", cost.cpu / seconds * 100.0, "%", Some(Bound::Below(1.0))),
-        Figure::new("controller and agent, memory at most", cost.memory / 1e6, "MB", Some(Bound::Below(40.0))),
+        BenchFigure::new("wall time", seconds, "s", None),
+        BenchFigure::new("workload, of the wall time", share("workload_seconds")?, "%", required),
+        BenchFigure::new("measured part, of the wall time", share("measured_seconds")?, "%", None),
+        BenchFigure::new(
+            "controller and agent, of one core",
+            cost.cpu / seconds * 100.0,
+            "%",
+            Some(FigureBound::Below(1.0)),
+        ),
+        BenchFigure::new(
+            "controller and agent, peak memory",
+            cost.memory / 1e6,
+            "MB",
+            Some(FigureBound::Below(40.0)),
+        ),
     ])
 }
 
-/// The median time from starting `--help` to its end.
-fn help(place: &Place) -> Result<Vec<Figure>, String> {
-    let program = place.weighbridge()?;
+/// Measures the median time of `--help`, from start to exit.
+fn help_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let program = place.weighbridge_program()?;
     let start = || {
         let start = Instant::now();
-        let ended = Command::new(&program).arg("--help").stdout(Stdio::null()).status();
-        ended.map(|_| start.elapsed().as_secs_f64() * 1e3).map_err(|error| format!("{}: {error}", program.display()))
+        let status = Command::new(&program).arg("--help").stdout(Stdio::null()).status();
+        status.map(|_| start.elapsed().as_secs_f64() * 1e3).map_err(|error| format!("{}: {error}", program.display()))
     };
     let times = (0..STARTS).map(|_| start()).collect::<Result<Vec<f64>, String>>()?;
     let median = Samples::new(&times).map_err(|error| error.to_string())?.median();
-    Ok(vec![Figure::new("median time of a start", median, "ms", Some(Bound::Below(10.0)))])
+    Ok(vec![BenchFigure::new("median time of a start", median, "ms", Some(FigureBound::Below(10.0)))])
 }
 
-/// What the controller and the agent, its child, took; what they started is not theirs.
-struct Cost {
+/// CPU time and memory of the controller and its agent, without the processes that they start.
+struct ProcessCost {
     /// CPU time in seconds.
     cpu: f64,
-    /// Most memory held, in bytes.
+    /// Peak memory in bytes.
     memory: f64,
 }
 
-impl Cost {
-    /// Looks at both until the controller ends, and says how it did.
-    fn of(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
-        let mut seen = BTreeMap::new();
-        let ended = loop {
-            if let Some(ended) = controller.try_wait().map_err(|error| error.to_string())? {
-                break ended;
+impl ProcessCost {
+    /// Polls both processes until the controller exits, and returns its exit status too.
+    fn watch(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
+        let mut costs = BTreeMap::new();
+        let status = loop {
+            if let Some(status) = controller.try_wait().map_err(|error| error.to_string())? {
+                break status;
             }
-            for process in family(controller.id()) {
+            for process in controller_and_agents(controller.id()) {
                 if let Some(cost) = Self::read(&process) {
-                    seen.insert(process.pid(), cost);
+                    costs.insert(process.pid(), cost);
                 }
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         };
-        let sum = |part: fn(&Self) -> f64| seen.values().map(part).sum();
-        Ok((Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) }, ended))
+        let sum = |part: fn(&Self) -> f64| costs.values().map(part).sum();
+        Ok((Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) }, status))
     }
 
     fn read(process: &Process) -> Option<Self> {
@@ -115,8 +131,8 @@ impl Cost {
     }
 }
 
-/// The controller and the agent under it, while they run.
-fn family(controller: u32) -> Vec<Process> {
+/// The processes of the controller and of its agent that are running.
+fn controller_and_agents(controller: u32) -> Vec<Process> {
     let is_agent =
         |process: &Process| process.cmdline().is_ok_and(|line| line.get(1).is_some_and(|arg| arg == "agent"));
     let Ok(controller) = Process::new(controller as i32) else { return Vec::new() };

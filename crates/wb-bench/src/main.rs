@@ -1,15 +1,16 @@
-//! Weighbridge's own speed against its peers, alternating in one run, and its own cost against limits.
+//! Benchmarks of weighbridge: its kernels against other tools, interleaved in one run, and its overhead against limits.
 //!
-//! For: saying by how much our kernels are faster or slower than the field's standard tools on
-//! this machine, with an interval. Every figure comes from a process of its own; the two sides of
-//! a row take turns in random order, so that what disturbs the machine disturbs both.
+//! Purpose: determine by how much our kernels are faster or slower than the standard tools on this machine, with a
+//! confidence interval. Every figure comes from a separate process; the two sides of a benchmark alternate in random
+//! order, so that a disturbance affects both.
 //!
-//! Must not know: plans, runs, tests. It measures kernels and commands, not cells.
+//! Must not depend on: plans, runs, tests. It measures kernels and commands, not cells.
 //!
-//! Start with [`pairs`], which runs and judges rows; each subject (`himeno.rs`, `ramspeed.rs`, …)
-//! only says which rows there are. [`limits`] does the same for figures that have no peer, of the
-//! harness (`harness.rs`, `elapsed.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
+//! Start with [`pairs`], which runs and judges paired benchmarks; each subject (`himeno.rs`, `ramspeed.rs`, …) only
+//! lists its benchmarks. [`limits`] does the same for figures that have no peer: of the harness (`harness.rs`,
+//! `elapsed.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
 
+mod bench_env;
 mod compare;
 mod elapsed;
 mod exec;
@@ -22,32 +23,31 @@ mod linpack;
 mod machine;
 mod net;
 mod pairs;
-mod place;
+mod pypi_wheels;
 mod ramspeed;
-mod wheels;
 
+use bench_env::BenchEnv;
 use clap::{Parser, Subcommand};
-use limits::{Checked, Limit};
-use pairs::{Judged, Plan, Row};
-use place::Place;
+use limits::{LimitCheck, LimitResult};
+use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::{fmt::Display, fs, path::PathBuf, process::ExitCode};
 
-/// Compare our kernels with their peers, alternating in one run
+/// Compare our kernels with other tools and our overhead with limits
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Args {
-    /// Rows whose names contain one of these; all without
+    /// Benchmarks to run, by parts of their names (default: all)
     rows: Vec<String>,
-    /// Pairs of each row; an interval needs 6
+    /// Number of pairs per benchmark; an interval needs 6
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// Seconds that one figure takes, where it can be chosen
+    /// Seconds per figure, for tools that support it
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Only name the rows
+    /// List the names of the benchmarks and exit
     #[arg(long)]
     list: bool,
-    /// Write everything that was measured to a file
+    /// Write all results to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(subcommand)]
@@ -61,19 +61,20 @@ enum Command {
     Exec {
         /// The kernel
         kernel: exec::Kernel,
-        /// Its configuration as JSON
+        /// The kernel's configuration as JSON
         config: String,
     },
-    /// Run a server and its client and print what the client printed
+    /// Run a server and its client and print the client's output
     #[command(hide = true)]
     Both {
-        /// The two as JSON
+        /// Server and client as JSON
         both: String,
     },
 }
 
-/// Every subject: add one here.
-const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 4] = [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
+/// The subjects of paired benchmarks.
+const SUBJECTS: [fn(&BenchEnv) -> Vec<PairedBenchmark<'_>>; 4] =
+    [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -92,12 +93,13 @@ fn main() -> ExitCode {
 }
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let place = Place::new(args.seconds)?;
-    let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
-    let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
+    let place = BenchEnv::new(args.seconds)?;
+    let is_selected = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
+    let rows: Vec<PairedBenchmark<'_>> =
+        SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| is_selected(&row.name)).collect();
     let limits = [harness::limits, compare::limits, net::limits, hosts::limits].into_iter();
-    let limits = limits.flat_map(|limits: fn(&Place) -> Vec<Limit<'_>>| limits(&place));
-    let limits: Vec<Limit<'_>> = limits.filter(|limit| wanted(limit.name)).collect();
+    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&place));
+    let limits: Vec<LimitCheck<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
     if args.list {
         rows.iter()
             .map(|row| row.name.as_str())
@@ -105,19 +107,19 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
             .for_each(|name| println!("{name}"));
         return Ok(());
     }
-    println!("{}", machine::line());
-    let plan = Plan { pairs: args.pairs };
-    let judged: Vec<Judged> = rows.into_iter().map(|row| shown(plan.run(row))).collect();
-    let checked: Vec<Checked> = limits.into_iter().map(|limit| shown(limit.check())).collect();
+    println!("{}", machine::describe_machine());
+    let plan = PairRunner { pairs: args.pairs };
+    let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
+    let limit_results: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
     if let Some(file) = &args.json {
-        let all = serde_json::json!({ "machine": machine::line(), "rows": judged, "limits": checked });
+        let all = serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
 }
 
-/// Tells each result as it comes: a later one may take long.
-fn shown<T: Display>(result: T) -> T {
+/// Prints a result as soon as it is available, since the next one may take long.
+fn print_result<T: Display>(result: T) -> T {
     println!("{result}");
     result
 }

@@ -1,104 +1,104 @@
-//! Two subjects in turn, pair by pair, and what their ratio says.
+//! Benchmarks two commands alternately and judges the ratio of their figures.
 
 use rand::Rng;
 use serde::Serialize;
 use std::{fmt, io::Write, path::PathBuf, process::Command};
 use wb_stats::{PairedRatio, Samples, paired_ratio};
 
-/// "Not slower": the lower bound of the ratio's interval reaches this.
+/// Minimum lower bound of the ratio's interval for "not slower".
 const NOT_SLOWER: f64 = 0.97;
 
-/// One comparison: our side, the peer's, and the unit of their figures. Higher is better.
-pub(crate) struct Row<'a> {
+/// A paired benchmark: our side, the peer's side, and the unit of their figures. Higher is better.
+pub(crate) struct PairedBenchmark<'a> {
     pub(crate) name: String,
     unit: &'static str,
-    sides: Box<Prepare<'a>>,
+    sides: Box<PrepareSides<'a>>,
 }
 
-/// Prepares ours and the peer's side, or says why there is none.
-type Prepare<'a> = dyn FnOnce() -> Result<(Side, Side), String> + 'a;
+/// Prepares our side and the peer's side, or returns the reason why it cannot.
+type PrepareSides<'a> = dyn FnOnce() -> Result<(BenchSide, BenchSide), String> + 'a;
 
-/// One side of a row: a command that prints a figure.
-pub(crate) struct Side {
+/// One side of a benchmark: a command that prints a figure.
+pub(crate) struct BenchSide {
     name: String,
     command: Vec<String>,
     env: Vec<(String, String)>,
     unset: &'static [&'static str],
     folder: Option<PathBuf>,
-    figure: Box<Figure>,
-    slower: Vec<Candidate>,
+    figure: Box<FigureParser>,
+    rejected: Vec<RejectedCandidate>,
 }
 
-/// What could have been a side, and is not.
+/// A command that was considered for a side and not selected.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Candidate {
-    /// It was slower than the side that was chosen.
+pub(crate) enum RejectedCandidate {
+    /// Slower than the selected side.
     Slower { name: String, median: f64 },
-    /// It could not be prepared or measured.
+    /// Could not be prepared or measured.
     Unavailable { name: String, cause: String },
 }
 
-/// Finds the figure in what a command printed (standard output, then standard error).
-type Figure = dyn Fn(&str) -> Option<f64>;
+/// Parses the figure from a command's output (standard output, then standard error).
+type FigureParser = dyn Fn(&str) -> Option<f64>;
 
-impl<'a> Row<'a> {
-    /// `sides` prepares ours and the peer's when the row's turn comes, or says why there is none.
+impl<'a> PairedBenchmark<'a> {
+    /// Creates a benchmark; `sides` prepares both sides when it is run, or returns the reason why it cannot.
     pub(crate) fn new(
         name: String,
         unit: &'static str,
-        sides: impl FnOnce() -> Result<(Side, Side), String> + 'a,
+        sides: impl FnOnce() -> Result<(BenchSide, BenchSide), String> + 'a,
     ) -> Self {
         Self { name, unit, sides: Box::new(sides) }
     }
 }
 
-impl Side {
+impl BenchSide {
     pub(crate) fn new(name: &str, command: Vec<String>, figure: impl Fn(&str) -> Option<f64> + 'static) -> Self {
-        let (env, slower) = (Vec::new(), Vec::new());
-        Self { name: name.to_owned(), command, env, unset: &[], folder: None, figure: Box::new(figure), slower }
+        let (env, rejected) = (Vec::new(), Vec::new());
+        Self { name: name.to_owned(), command, env, unset: &[], folder: None, figure: Box::new(figure), rejected }
     }
 
-    /// The fastest of several by the median of three figures each, taken alternately; the others are listed with it.
+    /// The fastest of several sides, by the median of three figures each, measured alternately; it lists the others.
     ///
     /// # Errors
-    /// Where none can be measured, with the cause of each.
-    pub(crate) fn fastest(candidates: Vec<Result<Self, Candidate>>) -> Result<Self, String> {
-        let (mut found, mut others) = (Vec::new(), Vec::new());
+    /// If none can be measured, with the cause of each.
+    pub(crate) fn fastest(candidates: Vec<Result<Self, RejectedCandidate>>) -> Result<Self, String> {
+        let (mut available, mut others) = (Vec::new(), Vec::new());
         for candidate in candidates {
             match candidate {
-                Ok(side) => found.push((side, Vec::new())),
+                Ok(side) => available.push((side, Vec::new())),
                 Err(other) => others.push(other),
             }
         }
         for _ in 0..3 {
             let mut measured = Vec::new();
-            for (side, mut figures) in found {
+            for (side, mut figures) in available {
                 match side.measure() {
                     Ok(figure) => {
                         figures.push(figure);
                         measured.push((side, figures));
                     }
-                    Err(cause) => others.push(Candidate::Unavailable { name: side.name, cause }),
+                    Err(cause) => others.push(RejectedCandidate::Unavailable { name: side.name, cause }),
                 }
             }
-            found = measured;
+            available = measured;
         }
         let mut ranked = Vec::new();
-        for (side, figures) in found {
+        for (side, figures) in available {
             ranked.push((Samples::new(&figures).map_err(|error| error.to_string())?.median(), side));
         }
         ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let mut ranked = ranked.into_iter();
-        let Some((_, mut first)) = ranked.next() else {
+        let Some((_, mut fastest)) = ranked.next() else {
             return Err(others.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         };
-        first.slower = ranked.map(|(median, side)| Candidate::Slower { name: side.name, median }).collect();
-        first.slower.append(&mut others);
-        Ok(first)
+        fastest.rejected = ranked.map(|(median, side)| RejectedCandidate::Slower { name: side.name, median }).collect();
+        fastest.rejected.append(&mut others);
+        Ok(fastest)
     }
 
-    /// Leaves variables of this process out of the command's environment.
+    /// Removes variables of this process from the command's environment.
     pub(crate) fn unset(mut self, names: &'static [&'static str]) -> Self {
         self.unset = names;
         self
@@ -111,13 +111,13 @@ impl Side {
     }
 
     /// Runs the command in a folder.
-    pub(crate) fn within(mut self, folder: PathBuf) -> Self {
+    pub(crate) fn in_folder(mut self, folder: PathBuf) -> Self {
         self.folder = Some(folder);
         self
     }
 
     fn measure(&self) -> Result<f64, String> {
-        let (program, arguments) = self.command.split_first().ok_or("an empty command")?;
+        let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
         let mut command = Command::new(program);
         command.args(arguments);
         for name in self.unset {
@@ -128,68 +128,68 @@ impl Side {
             command.current_dir(folder);
         }
         let output = command.output().map_err(|error| format!("{program}: {error}"))?;
-        let printed = [&output.stdout[..], &output.stderr].concat();
-        let printed = String::from_utf8_lossy(&printed);
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
         if !output.status.success() {
-            return Err(format!("{program}: {}: {}", output.status, printed.trim()));
+            return Err(format!("{program}: {}: {}", output.status, text.trim()));
         }
-        let figure = (self.figure)(&printed).filter(|figure| figure.is_finite() && *figure > 0.0);
-        figure.ok_or_else(|| format!("{program} printed no figure: {}", printed.trim()))
+        let figure = (self.figure)(&text).filter(|figure| figure.is_finite() && *figure > 0.0);
+        figure.ok_or_else(|| format!("{program}: no figure in its output: {}", text.trim()))
     }
 }
 
-/// The figure of a key of a JSON object.
-pub(crate) fn json(key: &'static str) -> impl Fn(&str) -> Option<f64> {
-    move |printed| serde_json::from_str::<serde_json::Value>(printed.lines().next()?).ok()?[key].as_f64()
+/// Parses the figure of a key of a JSON object.
+pub(crate) fn json_figure(key: &'static str) -> impl Fn(&str) -> Option<f64> {
+    move |output| serde_json::from_str::<serde_json::Value>(output.lines().next()?).ok()?[key].as_f64()
 }
 
-/// How rows are run.
-pub(crate) struct Plan {
+/// Runs paired benchmarks.
+pub(crate) struct PairRunner {
     pub(crate) pairs: u32,
 }
 
-/// A row that has been run.
+/// The result of a paired benchmark.
 #[derive(Serialize)]
-pub(crate) struct Judged {
+pub(crate) struct PairResult {
     name: String,
     unit: &'static str,
-    outcome: Outcome,
+    outcome: PairOutcome,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Outcome {
-    Compared { ours: Taken, peer: Taken, ratio: PairedRatio, verdict: Verdict },
+enum PairOutcome {
+    Compared { ours: SideResult, peer: SideResult, ratio: PairedRatio, verdict: PairVerdict },
     Skipped { why: String },
 }
 
 #[derive(Serialize)]
-struct Taken {
+struct SideResult {
     name: String,
     median: f64,
     figures: Vec<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    slower: Vec<Candidate>,
+    rejected: Vec<RejectedCandidate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum PairVerdict {
     /// Not slower than the peer.
     Ok,
-    /// Slower, or not shown to be not slower.
-    Short,
+    /// Slower, or not proven to be not slower.
+    Slower,
 }
 
-impl Plan {
-    /// Warms both sides up once, then takes the pairs, each in random order.
-    pub(crate) fn run(&self, row: Row<'_>) -> Judged {
+impl PairRunner {
+    /// Warms up both sides once, then measures the pairs, each in random order.
+    pub(crate) fn run(&self, row: PairedBenchmark<'_>) -> PairResult {
         let outcome = (row.sides)().and_then(|sides| self.compare(&row.name, sides));
-        let outcome = outcome.unwrap_or_else(|why| Outcome::Skipped { why });
-        Judged { name: row.name, unit: row.unit, outcome }
+        let outcome = outcome.unwrap_or_else(|reason| PairOutcome::Skipped { why: reason });
+        PairResult { name: row.name, unit: row.unit, outcome }
     }
 
-    fn compare(&self, name: &str, (ours, peer): (Side, Side)) -> Result<Outcome, String> {
+    fn compare(&self, name: &str, (ours, peer): (BenchSide, BenchSide)) -> Result<PairOutcome, String> {
         ours.measure()?;
         peer.measure()?;
         let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -201,67 +201,67 @@ impl Plan {
                 b.push(peer.measure()?);
                 a.push(ours.measure()?);
             }
-            progress(name, pair, self.pairs);
+            print_progress(name, pair, self.pairs);
         }
         let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
         let verdict = judge(&ratio);
-        Ok(Outcome::Compared { ours: Taken::of(ours, a)?, peer: Taken::of(peer, b)?, ratio, verdict })
+        Ok(PairOutcome::Compared { ours: SideResult::of(ours, a)?, peer: SideResult::of(peer, b)?, ratio, verdict })
     }
 }
 
-impl Taken {
-    fn of(side: Side, figures: Vec<f64>) -> Result<Self, String> {
+impl SideResult {
+    fn of(side: BenchSide, figures: Vec<f64>) -> Result<Self, String> {
         let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
-        Ok(Self { name: side.name, median, figures, slower: side.slower })
+        Ok(Self { name: side.name, median, figures, rejected: side.rejected })
     }
 }
 
-fn judge(ratio: &PairedRatio) -> Verdict {
+fn judge(ratio: &PairedRatio) -> PairVerdict {
     match &ratio.interval {
-        Some(interval) if interval.low >= NOT_SLOWER => Verdict::Ok,
-        _ => Verdict::Short,
+        Some(interval) if interval.low >= NOT_SLOWER => PairVerdict::Ok,
+        _ => PairVerdict::Slower,
     }
 }
 
-fn progress(name: &str, pair: u32, pairs: u32) {
+fn print_progress(name: &str, pair: u32, pairs: u32) {
     let mut out = std::io::stderr().lock();
     if std::io::IsTerminal::is_terminal(&out) {
         let end = if pair == pairs { "\r\x1b[K" } else { "" };
-        // Progress that cannot be drawn is no reason to stop measuring.
+        // Measuring continues if progress cannot be printed.
         let _ = write!(out, "\r{name}: pair {pair} of {pairs}{end}");
         let _ = out.flush();
     }
 }
 
-impl fmt::Display for Candidate {
+impl fmt::Display for RejectedCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slower { name, median } => write!(f, "{name}: slower, {median:.0}"),
-            Self::Unavailable { name, cause } => write!(f, "{name}: not available: {cause}"),
+            Self::Unavailable { name, cause } => write!(f, "{name}: unavailable: {cause}"),
         }
     }
 }
 
-impl fmt::Display for Judged {
+impl fmt::Display for PairResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, outcome } = self;
         match outcome {
-            Outcome::Skipped { why } => write!(f, "{name}: SKIPPED: {why}"),
-            Outcome::Compared { ours, peer, ratio, verdict } => {
+            PairOutcome::Skipped { why: reason } => write!(f, "{name}: SKIPPED: {reason}"),
+            PairOutcome::Compared { ours, peer, ratio, verdict } => {
                 writeln!(
                     f,
                     "{name}: {} {:.0} {unit}, {} {:.0} {unit}, {} pairs",
                     ours.name, ours.median, peer.name, peer.median, ratio.n
                 )?;
-                for other in ours.slower.iter().chain(&peer.slower) {
+                for other in ours.rejected.iter().chain(&peer.rejected) {
                     writeln!(f, "{name}: {other}")?;
                 }
-                write!(f, "{name}: ratio a/b {:.3} ", ratio.median)?;
+                write!(f, "{name}: ratio {:.3} ", ratio.median)?;
                 match &ratio.interval {
                     Some(interval) => write!(f, "[{:.3}, {:.3}] ", interval.low, interval.high)?,
                     None => write!(f, "[no interval below 6 pairs] ")?,
                 }
-                write!(f, "{}", if *verdict == Verdict::Ok { "ok" } else { "short" })
+                write!(f, "{}", if *verdict == PairVerdict::Ok { "ok" } else { "missed" })
             }
         }
     }
@@ -271,53 +271,55 @@ impl fmt::Display for Judged {
 mod tests {
     use super::*;
 
-    fn side(name: &str, script: &str) -> Side {
+    fn side(name: &str, script: &str) -> BenchSide {
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Side::new(name, command, |printed| printed.trim().parse().ok())
+        BenchSide::new(name, command, |output| output.trim().parse().ok())
     }
 
     fn judged(a: &str, b: &str, pairs: u32) -> String {
-        Plan { pairs }.run(Row::new("row".into(), "u/s", || Ok((side("a", a), side("b", b))))).to_string()
+        PairRunner { pairs }
+            .run(PairedBenchmark::new("row".into(), "u/s", || Ok((side("a", a), side("b", b)))))
+            .to_string()
     }
 
     #[test]
-    fn a_side_that_is_as_fast_is_ok_and_one_that_is_not_is_short() {
+    fn a_side_that_is_as_fast_is_ok_and_a_slower_one_misses_the_goal() {
         assert_eq!(
             judged("echo 99", "echo 100", 6),
-            "row: a 99 u/s, b 100 u/s, 6 pairs\nrow: ratio a/b 0.990 [0.990, 0.990] ok"
+            "row: a 99 u/s, b 100 u/s, 6 pairs\nrow: ratio 0.990 [0.990, 0.990] ok"
         );
-        assert!(judged("echo 96", "echo 100", 6).ends_with("short"));
+        assert!(judged("echo 96", "echo 100", 6).ends_with("missed"));
     }
 
     #[test]
     fn too_few_pairs_prove_nothing() {
-        assert!(judged("echo 200", "echo 100", 5).ends_with("ratio a/b 2.000 [no interval below 6 pairs] short"));
+        assert!(judged("echo 200", "echo 100", 5).ends_with("ratio 2.000 [no interval below 6 pairs] missed"));
     }
 
     #[test]
-    fn a_side_that_fails_or_prints_no_figure_is_skipped_with_the_reason() {
+    fn a_failing_side_or_one_without_a_figure_is_skipped_with_the_reason() {
         assert_eq!(judged("echo 1", "echo broken; exit 3", 6), "row: SKIPPED: sh: exit status: 3: broken");
-        assert_eq!(judged("echo nan", "echo 1", 6), "row: SKIPPED: sh printed no figure: nan");
+        assert_eq!(judged("echo nan", "echo 1", 6), "row: SKIPPED: sh: no figure in its output: nan");
     }
 
     #[test]
     fn the_fastest_of_several_is_the_peer_and_the_others_are_listed_with_it() {
-        let missing = Candidate::Unavailable { name: "d".into(), cause: "no wheel".into() };
+        let missing = RejectedCandidate::Unavailable { name: "d".into(), cause: "no wheel".into() };
         let candidates =
             vec![Ok(side("a", "echo 10")), Ok(side("b", "echo 30")), Ok(side("c", "exit 3")), Err(missing)];
-        let peer = Side::fastest(candidates).unwrap();
-        let row = Row::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
+        let peer = BenchSide::fastest(candidates).unwrap();
+        let row = PairedBenchmark::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
         assert_eq!(
-            Plan { pairs: 6 }.run(row).to_string(),
-            "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: not available: no wheel\n\
-             row: c: not available: sh: exit status: 3: \nrow: ratio a/b 2.000 [2.000, 2.000] ok"
+            PairRunner { pairs: 6 }.run(row).to_string(),
+            "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: unavailable: no wheel\n\
+             row: c: unavailable: sh: exit status: 3: \nrow: ratio 2.000 [2.000, 2.000] ok"
         );
-        let error = Side::fastest(vec![Ok(side("c", "exit 3"))]).err().unwrap();
-        assert_eq!(error, "c: not available: sh: exit status: 3: ");
+        let error = BenchSide::fastest(vec![Ok(side("c", "exit 3"))]).err().unwrap();
+        assert_eq!(error, "c: unavailable: sh: exit status: 3: ");
     }
 
     #[test]
-    fn a_variable_of_this_process_that_is_unset_does_not_reach_the_command() {
+    fn an_unset_variable_of_this_process_does_not_reach_the_command() {
         // `cargo test` sets it.
         let side = || side("a", "[ -z \"$CARGO_MANIFEST_DIR\" ] && echo 1 || echo 2");
         assert_eq!(side().measure(), Ok(2.0));
@@ -328,7 +330,7 @@ mod tests {
     fn the_environment_and_the_folder_reach_the_command() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("figure"), "4").unwrap();
-        let side = side("a", "echo $(cat figure)$TWO").env("TWO", "2").within(folder.path().to_owned());
+        let side = side("a", "echo $(cat figure)$TWO").env("TWO", "2").in_folder(folder.path().to_owned());
         assert_eq!(side.measure(), Ok(42.0));
     }
 }

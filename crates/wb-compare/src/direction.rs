@@ -1,12 +1,12 @@
-//! Which way is better, for every metric.
+//! The better direction of every metric.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use wb_model::{Class, Direction};
 
-/// Which way is better: by class (throughput higher; latency and resource lower; check neither), except for metrics
-/// where something else was said.
+/// The better direction of each metric: by class (throughput higher; latency and resource lower; check neither), unless
+/// set for the metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directions {
     by_metric: BTreeMap<String, Direction>,
@@ -14,8 +14,8 @@ pub struct Directions {
 }
 
 impl Directions {
-    /// Says it of a metric, in one class or, without one, in all. The one with a class wins over the one without; of
-    /// two alike the later.
+    /// Sets the direction of a metric in one class or, without a class, in all. A setting with a class takes precedence
+    /// over one without; of two alike the later one applies.
     pub fn set(&mut self, class: Option<Class>, metric: &str, direction: Direction) {
         match class {
             Some(class) => self.by_class_and_metric.insert((class, metric.to_owned()), direction),
@@ -23,33 +23,33 @@ impl Directions {
         };
     }
 
-    /// These, and above them what somebody says: of a metric without a class it holds in every class.
+    /// Adds overrides of the user, which take precedence; an override without a class applies to every class.
     #[must_use]
-    pub fn overruled(mut self, said: &[DirectionOf]) -> Self {
-        for of in said.iter().filter(|of| of.class.is_none()) {
+    pub fn with_overrides(mut self, overrides: &[DirectionOverride]) -> Self {
+        for of in overrides.iter().filter(|of| of.class.is_none()) {
             self.by_class_and_metric.retain(|(_, metric), _| *metric != of.metric);
         }
-        self.extend(said.iter().cloned());
+        self.extend(overrides.iter().cloned());
         self
     }
 
-    /// Which way is better for a metric, whichever its worker.
+    /// The better direction of a metric, independent of its worker.
     pub fn of(&self, class: Class, metric: &str) -> Direction {
         if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
-            return usual(class);
+            return default_for_class(class);
         }
         let metric = without_worker(metric);
-        let said = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
-        said.copied().unwrap_or_else(|| usual(class))
+        let direction = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
+        direction.copied().unwrap_or_else(|| default_for_class(class))
     }
 }
 
-/// A metric's own name.
+/// The name of a metric without its worker.
 pub(crate) fn without_worker(metric: &str) -> &str {
     metric.split_once('@').map_or(metric, |(metric, _)| metric)
 }
 
-fn usual(class: Class) -> Direction {
+fn default_for_class(class: Class) -> Direction {
     match class {
         Class::Throughput => Direction::Higher,
         Class::Latency | Class::Resource => Direction::Lower,
@@ -57,44 +57,44 @@ fn usual(class: Class) -> Direction {
     }
 }
 
-/// One saying, as a user types it: `lat=lower`, `latency/score=higher`.
+/// A direction override, as typed by the user: `lat=lower`, `latency/score=higher`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectionOf {
-    /// In which class; in all without one.
+pub struct DirectionOverride {
+    /// The class; `None` for all classes.
     pub class: Option<Class>,
-    /// Of which metric.
+    /// The metric.
     pub metric: String,
-    /// Which way is better.
+    /// The better direction.
     pub direction: Direction,
 }
 
-/// Text that says no direction.
+/// Text that is not a direction override.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` says no direction: METRIC=higher, METRIC=lower or METRIC=neither is expected, METRIC as in `lat` or `latency/lat`"
+    "invalid direction `{0}`: expected METRIC=higher, METRIC=lower or METRIC=neither, with METRIC as in `lat` or `latency/lat`"
 )]
-pub struct BadDirection(String);
+pub struct ParseDirectionError(String);
 
-impl FromStr for DirectionOf {
-    type Err = BadDirection;
+impl FromStr for DirectionOverride {
+    type Err = ParseDirectionError;
 
-    fn from_str(text: &str) -> Result<Self, BadDirection> {
+    fn from_str(text: &str) -> Result<Self, ParseDirectionError> {
         let parse = || {
             let (metric, direction) = text.rsplit_once('=')?;
-            let direction = Direction::ALL.into_iter().find(|known| known.as_str() == direction)?;
+            let direction = Direction::ALL.into_iter().find(|candidate| candidate.as_str() == direction)?;
             let (class, metric) = match metric.split_once('/') {
                 Some((class, metric)) => (Some(class.parse().ok()?), metric),
                 None => (None, metric),
             };
             (!metric.is_empty()).then(|| Self { class, metric: metric.to_owned(), direction })
         };
-        parse().ok_or_else(|| BadDirection(text.to_owned()))
+        parse().ok_or_else(|| ParseDirectionError(text.to_owned()))
     }
 }
 
-impl Extend<DirectionOf> for Directions {
-    fn extend<I: IntoIterator<Item = DirectionOf>>(&mut self, said: I) {
-        for DirectionOf { class, metric, direction } in said {
+impl Extend<DirectionOverride> for Directions {
+    fn extend<I: IntoIterator<Item = DirectionOverride>>(&mut self, overrides: I) {
+        for DirectionOverride { class, metric, direction } in overrides {
             self.set(class, &metric, direction);
         }
     }
@@ -105,11 +105,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_of_a_metric_wins_over_its_class() {
+    fn a_metrics_direction_takes_precedence_over_its_class() {
         let mut directions = Directions::default();
         assert_eq!(directions.of(Class::Latency, "lat"), Direction::Lower);
-        let said = ["lat=higher", "throughput/lat=neither"].map(|text| text.parse::<DirectionOf>().unwrap());
-        directions.extend(said);
+        let overrides = ["lat=higher", "throughput/lat=neither"].map(|text| text.parse::<DirectionOverride>().unwrap());
+        directions.extend(overrides);
         assert_eq!(directions.of(Class::Latency, "lat"), Direction::Higher);
         assert_eq!(directions.of(Class::Latency, "lat@vm2"), Direction::Higher);
         assert_eq!(directions.of(Class::Throughput, "lat"), Direction::Neither);
@@ -117,17 +117,17 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_says_of_a_name_holds_in_every_class() {
+    fn an_override_without_a_class_applies_to_every_class() {
         let mut of_results = Directions::default();
         of_results.set(Some(Class::Throughput), "score", Direction::Higher);
-        let said = ["score=lower".parse::<DirectionOf>().unwrap()];
-        assert_eq!(of_results.overruled(&said).of(Class::Throughput, "score"), Direction::Lower);
+        let overrides = ["score=lower".parse::<DirectionOverride>().unwrap()];
+        assert_eq!(of_results.with_overrides(&overrides).of(Class::Throughput, "score"), Direction::Lower);
     }
 
     #[test]
-    fn what_says_no_direction_is_refused() {
+    fn an_invalid_direction_is_refused() {
         for bad in ["", "lat", "lat=up", "=lower", "odd/lat=lower"] {
-            assert!(bad.parse::<DirectionOf>().is_err(), "{bad}");
+            assert!(bad.parse::<DirectionOverride>().is_err(), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Identifiers of checks, as run-perf and as Weighbridge write them.
+//! Identifiers of checks, in run-perf's and in Weighbridge's syntax.
 
 use std::fmt::{self, Write};
 
@@ -6,21 +6,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Class;
 
-/// What of a metric's samples is compared.
+/// The statistic of a metric's samples that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Statistic {
-    /// Their arithmetic mean, in the metric's unit.
+    /// The arithmetic mean, in the metric's unit.
     Mean,
-    /// Their standard deviation, in percent of the mean.
+    /// The standard deviation, in percent of the mean.
     Stddev,
 }
 
 impl Statistic {
-    /// Both.
+    /// Both statistics.
     pub const ALL: [Self; 2] = [Self::Mean, Self::Stddev];
 
-    /// As it ends an identifier.
+    /// The last part of an identifier.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -39,9 +39,9 @@ impl fmt::Display for Statistic {
     }
 }
 
-/// Whose way of writing identifiers is followed.
+/// The syntax of an identifier: run-perf's or Weighbridge's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Naming {
+pub enum IdFormat {
     #[default]
     /// `Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean`
     RunPerf,
@@ -49,8 +49,8 @@ pub enum Naming {
     Weighbridge,
 }
 
-impl Naming {
-    /// What stands between serial and case.
+impl IdFormat {
+    /// The separator between serial and case.
     pub fn before_case(self) -> &'static str {
         match self {
             Self::RunPerf => ":./",
@@ -58,7 +58,7 @@ impl Naming {
         }
     }
 
-    /// What stands between metric and statistic.
+    /// The separator between metric and statistic.
     pub fn before_statistic(self) -> char {
         match self {
             Self::RunPerf => '.',
@@ -67,62 +67,62 @@ impl Naming {
     }
 }
 
-/// What is compared: a statistic of a metric of a case. `Display` writes it exactly as [`CheckId::parse`] reads it.
+/// Identifies a check: one statistic of a metric of a case. `Display` writes it exactly as [`CheckId::parse`] reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId<'a> {
-    /// Whose form it has.
-    pub naming: Naming,
-    /// The state the host was in.
+    /// The syntax in which it is written.
+    pub naming: IdFormat,
+    /// The profile of the host.
     pub profile: &'a str,
-    /// What was measured.
+    /// The test.
     pub test: &'a str,
-    /// Which of the tests of that name.
+    /// The serial among the tests of that name.
     pub serial: &'a str,
-    /// Which combination of its parameters; an iteration's name in run-perf.
+    /// The combination of its parameters; an iteration's name in run-perf.
     pub case: &'a str,
-    /// What kind of figure the metric is.
+    /// The class of the metric.
     pub class: Class,
-    /// The metric, with its worker where it has one.
+    /// The metric, with its worker if it has one.
     pub metric: &'a str,
-    /// Which of its statistics.
+    /// The statistic of the metric.
     pub statistic: Statistic,
 }
 
-/// Text that names no check.
+/// Text that is not a check identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no check: PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.mean or .stddev is expected")]
-pub struct BadCheckId(String);
+#[error("invalid check `{0}`: expected PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.mean or .stddev")]
+pub struct ParseCheckIdError(String);
 
 impl<'a> CheckId<'a> {
-    /// Reads one; [`BadCheckId`] where the text has neither form.
-    pub fn parse(text: &'a str) -> Result<Self, BadCheckId> {
-        Self::parts(text).ok_or_else(|| BadCheckId(text.to_owned()))
+    /// Parses an identifier in either syntax.
+    pub fn parse(text: &'a str) -> Result<Self, ParseCheckIdError> {
+        Self::parse_parts(text).ok_or_else(|| ParseCheckIdError(text.to_owned()))
     }
 
-    /// As text, all at once: growing it bit by bit shows where there are a million.
+    /// Formats the identifier in one allocation, which matters for a million of them.
     pub fn text(&self) -> String {
         let parts = [self.profile, self.test, self.serial, self.case, self.metric];
-        // The longest class and statistic, and what stands between.
+        // Room for the longest class and statistic, and the separators.
         let mut text = String::with_capacity(parts.into_iter().map(str::len).sum::<usize>() + 32);
         // Writing to a string does not fail.
         _ = write!(text, "{self}");
         text
     }
 
-    fn parts(text: &'a str) -> Option<Self> {
+    fn parse_parts(text: &'a str) -> Option<Self> {
         let (profile, rest) = text.split_once('/')?;
         let (test, rest) = rest.split_once('/')?;
         let (serial, rest) = rest.split_once(':')?;
         let (naming, rest) = match rest.strip_prefix("./") {
-            Some(rest) => (Naming::RunPerf, rest),
-            None => (Naming::Weighbridge, rest),
+            Some(rest) => (IdFormat::RunPerf, rest),
+            None => (IdFormat::Weighbridge, rest),
         };
         let (rest, statistic) = rest.rsplit_once(naming.before_statistic())?;
         let (rest, metric) = rest.rsplit_once('/')?;
         let (case, class) = rest.rsplit_once('/')?;
-        let named = [profile, test, serial, metric].iter().all(|part| !part.is_empty());
+        let is_complete = [profile, test, serial, metric].iter().all(|part| !part.is_empty());
         let (class, statistic) = (class.parse().ok()?, Statistic::parse(statistic)?);
-        named.then_some(Self { naming, profile, test, serial, case, class, metric, statistic })
+        is_complete.then_some(Self { naming, profile, test, serial, case, class, metric, statistic })
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_reads_and_writes_the_same_in_both_forms() {
+    fn identifiers_round_trip_in_both_syntaxes() {
         for text in [
             "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean",
             "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.stddev",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_part_is_no_check() {
+    fn an_incomplete_identifier_is_refused() {
         for bad in
             ["", "P", "P/t/0000", "P/t/0000:./c/latency/lat", "P/t/0000:./c/odd/lat.mean", "P//0:./c/latency/l.mean"]
         {
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_reads_writes_the_same(text in ".{0,12}(/.{0,4}){0,6}(:(\\./)?.{0,8}/latency/.{1,4}[.#]mean)?") {
+        fn no_text_panics_and_identifiers_round_trip(text in ".{0,12}(/.{0,4}){0,6}(:(\\./)?.{0,8}/latency/.{1,4}[.#]mean)?") {
             if let Ok(id) = CheckId::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }

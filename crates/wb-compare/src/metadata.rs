@@ -1,59 +1,59 @@
-//! What was said of a run: `RUNPERF_METADATA`, lines of `key:value`.
+//! Metadata of a run: `RUNPERF_METADATA`, lines of `key:value`.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 use wb_model::{Facts, System};
 use wb_sys::Environment;
 
-use crate::environment::{Environments, Machine};
+use crate::environment::{Environments, MachineEnvironment};
 
-/// What was said of a run. A key that no field has is among `others`.
+/// Metadata of a run. Keys without a field of their own are in `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The number or name of the build that was measured.
     pub build: Option<String>,
-    /// Where its results can be seen.
+    /// The URL of its results.
     pub url: Option<String>,
     /// The machine it was measured on.
     pub machine: Option<String>,
-    /// Where that machine is described.
+    /// The URL of the machine's description.
     pub machine_url: Option<String>,
     /// The host's distribution.
     pub distro: Option<String>,
     /// The guests' distribution.
     pub guest_distro: Option<String>,
-    /// The version of the program that measured.
+    /// The version of the measuring program.
     pub version: Option<String>,
-    /// How that program was called, secrets masked.
+    /// The command line of that program, with secrets masked.
     pub command: Option<String>,
-    /// The hash of that program, where it is recorded.
+    /// The hash of that program, if recorded.
     pub program_sha256: Option<String>,
-    /// What the machines were like.
+    /// The environments of the machines.
     pub environment: Environments,
-    /// The hardware and software of each machine, as far as the environment has them.
+    /// The hardware and software of each machine, as far as recorded in the environment.
     pub systems: Vec<System>,
-    /// Everything else.
+    /// All other keys.
     pub others: BTreeMap<String, String>,
 }
 
-/// A line that says nothing.
+/// An invalid line of metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadMetadata {
-    /// It is not `key:value`.
-    #[error("line {line} is not `key:value`")]
+pub enum MetadataError {
+    /// The line has no key.
+    #[error("invalid line {line}: expected `key:value`")]
     NoKey {
-        /// Which, from 1.
+        /// The line number, from 1.
         line: usize,
     },
-    /// It should hold an environment and does not.
-    #[error("`{key}` is no environment: {why}")]
+    /// The value of an environment key is not an environment.
+    #[error("invalid environment `{key}`: {why}")]
     NoEnvironment {
-        /// The line's key.
+        /// The key of the line.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -61,21 +61,21 @@ pub enum BadMetadata {
 const PROFILE: &str = "environment_profile_";
 
 impl Metadata {
-    /// Reads the lines; those that say nothing are named and left out.
-    pub fn parse(text: &str) -> (Self, Vec<BadMetadata>) {
+    /// Parses the lines, and returns the errors of those that are skipped.
+    pub fn parse(text: &str) -> (Self, Vec<MetadataError>) {
         let (mut metadata, mut bad) = (Self::default(), Vec::new());
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-            let told = match line.split_once(':') {
-                Some((key, value)) => metadata.take(key, value.trim_end()),
-                None => Err(BadMetadata::NoKey { line: index + 1 }),
+            let result = match line.split_once(':') {
+                Some((key, value)) => metadata.set(key, value.trim_end()),
+                None => Err(MetadataError::NoKey { line: index + 1 }),
             };
-            bad.extend(told.err());
+            bad.extend(result.err());
         }
-        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(system).collect();
+        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(describe_system).collect();
         (metadata, bad)
     }
 
-    /// The kernel's release, as far as the environment has it.
+    /// The kernel's release, if recorded in the environment.
     pub fn kernel(&self) -> Option<String> {
         let machines = self.environment.get("World").or_else(|| self.environment.values().next());
         match machines?.first()?.sections.get("kernel")? {
@@ -84,8 +84,8 @@ impl Metadata {
         }
     }
 
-    fn take(&mut self, key: &str, value: &str) -> Result<(), BadMetadata> {
-        let place = match key {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), MetadataError> {
+        let field = match key {
             "build" => &mut self.build,
             "url" => &mut self.url,
             "machine" => &mut self.machine,
@@ -94,55 +94,55 @@ impl Metadata {
             "guest_distro" => &mut self.guest_distro,
             "runperf_version" => &mut self.version,
             "runperf_cmd" => &mut self.command,
-            "environment_world" => return self.take_environment(key, "World", value),
+            "environment_world" => return self.set_environment(key, "World", value),
             _ => {
                 if let Some(profile) = key.strip_prefix(PROFILE) {
-                    return self.take_environment(key, profile, value);
+                    return self.set_environment(key, profile, value);
                 }
                 self.others.insert(key.to_owned(), value.to_owned());
                 return Ok(());
             }
         };
-        *place = Some(if key == "runperf_cmd" { masked_words(value) } else { value.to_owned() });
+        *field = Some(if key == "runperf_cmd" { mask_words(value) } else { value.to_owned() });
         Ok(())
     }
 
-    fn take_environment(&mut self, key: &str, whose: &str, value: &str) -> Result<(), BadMetadata> {
-        let bad = |why: String| BadMetadata::NoEnvironment { key: key.to_owned(), why };
-        let machines = match serde_json::from_str(value).map_err(|error| bad(error.to_string()))? {
+    fn set_environment(&mut self, key: &str, name: &str, value: &str) -> Result<(), MetadataError> {
+        let invalid = |reason: String| MetadataError::NoEnvironment { key: key.to_owned(), why: reason };
+        let machines = match serde_json::from_str(value).map_err(|error| invalid(error.to_string()))? {
             Json::Array(machines) => machines,
             Json::Object(sections) if sections.is_empty() => Vec::new(),
-            _ => return Err(bad("a list of machines is expected".to_owned())),
+            _ => return Err(invalid("expected a list of machines".to_owned())),
         };
-        let machines = machines.into_iter().map(machine).collect();
-        self.environment.insert(whose.to_owned(), machines);
+        let machines = machines.into_iter().map(parse_machine).collect();
+        self.environment.insert(name.to_owned(), machines);
         Ok(())
     }
 }
 
-/// A machine of run-perf's; whatever is no object is one section without a name.
-fn machine(machine: Json) -> Machine {
+/// Parses a machine in run-perf's format; any value that is not an object becomes one unnamed section.
+fn parse_machine(machine: Json) -> MachineEnvironment {
     let sections = match machine {
         Json::Object(sections) => sections.into_iter().collect(),
         other => BTreeMap::from([(String::new(), other)]),
     };
-    Machine { worker: None, sections }
+    MachineEnvironment { worker: None, sections }
 }
 
-/// The table of a machine, from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the release in
-/// the first line of `kernel`, and in `mitigations` a line of path and text for each weakness.
-fn system(machine: &Machine) -> System {
+/// Describes the system of a machine from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the
+/// release in the first line of `kernel`, and in `mitigations` a line of path and text for each vulnerability.
+fn describe_system(machine: &MachineEnvironment) -> System {
     let lines = |section: &str| machine.sections.get(section).and_then(Json::as_str).unwrap_or_default().lines();
     let general =
         |name: &str| lines("general").find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned());
-    let weakness = |line: &str| {
+    let vulnerability = |line: &str| {
         let (path, state) = line.split_once(':')?;
         Some((path.rsplit('/').next()?.to_owned(), state.trim().to_owned()))
     };
     let mut environment = Environment::default();
     environment.kernel.distribution = general("Distro:");
     environment.kernel.release = lines("kernel").next().map(str::to_owned);
-    environment.mitigations = lines("mitigations").filter_map(weakness).collect();
+    environment.mitigations = lines("mitigations").filter_map(vulnerability).collect();
     let facts = Facts { hostname: general("Name:").unwrap_or_default(), ..Facts::default() };
     wb_sys::system(&facts, &environment)
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_is_read_from_what_run_perf_says_of_it() {
+    fn the_system_is_read_from_run_perfs_sections() {
         let machine = r#"[{"general": "Name:foo\nDistro:Fedora-30", "kernel": "5.0.9-301.fc30.x86_64\n#1 SMP\n",
             "mitigations": "/sys/devices/system/cpu/vulnerabilities/meltdown:Mitigation: PTI\n"}]"#;
         let (metadata, bad) = Metadata::parse(&format!("environment_world:{}", machine.replace('\n', "")));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_fields_and_what_says_nothing_is_named() {
+    fn lines_become_fields_and_invalid_lines_are_reported() {
         let text = "# made by hand\nbuild:1\nurl:https://x/y:1\nodd\nrunperf_cmd:run-perf --default-password abc\n\
                     environment_world:[{\"kernel\": \"5.0\", \"params\": {\"cpus\": 3}}]\n\
                     environment_profile_Tuned:{\nproject:p";
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(metadata.kernel().as_deref(), Some("5.0"));
         assert_eq!(metadata.environment["World"][0].sections["params"], serde_json::json!({"cpus": 3}));
         assert_eq!(metadata.others["project"], "p");
-        assert_eq!(bad[0], BadMetadata::NoKey { line: 4 });
-        assert!(matches!(&bad[1], BadMetadata::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
+        assert_eq!(bad[0], MetadataError::NoKey { line: 4 });
+        assert!(matches!(&bad[1], MetadataError::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
     }
 }

@@ -1,79 +1,79 @@
-//! Which of several builds, or groups of builds, another one is most like.
+//! Finds the build, or group of builds, that is most similar to another build.
 //!
-//! For every metric of the source each candidate gets a likeness from 0 to about 1: where deviations are known, the
-//! normal density around the source's mean, with the largest of the deviations; elsewhere half of what the distance
-//! gives, the farthest candidate being three deviations away, and one that lacks the metric twice as far as any other.
-//! The sum over primary metrics decides, then the sum over the others, then the order.
+//! For every metric of the source each candidate gets a similarity from 0 to about 1: if deviations are known, the
+//! normal density around the source's mean, with the largest of the deviations; otherwise half the value derived from
+//! the distance, the farthest candidate being three deviations away, and one without the metric twice as far as any
+//! other. The sum over primary metrics decides, then the sum over the others, then the order.
 //!
-//! Source of the formulas: run-perf, `closest_result`. Put right: a deviation of zero is none; what is missing is far
-//! away, also where another candidate is equal to the source; with nothing in common there is no nearest.
+//! Source of the formulas: run-perf, `closest_result`. Corrected: a deviation of zero counts as unknown; a missing
+//! metric is far away, also if another candidate is equal to the source; with nothing in common there is no result.
 
-use crate::build::{Build, Builds, Row};
+use crate::build::{Build, Builds, MetricIndex};
 use crate::id::Statistic;
 
-/// The candidate that the source is most like, and how it was found.
+/// The candidate most similar to the source, and how it was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
-    /// Its place among the candidates.
+    /// Its index among the candidates.
     pub candidate: usize,
-    /// What decided.
+    /// The criterion that decided.
     pub by: DecidedBy,
-    /// Each candidate's likeness over primary metrics.
+    /// Each candidate's similarity over primary metrics.
     pub primary: Vec<f64>,
-    /// Each candidate's likeness over all other metrics.
+    /// Each candidate's similarity over all other metrics.
     pub others: Vec<f64>,
 }
 
-/// What decided which candidate is nearest.
+/// The criterion that decided which candidate is nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
     /// Primary metrics.
     Primary,
-    /// The others, as several candidates were alike in primary ones.
+    /// The other metrics, as several candidates were equal in primary ones.
     Others,
-    /// The order in which they were named, as several were alike in all.
+    /// The given order, as several candidates were equal in all metrics.
     Order,
 }
 
-/// Why there is no nearest.
+/// Why no nearest candidate could be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NearestError {
-    /// There is nothing to choose from.
-    #[error("{0} candidates: at least two builds or groups are needed to find the nearest")]
+    /// Fewer than two candidates.
+    #[error("too few candidates ({0}): at least two builds or groups are required")]
     TooFew(usize),
-    /// A group is empty, or a build is not among those given.
-    #[error("group {0} has no build in it, or one that was not read")]
+    /// A group is empty or has an index beyond the builds.
+    #[error("group {0} is empty or has an unknown build")]
     BadGroup(usize),
-    /// No candidate has a metric of the source with a number.
+    /// No candidate has a value for any metric of the source.
     #[error("no candidate has a metric in common with the source")]
     NothingInCommon,
 }
 
-/// The highest normal density is 1/√(2π); this makes it about 1.
+/// Scales the maximum of the normal density, 1/√(2π), to about 1.
 const SCALE: f64 = 2.51;
-/// The farthest candidate is so many deviations away.
-const FARTHEST: f64 = 3.0;
+/// The distance of the farthest candidate, in deviations.
+const MAX_DEVIATIONS: f64 = 3.0;
 
-/// Finds the candidate, a build or a group of builds, that the build `src` is most like. All are places among `builds`.
-/// `flatten` widens the deviations: above 1 small differences count less.
+/// Finds the candidate, a build or a group of builds, that is most similar to the build `src`. All are indices into
+/// `builds`. `flatten` widens the deviations: above 1 small differences count less.
 pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: f64) -> Result<Nearest, NearestError> {
     if candidates.len() < 2 {
         return Err(NearestError::TooFew(candidates.len()));
     }
     let list = builds.list();
-    let bad = |group: &Vec<usize>| group.is_empty() || group.iter().any(|at| *at >= list.len());
-    if let Some(bad) = candidates.iter().position(bad) {
-        return Err(NearestError::BadGroup(bad));
+    let is_invalid = |group: &Vec<usize>| group.is_empty() || group.iter().any(|at| *at >= list.len());
+    if let Some(group) = candidates.iter().position(is_invalid) {
+        return Err(NearestError::BadGroup(group));
     }
     let src = list.get(src).ok_or(NearestError::NothingInCommon)?;
     let flat: Vec<&Build> = candidates.iter().flatten().map(|at| &list[*at]).collect();
     let (mut primary, mut others) = (vec![0.0; candidates.len()], vec![0.0; candidates.len()]);
     let mut common = false;
     for row in builds.rows() {
-        let Some(known) = Known::of(src, row) else { continue };
-        let others_known: Vec<_> = flat.iter().map(|build| Known::of(build, row)).collect();
-        common |= others_known.iter().any(Option::is_some);
-        let Some(likeness) = likeness(known, &others_known, flatten) else { continue };
+        let Some(estimate) = MetricEstimate::of(src, row) else { continue };
+        let estimates: Vec<_> = flat.iter().map(|build| MetricEstimate::of(build, row)).collect();
+        common |= estimates.iter().any(Option::is_some);
+        let Some(likeness) = likenesses(estimate, &estimates, flatten) else { continue };
         let sums = if src.primary(row) == Some(true) { &mut primary } else { &mut others };
         let mut rest = &likeness[..];
         for (sum, group) in sums.iter_mut().zip(candidates) {
@@ -91,60 +91,60 @@ pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: 
 
 fn decide(primary: &[f64], others: &[f64]) -> (usize, DecidedBy) {
     let best = |sums: &[f64], among: &[usize]| -> Vec<usize> {
-        let most = among.iter().map(|at| sums[*at]).fold(f64::NEG_INFINITY, f64::max);
-        among.iter().copied().filter(|at| sums[*at] == most).collect()
+        let maximum = among.iter().map(|at| sums[*at]).fold(f64::NEG_INFINITY, f64::max);
+        among.iter().copied().filter(|at| sums[*at] == maximum).collect()
     };
     let all: Vec<usize> = (0..primary.len()).collect();
-    let alike = best(primary, &all);
-    match (&alike[..], &best(others, &alike)[..]) {
+    let tied = best(primary, &all);
+    match (&tied[..], &best(others, &tied)[..]) {
         ([one], _) => (*one, DecidedBy::Primary),
         (_, [one]) => (*one, DecidedBy::Others),
         (_, several) => (several.first().copied().unwrap_or(0), DecidedBy::Order),
     }
 }
 
-/// What a build knows of a metric.
+/// The mean and deviation of a metric in a build.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct MetricEstimate {
     mean: f64,
-    /// The standard deviation in the metric's unit, where there is any.
+    /// The standard deviation in the metric's unit, if known.
     stddev: Option<f64>,
 }
 
-impl Known {
-    fn of(build: &Build, row: Row) -> Option<Self> {
+impl MetricEstimate {
+    fn of(build: &Build, row: MetricIndex) -> Option<Self> {
         let mean = build.value(row, Statistic::Mean).known()?;
         let stddev = build.value(row, Statistic::Stddev).known().map(|percent| (percent * mean / 100.0).abs());
         Some(Self { mean, stddev: stddev.filter(|stddev| *stddev > 0.0) })
     }
 }
 
-/// How like each one is; none where all are as far away, which tells nothing.
-fn likeness(src: Known, others: &[Option<Known>], flatten: f64) -> Option<Vec<f64>> {
-    let deviations = others.iter().flatten().filter_map(|known| known.stddev).chain(src.stddev);
+/// The similarity of each candidate; `None` if all are equally far away, which carries no information.
+fn likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
+    let deviations = others.iter().flatten().filter_map(|estimate| estimate.stddev).chain(src.stddev);
     match deviations.reduce(f64::max).map(|most| most * flatten).filter(|deviation| *deviation > 0.0) {
-        Some(deviation) => others.iter().any(Option::is_some).then(|| by_density(src, others, deviation)),
-        None => by_distance(src, others),
+        Some(deviation) => others.iter().any(Option::is_some).then(|| density_likenesses(src, others, deviation)),
+        None => distance_likenesses(src, others),
     }
 }
 
-fn by_density(src: Known, others: &[Option<Known>], deviation: f64) -> Vec<f64> {
+fn density_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
     let top = SCALE / (2.0 * std::f64::consts::PI).sqrt();
-    let density = |known: &Known| top * (-((known.mean - src.mean) / deviation).powi(2) / 2.0).exp();
-    others.iter().map(|known| known.as_ref().map_or(0.0, density)).collect()
+    let density = |estimate: &MetricEstimate| top * (-((estimate.mean - src.mean) / deviation).powi(2) / 2.0).exp();
+    others.iter().map(|estimate| estimate.as_ref().map_or(0.0, density)).collect()
 }
 
-fn by_distance(src: Known, others: &[Option<Known>]) -> Option<Vec<f64>> {
-    // Half the range keeps the quotients below numbers.
-    let distance = |known: &Known| (known.mean - src.mean).abs().min(f64::MAX / 4.0);
-    let known: Vec<f64> = others.iter().flatten().map(distance).collect();
-    let (least, most) = (known.iter().copied().reduce(f64::min)?, known.iter().copied().reduce(f64::max)?);
+fn distance_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
+    // A quarter of the range keeps the quotients below finite.
+    let distance = |estimate: &MetricEstimate| (estimate.mean - src.mean).abs().min(f64::MAX / 4.0);
+    let distances: Vec<f64> = others.iter().flatten().map(distance).collect();
+    let (least, most) = (distances.iter().copied().reduce(f64::min)?, distances.iter().copied().reduce(f64::max)?);
     let missing = if most == 0.0 { 1.0 } else { most * 2.0 };
-    if known.len() == others.len() && least == most {
+    if distances.len() == others.len() && least == most {
         return None;
     }
-    let distances: Vec<f64> = others.iter().map(|known| known.as_ref().map_or(missing, distance)).collect();
-    let unit = distances.iter().copied().fold(0.0, f64::max) / FARTHEST;
+    let distances: Vec<f64> = others.iter().map(|estimate| estimate.as_ref().map_or(missing, distance)).collect();
+    let unit = distances.iter().copied().fold(0.0, f64::max) / MAX_DEVIATIONS;
     Some(distances.iter().map(|distance| (-(distance / unit).powi(2) / 2.0).exp() / 2.0).collect())
 }
 
@@ -160,15 +160,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_far_for_all_tells_nothing() {
-        let known = |mean| Some(Known { mean, stddev: None });
-        let src = Known { mean: 10.0, stddev: None };
-        assert_eq!(likeness(src, &[known(9.0), known(11.0)], 1.0), None);
-        let one_missing = likeness(src, &[known(10.0), None], 1.0).unwrap();
+    fn equal_distances_carry_no_information() {
+        let estimate = |mean| Some(MetricEstimate { mean, stddev: None });
+        let src = MetricEstimate { mean: 10.0, stddev: None };
+        assert_eq!(likenesses(src, &[estimate(9.0), estimate(11.0)], 1.0), None);
+        let one_missing = likenesses(src, &[estimate(10.0), None], 1.0).unwrap();
         assert_eq!(one_missing[0], 0.5);
         assert!(one_missing[1] < 0.006);
-        assert_eq!(likeness(src, &[None, None], 1.0), None);
-        let far = likeness(src, &[known(-f64::MAX), known(f64::MAX), known(0.0)], 1.0).unwrap();
+        assert_eq!(likenesses(src, &[None, None], 1.0), None);
+        let far = likenesses(src, &[estimate(-f64::MAX), estimate(f64::MAX), estimate(0.0)], 1.0).unwrap();
         assert!(far.iter().all(|likeness| likeness.is_finite()));
     }
 }

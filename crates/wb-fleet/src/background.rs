@@ -1,7 +1,6 @@
-//! The thread that carries what is said to hosts.
+//! Background thread with the tokio runtime that drives all ssh connections.
 //!
-//! Agents take a silent controller for gone. So what keeps the conversation up must not share a thread with what may
-//! compute for a while.
+//! Agents consider a silent controller dead, so keepalives must not share a thread with long computations.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,14 +8,14 @@ use std::sync::mpsc;
 
 use tokio::runtime::{Builder, Handle};
 
-/// The runtime of that thread, started with the first use and ending with the process.
+/// Returns the runtime of that thread, started on first use and kept until the process exits.
 pub(crate) fn runtime() -> io::Result<&'static Handle> {
     static RUNTIME: OnceLock<Handle> = OnceLock::new();
     if let Some(handle) = RUNTIME.get() {
         return Ok(handle);
     }
-    let started = start()?;
-    Ok(RUNTIME.get_or_init(|| started))
+    let handle = start()?;
+    Ok(RUNTIME.get_or_init(|| handle))
 }
 
 fn start() -> io::Result<Handle> {

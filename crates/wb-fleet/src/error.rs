@@ -1,110 +1,110 @@
-//! Why there is no way to a host.
+//! Errors of connecting to a host.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wb_agent::{Holder, WorkerError};
+use wb_agent::{AgentSession, WorkerError};
 use wb_model::{Bytes, WorkerName};
 
 use crate::Host;
-use crate::connect::{CONNECT, Options, PATIENCE};
+use crate::connect::{CONNECT_TIMEOUT, ConnectOptions, RESPONSE_TIMEOUT};
+use crate::deploy::MIN_KERNEL;
 use crate::inventory::Address;
-use crate::push::LEAST_KERNEL;
 
-/// Why there is no worker on a host.
+/// Error of connecting to a host.
 #[derive(Debug, thiserror::Error)]
-#[error("`{host}` ({address}) {why}")]
+#[error("`{host}` ({address}) {kind}")]
 pub struct FleetError {
     /// The host.
     pub host: WorkerName,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// The configuration of ssh by which it was tried, where it is not the user's own.
+    /// The alternative ssh configuration that was used, if any.
     pub ssh_config: Option<PathBuf>,
-    /// Why.
-    pub why: Box<Why>,
+    /// The cause.
+    pub kind: Box<ConnectErrorKind>,
 }
 
-/// What is in the way.
+/// Cause of a failed connection.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
-    /// Nothing answers there, or something that refuses.
+pub enum ConnectErrorKind {
+    /// The host does not respond, or refuses the connection.
     #[error("cannot be reached: {said}")]
     Unreachable {
-        /// What ssh said.
+        /// Message of ssh.
         said: String,
     },
-    /// It has no address.
-    #[error("has a name that nobody knows: {said}")]
-    NameUnknown {
-        /// What ssh said.
+    /// The host name cannot be resolved.
+    #[error("has an unknown host name: {said}")]
+    UnknownHostName {
+        /// Message of ssh.
         said: String,
     },
-    /// It lets nobody in with the keys that there are.
-    #[error("does not let you in: {said}")]
-    KeyRefused {
-        /// What ssh said.
+    /// The host accepts none of the user's keys.
+    #[error("refused your authentication: {said}")]
+    AuthenticationFailed {
+        /// Message of ssh.
         said: String,
     },
-    /// Nobody has yet said that its key is the right one.
-    #[error("has a key that you have not accepted yet: {said}")]
-    HostKeyUnknown {
-        /// What ssh said.
+    /// The host key is not in the known hosts.
+    #[error("has an unknown host key: {said}")]
+    UnknownHostKey {
+        /// Message of ssh.
         said: String,
     },
-    /// Its key is another than it was.
-    #[error("has another key than before: it may be another machine that says it is this one: {said}")]
+    /// The host key differs from the one in the known hosts.
+    #[error("has a changed host key and may be another machine: {said}")]
     HostKeyChanged {
-        /// What ssh said.
+        /// Message of ssh.
         said: String,
-        /// The file of known hosts that has the other key, where ssh named it.
+        /// The known hosts file with the old key, if ssh named it.
         file: Option<String>,
     },
-    /// Something else that ssh does not like.
-    #[error("cannot be reached by ssh: {said}")]
+    /// Another failure of ssh.
+    #[error("cannot be reached over ssh: {said}")]
     Ssh {
-        /// What ssh said.
+        /// Message of ssh.
         said: String,
     },
-    /// It lets us in, and its shell ends before it does anything.
-    #[error("lets you in and runs no commands: {said}")]
+    /// Login succeeds, but the shell exits without running a command.
+    #[error("accepts your login but runs no commands: {said}")]
     NoShell {
-        /// What it, or ssh, said last.
+        /// Last message of the host or of ssh.
         said: String,
     },
-    /// There is no ssh here.
-    #[error("cannot be reached: ssh cannot be started: {0}")]
-    NoSsh(std::io::Error),
-    /// It says nothing for too long.
-    #[error("has not answered within {} s{}", .limit.as_secs(), hint(.said))]
-    Silent {
+    /// The ssh program cannot be started.
+    #[error("cannot be reached: cannot start ssh: {0}")]
+    SshNotStarted(std::io::Error),
+    /// The host does not respond in time.
+    #[error("did not respond within {} s{}", .limit.as_secs(), message_suffix(.said))]
+    TimedOut {
         /// The limit.
         limit: Duration,
-        /// What ssh said, if anything.
+        /// Message of ssh; may be empty.
         said: String,
     },
-    /// The program is for another kind of machine.
-    #[error("is a machine of {theirs}, and this program is for {ours}")]
+    /// The program is built for another architecture.
+    #[error("has architecture {theirs}, but this program is built for {ours}")]
     Architecture {
-        /// Its architecture.
+        /// Architecture of the host.
         theirs: String,
-        /// The program's.
+        /// Architecture of the program.
         ours: &'static str,
     },
     /// Its kernel is too old.
-    #[error("has Linux {theirs}, and {}.{} is the oldest that will do", LEAST_KERNEL.0, LEAST_KERNEL.1)]
+    #[error("runs Linux {theirs}, expected {}.{} or newer", MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel {
         /// Its release.
         theirs: String,
     },
-    /// Its cache folder is on a filesystem that has no room for the program.
-    #[error("has no room for the program: {needed} bytes are needed in {folder}, {free} are free")]
-    Space {
+    /// The filesystem of its cache folder has not enough free space for the program.
+    #[error("has not enough space for the program in {folder}: {needed} bytes required, {free} bytes free")]
+    NoSpace {
         /// The folder.
         folder: String,
         /// The size of the program.
         needed: Bytes,
-        /// What is free.
+        /// Free space.
         free: Bytes,
     },
     /// The program could not be stored there.
@@ -112,116 +112,123 @@ pub enum Why {
     Store {
         /// The folder.
         folder: String,
-        /// What the host said.
+        /// Message of the host.
         said: String,
     },
-    /// The program cannot be compressed here.
-    #[error("cannot be given the program, which cannot be compressed: {0}")]
+    /// Compressing the program failed.
+    #[error("cannot receive the program: cannot compress it: {0}")]
     Compress(std::io::Error),
-    /// Root is needed, and cannot be had.
-    #[error("gives no root rights to {user}: {said}")]
+    /// Root privileges are required, and sudo refuses them.
+    #[error("grants no root privileges to {user}: {said}")]
     NoSudo {
-        /// As whom we are there.
+        /// The user on the host.
         user: String,
-        /// What sudo said.
+        /// Message of sudo.
         said: String,
     },
-    /// Somebody else has it.
-    #[error("is in use by {}", .0.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held(Option<Holder>),
-    /// Another name of a host that this command is connected to already.
-    #[error("is the machine that this command uses as `{other}` already")]
+    /// Another controller uses it exclusively.
+    #[error("is in use by {}", .0.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
+    InUse(Option<AgentSession>),
+    /// This process is already connected to the same machine under another name.
+    #[error("is the same machine as `{other}`")]
     SameHost {
         /// The other name.
         other: WorkerName,
     },
-    /// Its agent does not start, or is none.
-    #[error("has no agent: {0}")]
+    /// Its agent does not start, or the handshake fails.
+    #[error("cannot start the agent: {0}")]
     Agent(#[source] WorkerError),
-    /// The way to it is gone.
+    /// The connection is lost.
     #[error("is lost: {said}")]
     Lost {
-        /// How it was noticed.
+        /// The reason.
         said: String,
     },
 }
 
-fn hint(said: &str) -> String {
+fn message_suffix(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(": {said}") }
 }
 
 impl FleetError {
-    pub(crate) fn new(host: &Host, options: &Options, why: Why) -> Self {
+    pub(crate) fn new(host: &Host, options: &ConnectOptions, why: ConnectErrorKind) -> Self {
         let (address, ssh_config) = (host.address.clone(), options.ssh_config.clone());
-        Self { host: host.name.clone(), address, ssh_config, why: Box::new(why) }
+        Self { host: host.name.clone(), address, ssh_config, kind: Box::new(why) }
     }
 
-    /// The way out, where there is one to be told.
+    /// Advice for the user, if there is any.
     pub fn help(&self) -> Option<String> {
-        let by_hand = self.by_hand();
-        let limit = CONNECT.as_secs();
-        Some(match self.why.as_ref() {
-            Why::Unreachable { .. } => format!("does `{by_hand}` work? it is tried for {limit} s"),
-            Why::NameUnknown { .. } => {
+        let command = self.ssh_command_line();
+        let limit = CONNECT_TIMEOUT.as_secs();
+        Some(match self.kind.as_ref() {
+            ConnectErrorKind::Unreachable { .. } => format!("check that `{command}` works; connecting times out after {limit} s"),
+            ConnectErrorKind::UnknownHostName { .. } => {
                 let config = self.ssh_config.as_ref().map(|file| file.display().to_string());
                 let config = config.unwrap_or_else(|| "~/.ssh/config".to_owned());
-                format!("see the inventory and {config} for how the host is written")
+                format!("check the spelling of the host in the inventory and in {config}")
             }
-            Why::KeyRefused { .. } => {
+            ConnectErrorKind::AuthenticationFailed { .. } => {
                 format!(
-                    "`{by_hand}` must work without a question: `ssh-copy-id` puts your key there, `ssh-add` unlocks it"
+                    "`{command}` must work without a prompt: `ssh-copy-id` installs your key there, `ssh-add` unlocks it"
                 )
             }
-            Why::HostKeyUnknown { .. } => {
+            ConnectErrorKind::UnknownHostKey { .. } => {
                 format!(
-                    "type `{by_hand}` once and compare the key that it shows, or see `ssh-keyscan {}`",
+                    "run `{command}` once and compare the key that it shows, or see `ssh-keyscan {}`",
                     self.address.host
                 )
             }
-            Why::HostKeyChanged { file, .. } => {
-                let known_as = self.known_as();
+            ConnectErrorKind::HostKeyChanged { file, .. } => {
+                let name = self.known_hosts_name();
                 let mut words = vec!["ssh-keygen"];
                 words.extend(file.iter().flat_map(|file| ["-f", file]));
-                words.extend(["-R", &known_as]);
+                words.extend(["-R", &name]);
                 let forget = shell_words::join(words);
-                format!("if the machine was installed anew: `{forget}`, then `{by_hand}` once")
+                format!("if the machine was reinstalled, run `{forget}`, then `{command}` once")
             }
-            Why::Silent { .. } => {
-                format!("does `{by_hand} true` end by itself, without a question, within {} s?", PATIENCE.as_secs())
+            ConnectErrorKind::TimedOut { .. } => {
+                format!(
+                    "check that `{command} true` finishes without a prompt within {} s",
+                    RESPONSE_TIMEOUT.as_secs()
+                )
             }
-            Why::NoShell { .. } => {
-                format!("the account's shell may refuse commands, as nologin does: does `{by_hand} true` work?")
+            ConnectErrorKind::NoShell { .. } => {
+                format!("the account's shell may refuse commands, as nologin does: check that `{command} true` works")
             }
-            Why::Architecture { theirs, .. } => format!("build weighbridge for {theirs} and start the run from there"),
-            Why::Space { .. } => {
+            ConnectErrorKind::Architecture { theirs, .. } => {
+                format!("build weighbridge for {theirs} and start the run from there")
+            }
+            ConnectErrorKind::NoSpace { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
             }
-            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
-                "may programs be executed where its cache is? on a file system that is mounted noexec they may not; \
-                 XDG_CACHE_HOME, set there, moves the cache"
+            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
+                "check that its cache is not on a file system mounted noexec; setting XDG_CACHE_HOME on the host moves \
+                 the cache"
                     .to_owned()
             }
-            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
-                "free some space in /var/lib and in the folder for temporary files there".to_owned()
+            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
+                "free some space in /var/lib and in the folder for temporary files on that host".to_owned()
             }
-            Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
-            Why::SameHost { other } => {
+            ConnectErrorKind::NoSudo { .. } => {
+                "connect as root, or allow this user to use sudo without a password".to_owned()
+            }
+            ConnectErrorKind::SameHost { other } => {
                 let host = &self.host;
-                format!("name each machine once: drop `{host}` or `{other}`; figures of both would be one machine's")
+                format!("name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names")
             }
-            Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),
+            ConnectErrorKind::InUse(_) => "wait for it to finish, or stop it: its agent exits with it".to_owned(),
             _ => return None,
         })
     }
 
-    /// What one types to get there the same way.
-    fn by_hand(&self) -> String {
+    /// Returns the command line that connects to the host in the same way.
+    fn ssh_command_line(&self) -> String {
         let config = self.ssh_config.iter().flat_map(|file| ["-F".to_owned(), file.display().to_string()]);
         shell_words::join(["ssh".to_owned()].into_iter().chain(config).chain(self.address.arguments()))
     }
 
-    /// How the file of known hosts calls it.
-    fn known_as(&self) -> String {
+    /// Returns the name of the host in the known hosts file.
+    fn known_hosts_name(&self) -> String {
         match self.address.port {
             Some(port) if port != 22 => format!("[{}]:{port}", self.address.host),
             _ => self.address.host.clone(),

@@ -1,23 +1,23 @@
-//! Progress of sending the program to hosts.
+//! Progress of the transfer of the program to hosts.
 
 use std::fmt;
 use std::sync::Arc;
 
 use wb_model::WorkerName;
 
-/// The program on its way to a host.
+/// State of the transfer of the program to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// How much is sent, in bytes.
+    /// Bytes sent so far.
     pub sent: u64,
-    /// How much is to be sent, in bytes.
+    /// Bytes to send in total.
     pub total: u64,
-    /// How much it takes there, in bytes.
+    /// Size of the program on the host, in bytes.
     pub size: u64,
 }
 
 impl Transfer {
-    /// Whether it is compressed on the way.
+    /// Whether the transfer is compressed.
     pub fn is_compressed(&self) -> bool {
         self.total < self.size
     }
@@ -25,12 +25,12 @@ impl Transfer {
 
 type Observer = dyn Fn(&WorkerName, Transfer) + Send + Sync;
 
-/// An observer of transfers, called before the first byte and after each part; none by default.
+/// Observer of transfers, called before the first byte and after each part; none by default.
 #[derive(Clone, Default)]
 pub struct Progress(Option<Arc<Observer>>);
 
 impl Progress {
-    /// Calls this function, which must not block.
+    /// Creates an observer from a function, which must not block.
     pub fn new(observer: impl Fn(&WorkerName, Transfer) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(observer)))
     }

@@ -1,4 +1,4 @@
-//! Other programs, and what can go wrong with them.
+//! Runs external programs, and the errors of this crate.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-/// Why a machine could not do its errand.
+/// Error in preparing or running a virtual machine.
 #[derive(Debug, Error)]
 pub enum GuestError {
     /// A program is not installed.
@@ -16,7 +16,7 @@ pub enum GuestError {
     Missing {
         /// Its name.
         program: &'static str,
-        /// The package that brings it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
     /// A program failed.
@@ -24,35 +24,35 @@ pub enum GuestError {
     Failed {
         /// Its name.
         program: String,
-        /// What it said.
+        /// Its error output.
         why: String,
     },
     /// A file or folder could not be used.
-    #[error("could not {what} {}: {why}", path.display())]
+    #[error("cannot {what} {}: {why}", path.display())]
     File {
-        /// What was tried.
+        /// The attempted operation, as a verb.
         what: &'static str,
-        /// With which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         why: io::Error,
     },
-    /// The machine ended, or had to be ended, before its errand was done.
-    #[error("the machine ended without having done its errand; the end of its console:\n{console}")]
+    /// The machine ended, or was killed, before its program finished.
+    #[error("the machine ended before its program finished; its console ends:\n{console}")]
     Unfinished {
-        /// The last lines.
+        /// The last lines of its console.
         console: String,
     },
 }
 
 impl GuestError {
-    /// What a file operation ended with.
-    pub(crate) fn file(what: &'static str, path: &Path, why: io::Error) -> Self {
-        GuestError::File { what, path: path.to_owned(), why }
+    /// The error of a file operation.
+    pub(crate) fn file(operation: &'static str, path: &Path, why: io::Error) -> Self {
+        GuestError::File { what: operation, path: path.to_owned(), why }
     }
 }
 
-/// The packages of the programs that are used here.
+/// Debian packages of the programs used here.
 const PACKAGES: [(&str, &str); 8] = [
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
@@ -64,24 +64,24 @@ const PACKAGES: [(&str, &str); 8] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
 ];
 
-/// Where system programs are that a user's PATH leaves out.
+/// Folders of system programs that a user's PATH may not contain.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Where a program is.
+/// Finds the path of a program.
 pub(crate) fn find(program: &'static str) -> Result<PathBuf, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
-    folders.map(|folder| folder.join(program)).find(|found| found.is_file()).ok_or_else(|| {
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file()).ok_or_else(|| {
         let package = PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package);
         GuestError::Missing { program, package }
     })
 }
 
-/// What a program prints, when it ends well.
-pub(crate) fn output(program: &'static str, ready: impl FnOnce(&mut Command)) -> Result<String, GuestError> {
+/// Runs a program configured by `configure`, and returns its standard output if it succeeds.
+pub(crate) fn output(program: &'static str, configure: impl FnOnce(&mut Command)) -> Result<String, GuestError> {
     let mut command = Command::new(find(program)?);
     command.stdin(Stdio::null()).env("LC_ALL", "C");
-    ready(&mut command);
+    configure(&mut command);
     let failed = |why: String| GuestError::Failed { program: program.to_owned(), why };
     let output = command.output().map_err(|why| failed(why.to_string()))?;
     if !output.status.success() {

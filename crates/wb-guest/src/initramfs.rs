@@ -1,4 +1,4 @@
-//! All that the machine has: BusyBox, the modules, the files, the script.
+//! Builds the initramfs of a virtual machine: BusyBox, kernel modules, files and the script.
 
 use std::{
     fs::{self, File},
@@ -12,8 +12,8 @@ use crate::{
     kernel::Kernel,
 };
 
-/// The first process. The console is the first serial line; what the script prints goes to the second, and its exit
-/// code to the third.
+/// The init script. The console is on the first serial port, the script's output on the second, its exit code on the
+/// third.
 const INIT: &str = r#"#!/bin/busybox sh
 export PATH=/bin
 /bin/busybox --install -s /bin
@@ -32,16 +32,16 @@ echo $? >/dev/ttyS2
 poweroff -f
 "#;
 
-/// Packs it in a file of `folder`.
+/// Builds the initramfs as a file in `folder`.
 pub(crate) fn build(errand: &Errand<'_>, kernel: &Kernel, folder: &Path) -> Result<PathBuf, GuestError> {
     let root = folder.join("root");
     for name in ["bin", "proc", "sys", "dev", "tmp", "lib"] {
-        let made = root.join(name);
-        fs::create_dir_all(&made).map_err(|why| GuestError::file("make", &made, why))?;
+        let path = root.join(name);
+        fs::create_dir_all(&path).map_err(|why| GuestError::file("create", &path, why))?;
     }
     copy(&find("busybox")?, &root.join("bin/busybox"))?;
-    for (file, there) in errand.files {
-        copy(file, &root.join(there))?;
+    for (file, target) in errand.files {
+        copy(file, &root.join(target))?;
     }
     write(&root.join("script"), errand.script)?;
     write(&root.join("modules"), &errand.modules.join(" "))?;
@@ -51,41 +51,41 @@ pub(crate) fn build(errand: &Errand<'_>, kernel: &Kernel, folder: &Path) -> Resu
     pack(&root, folder)
 }
 
-/// The modules and what they need, and the list by which they are found.
+/// Copies the modules with their dependencies, and generates their index.
 fn modules(names: &[&str], kernel: &Kernel, root: &Path) -> Result<(), GuestError> {
     let lib = root.join("lib/modules").join(&kernel.version);
-    fs::create_dir_all(&lib).map_err(|why| GuestError::file("make", &lib, why))?;
+    fs::create_dir_all(&lib).map_err(|why| GuestError::file("create", &lib, why))?;
     for name in names {
         let lines = output("modprobe", |command| {
             command.arg("--dirname").arg(&kernel.root).args(["--set-version", &kernel.version, "--show-depends", name]);
         })?;
         for path in lines.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {
-            let within = path.strip_prefix(&kernel.root).unwrap_or(path);
-            copy(path, &root.join(within))?;
+            let relative = path.strip_prefix(&kernel.root).unwrap_or(path);
+            copy(path, &root.join(relative))?;
         }
     }
     output("depmod", |command| _ = command.arg("--basedir").arg(root).arg(&kernel.version)).map(drop)
 }
 
 fn pack(root: &Path, folder: &Path) -> Result<PathBuf, GuestError> {
-    let packed = folder.join("initramfs");
+    let archive = folder.join("initramfs");
     let mut names = String::new();
     list(root, Path::new("."), &mut names)?;
-    let listed = folder.join("names");
-    write(&listed, &names)?;
+    let list_file = folder.join("names");
+    write(&list_file, &names)?;
     let open = |path: &Path, opened: std::io::Result<File>| opened.map_err(|why| GuestError::file("open", path, why));
-    let (from, to) = (open(&listed, File::open(&listed))?, open(&packed, File::create(&packed))?);
+    let (input, output_file) = (open(&list_file, File::open(&list_file))?, open(&archive, File::create(&archive))?);
     output("cpio", |command| {
         command
             .args(["--create", "--format=newc", "--owner=+0:+0", "--quiet"])
             .current_dir(root)
-            .stdin(from)
-            .stdout(to);
+            .stdin(input)
+            .stdout(output_file);
     })?;
-    Ok(packed)
+    Ok(archive)
 }
 
-/// Every path below a folder, folders before what is in them.
+/// Lists every path below a folder, folders before their contents.
 fn list(root: &Path, folder: &Path, names: &mut String) -> Result<(), GuestError> {
     let read = |why| GuestError::file("read", &root.join(folder), why);
     for entry in fs::read_dir(root.join(folder)).map_err(read)? {
@@ -101,7 +101,7 @@ fn list(root: &Path, folder: &Path, names: &mut String) -> Result<(), GuestError
 
 fn copy(from: &Path, to: &Path) -> Result<(), GuestError> {
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|why| GuestError::file("make", folder, why))?;
+        fs::create_dir_all(folder).map_err(|why| GuestError::file("create", folder, why))?;
     }
     fs::copy(from, to).map(drop).map_err(|why| GuestError::file("copy", from, why))
 }
@@ -111,6 +111,6 @@ fn write(path: &Path, text: &str) -> Result<(), GuestError> {
 }
 
 fn executable(path: &Path) -> Result<(), GuestError> {
-    let anyone = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(path, anyone).map_err(|why| GuestError::file("make executable", path, why))
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, mode).map_err(|why| GuestError::file("make executable", path, why))
 }

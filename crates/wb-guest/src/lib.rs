@@ -1,6 +1,6 @@
-//! A machine in software (QEMU without KVM) with Debian's cloud kernel, for tests of what the kernel at hand may
-//! lack: SCTP, vsock, TLS in the kernel. It lives in memory, has no disk and no network but its loopback, and is gone
-//! when its errand is done.
+//! Runs a script in an emulated virtual machine (QEMU without KVM) with Debian's cloud kernel, for tests of features
+//! that the running kernel may lack: SCTP, vsock, kernel TLS. The machine has no disk and no network but its loopback,
+//! and is discarded afterwards.
 
 mod command;
 mod initramfs;
@@ -11,36 +11,37 @@ use std::path::Path;
 
 pub use command::GuestError;
 
-/// What a machine is started for.
+/// A script to run in a virtual machine, with its files and kernel modules.
 #[derive(Clone, Copy, Debug)]
 pub struct Errand<'a> {
-    /// Kernel modules to load before, with what they need.
+    /// Kernel modules to load first, with their dependencies.
     pub modules: &'a [&'a str],
-    /// Files of this machine (programs among them have to be static), and where each is in the guest: `bin/mine`.
+    /// Files to copy from this machine, each with its path in the guest, such as `bin/mine`. Programs must be
+    /// statically linked.
     pub files: &'a [(&'a Path, &'a str)],
-    /// What a shell is to do, as root.
+    /// A shell script that runs as root.
     pub script: &'a str,
 }
 
-/// How an errand ended.
+/// Output and exit status of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What the script printed, on both its streams.
+    /// The script's standard output and standard error.
     pub output: String,
     /// The script's exit code.
     pub status: i32,
 }
 
-/// Starts a machine, lets it do its errand, and waits for its end, five minutes at most.
+/// Starts a machine, runs the script in it, and waits for its end, at most five minutes.
 ///
-/// The kernel is fetched from Debian's archive once and kept in `cache`, one folder a version.
+/// The kernel is downloaded from Debian's archive once and cached in `cache`, one folder per version.
 ///
 /// # Errors
-/// A tool that is missing, the archive that cannot be reached, a module that this kernel has not, a machine that ends
-/// without having done its errand (with the end of what its console said).
+/// If a tool is missing, the archive cannot be reached, the kernel lacks a module, or the machine ends before the
+/// script (with the last lines of its console).
 pub fn carry_out(errand: &Errand<'_>, cache: &Path) -> Result<Outcome, GuestError> {
     let kernel = kernel::fetch(cache)?;
-    let folder = tempfile::tempdir().map_err(|why| GuestError::file("make", Path::new("a temporary folder"), why))?;
+    let folder = tempfile::tempdir().map_err(|why| GuestError::file("create", Path::new("a temporary folder"), why))?;
     let initramfs = initramfs::build(errand, &kernel, folder.path())?;
     machine::run(&kernel, &initramfs, folder.path())
 }
@@ -50,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "starts a machine in software"]
-    fn a_script_is_done_with_its_modules_and_its_end_is_told() {
+    #[ignore = "starts an emulated machine"]
+    fn script_runs_with_its_modules_and_returns_its_status() {
         let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         let script = "cat /proc/net/sctp/snmp | head -n 1; echo done; exit 7";
         let outcome = match carry_out(&Errand { modules: &["sctp"], files: &[], script }, &cache) {

@@ -1,4 +1,4 @@
-//! The machine itself.
+//! Runs the virtual machine.
 
 use std::{fs, path::Path};
 
@@ -8,24 +8,24 @@ use crate::{
     kernel::Kernel,
 };
 
-/// How long it may take, in seconds: a hundred times what a start takes where nothing helps the emulation.
+/// Time limit in seconds: a hundred times the duration of an emulated boot.
 const LIMIT: &str = "300";
 
-/// How much of the console an error shows.
+/// Maximum number of console lines that an error quotes.
 const SHOWN: usize = 30;
 
-/// Runs until it powers itself off.
+/// Runs the machine until it powers itself off.
 pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Outcome, GuestError> {
-    let [console, said, status] = ["console", "output", "status"].map(|name| folder.join(name));
+    let [console, output_file, status] = ["console", "output", "status"].map(|name| folder.join(name));
     let emulator = find("qemu-system-x86_64")?;
     let ended = output("timeout", |command| {
         command.args(["--kill-after=5", LIMIT]).arg(emulator).args(["-no-reboot", "-nodefaults"]);
-        // One core of two threads; of AMD's processors QEMU makes none.
+        // One core with two threads, which QEMU does not emulate for AMD's processors.
         command.args(["-accel", "tcg", "-cpu", "max,vendor=GenuineIntel", "-m", "2048"]);
         command.args(["-smp", "2,sockets=1,cores=1,threads=2"]);
         command.args(["-display", "none", "-append", "console=ttyS0 panic=-1 quiet"]);
         command.arg("-kernel").arg(kernel.image()).arg("-initrd").arg(initramfs);
-        for line in [&console, &said, &status] {
+        for line in [&console, &output_file, &status] {
             command.arg("-serial").arg(format!("file:{}", line.display()));
         }
     });
@@ -33,13 +33,13 @@ pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Ou
     let code = read(&status).ok().and_then(|status| status.trim().parse().ok());
     match (ended, code) {
         (Ok(_), Some(status)) => {
-            Ok(Outcome { output: read(&said).map_err(|why| GuestError::file("read", &said, why))?, status })
+            Ok(Outcome { output: read(&output_file).map_err(|why| GuestError::file("read", &output_file, why))?, status })
         }
         (Err(GuestError::Failed { why, .. }), _) if !console.exists() => {
             Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), why })
         }
         _ => {
-            let lines = read(&console).unwrap_or_default() + &read(&said).unwrap_or_default();
+            let lines = read(&console).unwrap_or_default() + &read(&output_file).unwrap_or_default();
             let lines: Vec<_> = lines.lines().collect();
             Err(GuestError::Unfinished { console: lines[lines.len().saturating_sub(SHOWN)..].join("\n") })
         }

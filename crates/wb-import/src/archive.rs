@@ -1,5 +1,5 @@
-//! The copy of a file that is kept in the run: `imported/HASH/NAME`, by the hash of the file. Where it holds secrets,
-//! the copy has them masked, and is called so.
+//! Archive of imported files in the run: `imported/HASH/NAME`, by the hash of the file. A copy with masked secrets has
+//! the suffix `.masked`.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::naming::slug;
 use crate::staging::SourceFile;
 use crate::{Format, ImportError};
 
-/// The folder of these copies.
+/// Folder of the copies.
 const FOLDER: &str = "imported";
 
-/// Keeps a copy of a file, unless the run has it already.
+/// Copies a file into the run, unless the run has it already.
 pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), ImportError> {
     let folder = run.path().join(FOLDER).join(source.sha256.as_str());
     if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -34,19 +34,19 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
     Ok(())
 }
 
-/// What is kept of a file.
+/// Copy of a file for the archive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ArchivedCopy {
-    /// All of it, as it is.
+    /// The unchanged file.
     Whole(Vec<u8>),
-    /// All of it but its secrets.
+    /// The file with masked secrets.
     Masked(String),
-    /// Nothing: its secrets could not be masked where they stand.
+    /// No copy: its secrets could not be located in the file.
     None,
 }
 
 impl ArchivedCopy {
-    /// What is kept of a file that holds these secrets.
+    /// Creates the copy of a file with these secrets.
     pub(crate) fn of(bytes: Vec<u8>, format: Format, secrets: &[(String, String)]) -> Self {
         if secrets.is_empty() {
             return Self::Whole(bytes);
@@ -65,7 +65,7 @@ impl ArchivedCopy {
     }
 }
 
-/// A text as files of this format have it, with what stands around it.
+/// Encodes a text as in a file of this format, with its delimiters.
 fn encode_text(format: Format, text: &str) -> Option<String> {
     match format {
         Format::Phoronix => Some(format!(">{}<", quick_xml::escape::escape(text))),
@@ -73,12 +73,12 @@ fn encode_text(format: Format, text: &str) -> Option<String> {
     }
 }
 
-/// What is to be said of a copy that is not the file itself.
+/// Note for the user if the copy is not identical to the file.
 pub(crate) fn copy_note(copy: &ArchivedCopy) -> Option<String> {
     let note = match copy {
         ArchivedCopy::Whole(_) => return None,
-        ArchivedCopy::Masked(_) => "what looks like a secret in it is masked, also in the copy that the run keeps",
-        ArchivedCopy::None => "no copy is kept: what looks like a secret in it could not be masked where it stands",
+        ArchivedCopy::Masked(_) => "possible secrets are masked, also in the copy in the run",
+        ArchivedCopy::None => "not copied into the run: a possible secret could not be masked",
     };
     Some(note.to_owned())
 }

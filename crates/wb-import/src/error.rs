@@ -1,4 +1,4 @@
-//! Why something was not imported.
+//! Errors of an import.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,106 +8,106 @@ use wb_record::RecordError;
 
 use crate::Format;
 
-/// Why a file was left out, told after its name.
+/// Why a file was not imported. Messages follow the name of the file and a colon.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system refused.
-    #[error("cannot be read: {0}")]
+    /// It cannot be read.
+    #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
-    /// It is larger than any result.
-    #[error("is larger than {} MiB, which no result is", limit >> 20)]
+    /// It exceeds the maximum size.
+    #[error("file too large: expected at most {} MiB", limit >> 20)]
     TooLarge {
-        /// The most that is read, in bytes.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// It is of no known format.
-    #[error("is of no known format: {} are", Format::names())]
+    /// Its format is unknown.
+    #[error("unknown format: expected one of {}", Format::names())]
     Unknown,
-    /// It is not even what its name says.
-    #[error("is malformed: {0}")]
+    /// It is not valid JSON or XML, although its extension is `json` or `xml`.
+    #[error("invalid document: {0}")]
     InvalidDocument(String),
-    /// It is not what its format should be.
-    #[error("is malformed as {format}: {why}")]
+    /// It violates its format.
+    #[error("invalid {format} results: {why}")]
     Malformed {
-        /// The format that it is of otherwise, or that was asked for.
+        /// The detected or requested format.
         format: Format,
-        /// What is wrong with it, and where.
+        /// What is wrong, with the position.
         why: String,
     },
-    /// There is nothing in it that could be imported.
-    #[error("has nothing to import: {0}")]
+    /// It has nothing to import.
+    #[error("nothing to import: {0}")]
     Empty(String),
-    /// The program that wrote it failed before it measured.
-    #[error("has no result: {program} says: {said}")]
+    /// The program that wrote it failed before measuring.
+    #[error("no result: {program} reports: {said}")]
     Failed {
         /// The program.
         program: &'static str,
-        /// Its words.
+        /// Its error message.
         said: String,
     },
-    /// The run has a cell of the same name that is defined otherwise.
+    /// The run has a cell of the same name with other parameters.
     #[error(
-        "`{cell}` is there already, with other parameters: {}; import into another folder, or tell it apart with --id",
+        "cell `{cell}` exists with other parameters: {}: import into another folder, or set another serial with --id",
         differences.join("; ")
     )]
     Redefined {
-        /// Which.
+        /// The cell.
         cell: Box<CellId>,
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
     },
-    /// The run has a metric of the same name that is something else.
-    #[error("`{cell}` has a metric `{metric}` already, as {known}, and here it is {new}: import into another folder")]
+    /// The run has a metric of the same name with another unit or direction.
+    #[error("metric `{metric}` of cell `{cell}` conflicts: existing {known}, imported {new}: import into another folder")]
     MetricConflict {
-        /// In which cell.
+        /// The cell.
         cell: Box<CellId>,
-        /// `CLASS/METRIC`.
+        /// The metric, `CLASS/METRIC`.
         metric: String,
-        /// What it is there.
+        /// Unit and direction in the run.
         known: String,
-        /// What it is here.
+        /// Unit and direction in the file.
         new: String,
     },
-    /// The run has a test of that name which is another one.
-    #[error("the run has another test of the name `{test}`: choose a name with --test")]
+    /// The run has a different test of the same name.
+    #[error("the run has a different test `{test}`: set another name with --test")]
     TestConflict {
         /// The name.
         test: TestName,
     },
-    /// Several machines' results would become samples of one cell.
-    #[error("holds results of several systems, and one profile was asked for: choose one with --system: {}", .0.join(", "))]
+    /// Results of several machines would become samples of one cell.
+    #[error("several systems, but one profile requested: choose one with --system: {}", .0.join(", "))]
     SeveralSystems(Vec<String>),
     /// Several tests would get one name.
-    #[error("holds results of several tests, and one name was asked for with --test: {}", .0.join(", "))]
+    #[error("several tests, but one name requested with --test: {}", .0.join(", "))]
     SeveralTests(Vec<String>),
-    /// The system that was asked for is not in it.
-    #[error("has no system `{asked}`: it has {}", known.join(", "))]
+    /// It does not have the requested system.
+    #[error("unknown system `{asked}`: expected one of {}", known.join(", "))]
     UnknownSystem {
-        /// What was asked for.
+        /// The requested system.
         asked: String,
-        /// What there is.
+        /// Its systems.
         known: Vec<String>,
     },
 }
 
-/// Why nothing was imported, or no more.
+/// Why an import was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The run folder.
+    /// The run folder cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A file that cannot be imported, where that was to be an error.
-    #[error("{} {why}", path.display())]
+    /// A file cannot be imported, and the import is strict.
+    #[error("{}: {why}", path.display())]
     InvalidFile {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: ReadError,
     },
-    /// A file that is no longer as it was read.
-    #[error("{} changed while it was imported: import it again", path.display())]
+    /// A file changed during the import.
+    #[error("{} changed during the import: import it again", path.display())]
     Changed {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! Which files there are to read: those that were named, and in folders those that may be results.
+//! Search for files to import: named files, and likely results in folders.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,41 +7,41 @@ use std::path::{Path, PathBuf};
 use crate::ReadError;
 use crate::runperf::{EXCEPTION, has_non_numeric_serial, is_error_folder};
 
-/// No result is larger, in bytes.
+/// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// So much of the beginning of a file in a folder is looked at, in bytes.
+/// Number of bytes of a file in a folder that are inspected.
 const SNIFFED_BYTES: u64 = 64 << 10;
 
 /// A file that may be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The folder that it was found in, at any depth; none where it was named itself.
+    /// The given folder that contains it, at any depth; none if the file itself was given.
     pub root: Option<PathBuf>,
 }
 
-/// What paths lead to.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// The files, in the order given; those of a folder by name, with all folders in it.
+    /// Files in the given order; those of a folder, recursively, by name.
     pub files: Vec<Candidate>,
-    /// What cannot be looked at.
+    /// Paths that cannot be read.
     pub failed: Vec<(PathBuf, io::Error)>,
-    /// Results under non-numeric serials, which are left out without `include_incorrect`.
+    /// Number of results under non-numeric serials that were skipped, as `include_incorrect` is not set.
     pub skipped_serials: usize,
 }
 
-/// The files of these paths: of folders also every error of run-perf, and with `include_incorrect` results under
+/// Finds the files of these paths; in folders also the errors of run-perf, and with `include_incorrect` results under
 /// non-numeric serials.
 pub fn find_candidates(paths: &[PathBuf], include_incorrect: bool) -> Candidates {
     let mut all = Candidates::default();
     for path in paths {
         match fs::metadata(path) {
-            Ok(what) if what.is_dir() => all.search(path, include_incorrect),
-            Ok(what) if what.is_file() => all.files.push(Candidate { path: path.clone(), root: None }),
-            Ok(_) => all.failed.push((path.clone(), io::Error::other("it is no regular file"))),
+            Ok(metadata) if metadata.is_dir() => all.search(path, include_incorrect),
+            Ok(metadata) if metadata.is_file() => all.files.push(Candidate { path: path.clone(), root: None }),
+            Ok(_) => all.failed.push((path.clone(), io::Error::other("not a regular file"))),
             Err(error) => all.failed.push((path.clone(), error)),
         }
     }
@@ -51,7 +51,7 @@ pub fn find_candidates(paths: &[PathBuf], include_incorrect: bool) -> Candidates
 impl Candidates {
     fn search(&mut self, root: &Path, include_incorrect: bool) {
         let mut folders = vec![root.to_owned()];
-        // The last folder is the next one: so their entries are put there in reverse order.
+        // The last folder is searched next, so subfolders are pushed in reverse order.
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
             let mut entries = match entries {
@@ -62,39 +62,39 @@ impl Candidates {
                 }
             };
             entries.sort_by_key(fs::DirEntry::file_name);
-            let mut within = Vec::new();
+            let mut subfolders = Vec::new();
             for entry in entries {
                 let path = entry.path();
-                // Links to folders may lead round in circles; those to files do not.
+                // Symbolic links to folders may form loops; those to files cannot.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_folder && is_error_folder(&entry.file_name()) {
-                    // What else lies there are copies of files, not results.
+                    // Other files in it are copies, not results.
                     self.files.push(Candidate { path: path.join(EXCEPTION), root: Some(root.to_owned()) });
                 } else if is_folder {
-                    within.push(path);
+                    subfolders.push(path);
                 } else if has_non_numeric_serial(&path) && !include_incorrect {
                     self.skipped_serials += 1;
                 } else if path.is_file() && is_likely_result(&path) {
                     self.files.push(Candidate { path, root: Some(root.to_owned()) });
                 }
             }
-            folders.extend(within.into_iter().rev());
+            folders.extend(subfolders.into_iter().rev());
         }
     }
 }
 
-/// Whether a file is called or begins as results do: a report of fio may stand in a file of any name.
+/// Whether a file has the extension or the beginning of a result; reports of fio may have any name.
 fn is_likely_result(path: &Path) -> bool {
     if path.extension().is_some_and(|extension| extension == "json" || extension == "xml") {
         return true;
     }
     let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(SNIFFED_BYTES).read_to_end(&mut beginning));
-    let opens = |line: &[u8]| line.first().is_some_and(|first| matches!(first, b'{' | b'[' | b'<'));
-    read.is_ok() && beginning.split(|byte| *byte == b'\n').any(opens)
+    let result = File::open(path).and_then(|file| file.take(SNIFFED_BYTES).read_to_end(&mut beginning));
+    let opens_document = |line: &[u8]| line.first().is_some_and(|first| matches!(first, b'{' | b'[' | b'<'));
+    result.is_ok() && beginning.split(|byte| *byte == b'\n').any(opens_document)
 }
 
-/// A file's bytes.
+/// Reads the bytes of a file of limited size.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_searched_and_named_files_taken_as_they_are() {
+    fn folders_are_searched_and_named_files_are_always_candidates() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -124,21 +124,21 @@ mod tests {
         write("in/a/__error0__/FILES/fio.json", "{}");
         write("in/P/fio/0000/result.json", "[]");
         write("in/P/fio/odd/result.json", "[]");
-        let named = write("x.txt", "");
+        let file = write("x.txt", "");
         let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
         link("../x.txt", "in/c.json");
         link("..", "in/round");
-        let paths = [named, folder.path().join("in"), folder.path().join("none")];
-        let found = |include_incorrect: bool| {
-            let Candidates { files: found, failed, skipped_serials: incorrect } =
+        let paths = [file, folder.path().join("in"), folder.path().join("none")];
+        let find = |include_incorrect: bool| {
+            let Candidates { files, failed, skipped_serials } =
                 find_candidates(&paths, include_incorrect);
-            let names = found.iter().map(|file| file.path.strip_prefix(folder.path()).unwrap().display().to_string());
-            (names.collect::<Vec<_>>().join(" "), failed.len(), incorrect)
+            let names = files.iter().map(|file| file.path.strip_prefix(folder.path()).unwrap().display().to_string());
+            (names.collect::<Vec<_>>().join(" "), failed.len(), skipped_serials)
         };
-        let numbered = "x.txt in/b.json in/c.json in/P/fio/0000/result.json";
-        let others = "in/a/__error0__/exception in/a/fio.out";
-        assert_eq!(found(false), (format!("{numbered} {others}"), 1, 1));
+        let results = "x.txt in/b.json in/c.json in/P/fio/0000/result.json";
+        let rest = "in/a/__error0__/exception in/a/fio.out";
+        assert_eq!(find(false), (format!("{results} {rest}"), 1, 1));
         assert_eq!(find_candidates(&["/dev/null".into()], false).failed.len(), 1);
-        assert_eq!(found(true), (format!("{numbered} in/P/fio/odd/result.json {others}"), 1, 0));
+        assert_eq!(find(true), (format!("{results} in/P/fio/odd/result.json {rest}"), 1, 0));
     }
 }

@@ -2,62 +2,62 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::imported::Reading;
-use wb_model::{Case, Facts, Metric, Params, ProfileName, TestName, Value};
+use wb_model::imported::ImportedValue;
+use wb_model::{Case, Facts, Metric, ParamValue, Params, ProfileName, TestName};
 
-/// What a file holds.
+/// Results in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignResults {
-    /// Its cells, in its own order.
+    /// Cells in the order of the file.
     pub cells: Vec<ForeignCell>,
-    /// What it says of the machine; what it does not say is empty.
+    /// Description of the machine; unknown parts are empty.
     pub machine: Facts,
-    /// What may explain its figures: host, kernel, versions.
+    /// Circumstances that may explain its figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
-    /// What it says of the run.
+    /// Metadata of the run.
     pub metadata: BTreeMap<String, String>,
-    /// What of it was left out, each in a sentence.
+    /// What was skipped, with the reason.
     pub notes: Vec<String>,
-    /// Texts of it that hold secrets, and the same with these masked.
+    /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
-    /// Where each cell is, by all that tells it from others.
+    /// Index of each cell by its identity.
     index: BTreeMap<String, usize>,
 }
 
-/// A cell of it.
+/// A cell of foreign results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignCell {
-    /// The profile that it was measured in, where the file says so.
+    /// Its profile, if the file has one.
     pub profile: Option<ProfileName>,
     /// The test.
     pub test: TestName,
-    /// What that measures, in a line that is the same for all its cells.
+    /// What the test measures, in one line that is the same for all its cells.
     pub summary: String,
-    /// Every parameter.
+    /// All parameters.
     pub params: Params,
-    /// Those that stand in the cell's name.
+    /// Parameters in the cell's name.
     pub axes: Vec<String>,
-    /// Its samples, in the file's order.
+    /// Samples in the order of the file.
     pub samples: Vec<ForeignSample>,
 }
 
-/// A sample of it.
+/// A sample of foreign results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignSample {
-    /// Where in the file it stands; no two samples stand at one place.
+    /// Its unique location in the file.
     pub place: String,
     /// Its figures.
-    pub readings: Vec<Reading>,
-    /// How long its measured part took, in seconds, where that is known.
+    pub readings: Vec<ImportedValue>,
+    /// Duration of its measured part in seconds, if known.
     pub seconds: Option<f64>,
-    /// Why it failed, where it did: it then counts for nothing.
+    /// Why it failed, if it did; it is not evaluated then.
     pub failure: Option<String>,
-    /// What was noticed, each in a sentence.
+    /// Observations, a sentence each.
     pub findings: Vec<String>,
 }
 
 impl ForeignCell {
-    /// A cell without samples.
+    /// Creates a cell without samples.
     pub(crate) fn new(test: TestName, summary: impl Into<String>) -> Self {
         Self {
             profile: None,
@@ -69,12 +69,12 @@ impl ForeignCell {
         }
     }
 
-    /// Sets a parameter. Values are texts, since programs write the same one as a number here and as a text there.
+    /// Sets a parameter. Values are texts, as programs are inconsistent in writing numbers or texts.
     pub(crate) fn param(&mut self, name: &str, value: impl ToString) {
-        self.params.insert(name.to_owned(), Value::Text(value.to_string()));
+        self.params.insert(name.to_owned(), ParamValue::Text(value.to_string()));
     }
 
-    /// Sets a parameter that stands in the cell's name.
+    /// Sets a parameter that is part of the cell's name.
     pub(crate) fn axis(&mut self, name: &str, value: impl ToString) {
         self.param(name, value);
         if self.axes.iter().all(|axis| axis != name) {
@@ -82,26 +82,26 @@ impl ForeignCell {
         }
     }
 
-    /// Its axes with their values.
+    /// Case of the cell: its axes with their values.
     pub fn case(&self) -> Case {
         Case::new(self.axes.iter().filter_map(|axis| Some((axis.as_str(), self.params.get(axis)?))))
     }
 }
 
 impl ForeignSample {
-    /// A sample without figures.
+    /// Creates a sample without figures.
     pub(crate) fn at(place: impl Into<String>) -> Self {
         Self { place: place.into(), ..Self::default() }
     }
 
-    /// Adds a figure, where there is one.
+    /// Adds a figure, if there is a value.
     pub(crate) fn push_reading(&mut self, metric: Metric, value: Option<f64>) {
-        self.readings.extend(value.map(|value| Reading { metric, value }));
+        self.readings.extend(value.map(|value| ImportedValue { metric, value }));
     }
 }
 
 impl ForeignResults {
-    /// Adds samples: to the cell that is the same, or as a cell of their own.
+    /// Adds a cell, or its samples to an identical cell.
     pub(crate) fn add(&mut self, cell: ForeignCell) {
         let identity = format!("{:?} {} {:?}", cell.profile, cell.test, cell.params);
         match self.index.get(&identity) {
@@ -113,13 +113,13 @@ impl ForeignResults {
         }
     }
 
-    /// Puts parameters into the names of cells that would have the same name without: those in which they differ.
+    /// Adds parameters to the names of cells that would otherwise have the same name: those in which they differ.
     pub(crate) fn disambiguate(&mut self) {
-        let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {
-            alike.entry(format!("{:?} {} {}", cell.profile, cell.test, cell.case())).or_default().push(at);
+            groups.entry(format!("{:?} {} {}", cell.profile, cell.test, cell.case())).or_default().push(at);
         }
-        for group in alike.values().filter(|group| group.len() > 1) {
+        for group in groups.values().filter(|group| group.len() > 1) {
             let names: BTreeSet<String> = group.iter().flat_map(|at| self.cells[*at].params.keys().cloned()).collect();
             for name in names {
                 let values = || group.iter().map(|at| self.cells[*at].params.get(&name));
@@ -133,19 +133,19 @@ impl ForeignResults {
         }
     }
 
-    /// A sample that no figure can be read of is none that was measured.
+    /// Marks samples without figures as failed.
     pub(crate) fn fail_empty_samples(&mut self) {
         for sample in self.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
             if sample.readings.is_empty() && sample.failure.is_none() {
-                sample.failure = Some(format!("no figure can be read at {}", sample.place));
+                sample.failure = Some(format!("no figures at {}", sample.place));
             }
         }
     }
 
-    /// Says what may explain the figures, where that is known.
-    pub(crate) fn add_provenance(&mut self, what: &str, value: Option<impl ToString>) {
+    /// Adds a circumstance that may explain the figures, if it is known.
+    pub(crate) fn add_provenance(&mut self, name: &str, value: Option<impl ToString>) {
         let value = value.map(|value| value.to_string()).filter(|value| !value.trim().is_empty());
-        self.provenance.extend(value.map(|value| (what.to_owned(), value)));
+        self.provenance.extend(value.map(|value| (name.to_owned(), value)));
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use crate::naming::valid_name;
 
     #[test]
-    fn cells_of_one_name_are_told_apart_by_what_differs() {
+    fn cells_of_one_name_are_distinguished_by_differing_parameters() {
         let mut foreign = ForeignResults::default();
         for (size, direct) in [("1g", "1"), ("2g", "1")] {
             let mut cell = ForeignCell::new(valid_name("x"), "");

@@ -1,4 +1,4 @@
-//! The formats, and how a file's content tells which one it is.
+//! Formats of results, and their detection by content.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// A format of results that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// pbench's `result.json`, as run-perf keeps it too.
+    /// pbench's `result.json`, also in run-perf's folders.
     Pbench,
     /// fio's `--output-format=json` and `json+`.
     Fio,
@@ -20,13 +20,13 @@ pub enum Format {
     Phoronix,
 }
 
-/// Text that names no format.
+/// A text that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no format: {names} is expected", names = Format::names())]
+#[error("unknown format `{0}`: expected one of {names}", names = Format::names())]
 pub struct UnknownFormat(String);
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 6] =
         [Self::Pbench, Self::Fio, Self::Iperf3, Self::Hyperfine, Self::GoogleBenchmark, Self::Phoronix];
 
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// Raised when files of this format start to be read differently; part of every definition key.
+    /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
         1
     }
@@ -52,8 +52,8 @@ impl Format {
         Self::ALL.map(Self::name).join(", ")
     }
 
-    /// The format that a text is of, by names that stand in files of one format alone; also of one that is cut off or
-    /// damaged further on.
+    /// Detects the format of a text by names that are unique to it; also for text that is truncated or damaged later
+    /// on.
     pub fn detect(text: &str) -> Option<Self> {
         let has = |name: &str| text.contains(name);
         let is = |format: &Self| match format {

@@ -15,115 +15,115 @@ use crate::runperf::{ResultLocation, is_exception_file, locate_result, read_erro
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
 use crate::{Format, ImportError, ReadError, ReadOptions, json, read};
 
-/// What is to be imported, and where it is recorded.
+/// Request of an import: files, run folder and options.
 #[derive(Debug)]
 pub struct ImportRequest<'a> {
-    /// The run folder; made, or extended.
+    /// Run folder to create or extend.
     pub folder: &'a Path,
-    /// Files, and folders of files.
+    /// Files and folders to import.
     pub paths: &'a [PathBuf],
-    /// The format of all of them; without, each shows its own.
+    /// Format of all files; detected for each file if none.
     pub format: Option<Format>,
-    /// What cells are called.
+    /// Overrides of names.
     pub names: NameOverrides,
-    /// Whether iterations that failed (`NAME-failN`) and results under non-numeric serials are imported too.
+    /// Whether failed iterations (`NAME-failN`) and results under non-numeric serials are imported too.
     pub include_incorrect: bool,
-    /// Whether a file that cannot be imported ends it.
+    /// Whether a file that cannot be imported aborts the import.
     pub strict: bool,
-    /// The command as it was typed, secrets masked.
+    /// Command line with masked secrets.
     pub command: Vec<String>,
-    /// What the user says of the run.
+    /// Metadata of the run given by the user.
     pub metadata: BTreeMap<String, String>,
     /// This program's version.
     pub version: &'a str,
     /// Hash of this program's binary.
     pub program_sha256: String,
-    /// The boot that this program runs in.
+    /// Boot id of this machine.
     pub boot_id: String,
 }
 
-/// What cells are called, where it is not as their files say.
+/// Names that replace those in files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameOverrides {
-    /// The test.
+    /// Name of the test.
     pub test: Option<TestName>,
     /// The profile.
     pub profile: Option<ProfileName>,
-    /// The serial: an id.
+    /// Id that is used as the serial.
     pub id: Option<TestName>,
-    /// Of a file with several systems, the one that is meant.
+    /// The system to import from files with several systems.
     pub system: Option<String>,
 }
 
-/// What became of each file.
+/// Result of an import.
 #[derive(Debug)]
 pub struct ImportReport {
-    /// The files, in the order they were read.
+    /// Files in the order in which they were read.
     pub files: Vec<FileReport>,
-    /// Files of folders that are no results of any known format.
+    /// Number of files in folders with an unknown format.
     pub skipped: usize,
-    /// Results under non-numeric serials, left out.
+    /// Number of skipped results under non-numeric serials.
     pub skipped_serials: usize,
 }
 
-/// What became of a file.
+/// Result of the import of one file.
 #[derive(Debug)]
 pub struct FileReport {
-    /// Which.
+    /// The file.
     pub path: PathBuf,
-    /// What became of it.
+    /// Number of cells and samples, or why it was not imported.
     pub result: Result<ImportedFile, ReadError>,
 }
 
-/// A file that was imported.
+/// An imported file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedFile {
     /// Its format.
     pub format: Format,
-    /// Its cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Samples that the run did not have.
+    /// Number of new samples.
     pub samples: usize,
-    /// Samples that it had.
+    /// Number of samples that the run already had.
     pub duplicates: usize,
-    /// What of it was left out, and what else is to be known, each in a sentence.
+    /// What was skipped, and other notes.
     pub notes: Vec<String>,
 }
 
 impl FileReport {
-    /// Whether it had samples that the run did not have.
+    /// Whether it had new samples.
     fn has_samples(&self) -> bool {
         self.result.as_ref().is_ok_and(|imported| imported.samples > 0)
     }
 }
 
 impl ImportReport {
-    /// The files that could not be imported.
+    /// Files that could not be imported.
     pub fn failed_files(&self) -> impl Iterator<Item = (&Path, &ReadError)> {
         self.files.iter().filter_map(|file| Some((file.path.as_path(), file.result.as_ref().err()?)))
     }
 
-    /// The samples that the run did not have.
+    /// Total number of new samples.
     pub fn samples(&self) -> usize {
         self.files.iter().filter_map(|file| file.result.as_ref().ok()).map(|imported| imported.samples).sum()
     }
 }
 
-/// Imports files into a run. What cannot be imported is left out and told; nothing that is in the run is changed but
-/// the definitions of cells that get more samples.
+/// Imports files into a run. Files that cannot be imported are skipped and reported. Nothing in the run is changed
+/// except the definitions of cells that get more samples.
 ///
 /// # Errors
-/// When the run folder cannot be written, and, where that is asked for, at the first file that cannot be imported;
-/// then nothing is recorded.
+/// If the run folder cannot be written; in a strict import also if a file cannot be imported, and nothing is recorded
+/// then.
 pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> {
-    let Candidates { files: found, failed, skipped_serials: incorrect } =
+    let Candidates { files: candidates, failed, skipped_serials } =
         find_candidates(request.paths, request.include_incorrect);
-    let mut report = ImportReport { files: Vec::new(), skipped: 0, skipped_serials: incorrect };
+    let mut report = ImportReport { files: Vec::new(), skipped: 0, skipped_serials };
     for (path, error) in failed {
         report.files.push(FileReport { path, result: Err(error.into()) });
     }
     let mut sources = Vec::new();
-    for candidate in found {
+    for candidate in candidates {
         match read_source(&candidate, request) {
             Ok(source) => sources.push(source),
             Err(ReadError::Unknown) if candidate.root.is_some() => report.skipped += 1,
@@ -137,26 +137,26 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
     let run = RunFolder::create(request.folder)?;
     let (journal, lines) = run.journal()?;
     let history = History::of(&run, &lines);
-    let mut stage = StagingArea::new(&run, &history, &request.names)?;
-    let mut new = Vec::new();
+    let mut staging = StagingArea::new(&run, &history, &request.names)?;
+    let mut new_sources = Vec::new();
     for source in sources {
-        let became = stage.add(&source).map(|added| summarize(&source, added));
-        report.files.push(FileReport { path: source.path.clone(), result: became });
+        let result = staging.add(&source).map(|added| summarize(&source, added));
+        report.files.push(FileReport { path: source.path.clone(), result });
         if report.files.last().is_some_and(FileReport::has_samples) {
-            new.push(source);
+            new_sources.push(source);
         }
     }
     let strict = fail_if_strict(request, &mut report);
-    let staged = stage.finish();
-    if strict.is_err() || new.is_empty() {
+    let staged = staging.finish();
+    if strict.is_err() || new_sources.is_empty() {
         run.abandon();
         return strict.map(|()| report);
     }
-    record(request, &run, journal, history, &staged, &new)?;
+    record(request, &run, journal, history, &staged, &new_sources)?;
     Ok(report)
 }
 
-/// The first file that cannot be imported, as an error where that is asked for.
+/// In a strict import, returns the first file that cannot be imported as an error.
 fn fail_if_strict(request: &ImportRequest<'_>, report: &mut ImportReport) -> Result<(), ImportError> {
     match report.files.iter().position(|file| file.result.is_err()) {
         Some(at) if request.strict => match report.files.swap_remove(at) {
@@ -172,20 +172,20 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     let bytes = read_bytes(path)?;
     let sha256 = Sha256::of(&bytes);
     let text = String::from_utf8_lossy(&bytes);
-    let (format, place, mut foreign) = if is_exception_file(path) {
-        let (place, foreign) = read_error_cell(path, candidate.root.as_deref(), &text);
-        (Format::Pbench, place, foreign)
+    let (format, location, mut foreign) = if is_exception_file(path) {
+        let (location, foreign) = read_error_cell(path, candidate.root.as_deref(), &text);
+        (Format::Pbench, location, foreign)
     } else {
         let ImportRequest { format, include_incorrect, .. } = *request;
         let system = request.names.system.as_deref();
-        let read = read(&text, ReadOptions { format, system, include_incorrect });
-        let (format, foreign) = match read {
+        let parsed = read(&text, ReadOptions { format, system, include_incorrect });
+        let (format, foreign) = match parsed {
             Err(ReadError::Unknown) => return Err(unknown_format_error(path, &text)),
-            read => read?,
+            parsed => parsed?,
         };
         (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, foreign)
     };
-    foreign.notes.iter_mut().for_each(|note| *note = format!("without {note}"));
+    foreign.notes.iter_mut().for_each(|note| *note = format!("skipped {note}"));
     foreign.notes.extend(copy_note(&ArchivedCopy::of(bytes, format, &foreign.secrets)));
     Ok(SourceFile {
         path: path.clone(),
@@ -193,11 +193,11 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
         sha256,
         format,
         foreign,
-        location: place,
+        location,
     })
 }
 
-/// Why a file of no known format cannot be read: one that is not even what its name says may be of a known one.
+/// Error for a file of unknown format; invalid JSON or XML is reported instead, as it may hide a known format.
 fn unknown_format_error(path: &Path, text: &str) -> ReadError {
     let extension = path.extension().and_then(OsStr::to_str);
     match extension {
@@ -209,6 +209,6 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 }
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
-    let AddedCounts { cells, samples, duplicates: already } = added;
-    ImportedFile { format: source.format, cells, samples, duplicates: already, notes: source.foreign.notes.clone() }
+    let AddedCounts { cells, samples, duplicates } = added;
+    ImportedFile { format: source.format, cells, samples, duplicates, notes: source.foreign.notes.clone() }
 }

@@ -1,4 +1,4 @@
-//! JSON as other programs write it: after other output, several documents in a file, numbers as text.
+//! Lenient parsing of JSON of other programs: among other output, several documents in a file, numbers as text.
 
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, de::IgnoredAny};
@@ -6,52 +6,52 @@ use serde::{Deserialize, de::IgnoredAny};
 use crate::ReadError;
 use crate::format::Format;
 
-/// Where a document may begin is tried so many times.
+/// Maximum number of invalid starts of a document that are tried.
 const MAX_TRIES: usize = 16;
 
-/// Reads a file that is one document.
+/// Parses a file that is one document.
 pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) -> Result<T, ReadError> {
     serde_json::from_str(text).map_err(|error| malformed(format, &error, 0))
 }
 
-/// Reads the documents in a text, among other lines; each begins at the start of a line. An error is the one of the
-/// first place where a document may begin.
+/// Parses the documents in a text, among other lines; each begins at the start of a line. An error is that of the first
+/// possible start of a document.
 pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Vec<T>, ReadError> {
-    let (mut found, mut first, mut tries, mut at) = (Vec::new(), None, 0, 0);
+    let (mut documents, mut first_error, mut tries, mut at) = (Vec::new(), None, 0, 0);
     while let Some(start) = find_document_start(text, at).filter(|_| tries < MAX_TRIES) {
         let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter();
         match stream.next() {
             Some(Ok(document)) => {
-                found.push(document);
+                documents.push(document);
                 at = start + stream.byte_offset();
             }
             Some(Err(error)) => {
                 tries += 1;
                 let lines = text[..start].matches('\n').count();
-                first.get_or_insert_with(|| malformed(format, &error, lines));
+                first_error.get_or_insert_with(|| malformed(format, &error, lines));
                 at = start + 1;
             }
             None => break,
         }
     }
-    match (found.is_empty(), first) {
-        (false, _) => Ok(found),
+    match (documents.is_empty(), first_error) {
+        (false, _) => Ok(documents),
         (true, Some(error)) => Err(error),
-        (true, None) => Err(ReadError::Malformed { format, why: "it holds no JSON object".to_owned() }),
+        (true, None) => Err(ReadError::Malformed { format, why: "no JSON object".to_owned() }),
     }
 }
 
-/// Whether a text is nothing but JSON; otherwise what is wrong with it.
+/// Checks that a text consists of JSON documents; returns the first error otherwise.
 pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let mut documents = documents.map(|document| document.map_err(|error| format_location(&error, 0))).peekable();
     match documents.peek() {
         Some(_) => documents.try_for_each(|document| document.map(drop)),
-        None => Err("it is empty".to_owned()),
+        None => Err("empty file".to_owned()),
     }
 }
 
-/// The next brace that opens a line, or that follows a document.
+/// Position of the next opening brace at the start of a line, or directly after a document.
 fn find_document_start(text: &str, from: usize) -> Option<usize> {
     let rest = &text[from..];
     if rest.trim_start().starts_with('{') {
@@ -64,14 +64,14 @@ fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> 
     ReadError::Malformed { format, why: format_location(error, lines_before) }
 }
 
-/// Where in the file, and what.
+/// Formats an error with its position in the file.
 fn format_location(error: &serde_json::Error, lines_before: usize) -> String {
     let text = error.to_string();
-    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    format!("line {}, column {}: {what}", error.line() + lines_before, error.column())
+    let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    format!("line {}, column {}: {message}", error.line() + lines_before, error.column())
 }
 
-/// A number, also one in quotes; whatever else stands in its place is none.
+/// A finite number, also in quotes; none for any other value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LenientNumber(pub(crate) Option<f64>);
 
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for LenientNumber {
     }
 }
 
-/// A value of any kind as text, a text without its quotes.
+/// Converts any value to text; a string without its quotes.
 pub(crate) fn to_plain_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
@@ -109,30 +109,30 @@ mod tests {
 
     #[test]
     fn documents_are_found_among_other_lines() {
-        let found = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().len();
-        assert_eq!(found("{}"), 1);
-        assert_eq!(found("a: {x}\n{ \"a\": 1 }\n\nb\n{}\n"), 2);
-        assert_eq!(found("{}{}"), 2);
-        assert_eq!(found("{broken\n{}"), 1);
+        let count = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().len();
+        assert_eq!(count("{}"), 1);
+        assert_eq!(count("a: {x}\n{ \"a\": 1 }\n\nb\n{}\n"), 2);
+        assert_eq!(count("{}{}"), 2);
+        assert_eq!(count("{broken\n{}"), 1);
     }
 
     #[test]
     fn an_error_has_its_line_in_the_file() {
         let error = parse_documents::<Value>(Format::Fio, "x\n{\n\"a\": }").unwrap_err();
-        assert_eq!(error.to_string(), "is malformed as fio: line 3, column 6: expected value");
+        assert_eq!(error.to_string(), "invalid fio results: line 3, column 6: expected value");
     }
 
     #[test]
-    fn what_is_no_json_is_told() {
+    fn invalid_json_is_reported() {
         assert_eq!(check_well_formed("{\"a\": [1]}\n{}"), Ok(()));
-        assert_eq!(check_well_formed(" \n"), Err("it is empty".to_owned()));
+        assert_eq!(check_well_formed(" \n"), Err("empty file".to_owned()));
         assert_eq!(check_well_formed("{}\n{\"a\": 1"), Err("line 2, column 7: EOF while parsing an object".to_owned()));
     }
 
     #[test]
     fn numbers_may_be_in_quotes() {
-        let read = |text: &str| serde_json::from_str::<LenientNumber>(text).unwrap().0;
-        assert_eq!([read("1"), read("\" 1.5 \""), read("\"odd\""), read("null")], [Some(1.0), Some(1.5), None, None]);
-        assert_eq!([read("[1]"), read("\"inf\"")], [None, None]);
+        let parse = |text: &str| serde_json::from_str::<LenientNumber>(text).unwrap().0;
+        assert_eq!([parse("1"), parse("\" 1.5 \""), parse("\"odd\""), parse("null")], [Some(1.0), Some(1.5), None, None]);
+        assert_eq!([parse("[1]"), parse("\"inf\"")], [None, None]);
     }
 }

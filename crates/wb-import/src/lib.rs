@@ -1,11 +1,11 @@
-//! Results of other programs, taken into run folders.
+//! Import of results of other programs into run folders.
 //!
-//! What comes out is an ordinary run: a journal with an attempt for each sample, each with an artefact that says what
-//! its figures are ([`wb_model::imported`]), and a copy of every file that was read. Whatever reads runs reads these,
-//! and needs nothing of this crate. It runs no program, computes no statistics and draws nothing.
+//! The result is an ordinary run: a journal with an attempt for each sample, each with an artefact that describes its
+//! figures ([`wb_model::imported`]), and a copy of each imported file. Readers of runs need nothing of this crate. It
+//! runs no programs, computes no statistics, and draws nothing.
 //!
-//! Start with [`fn@import`]: it finds [`files`], reads each ([`mod@read`], with a module for every format) into
-//! a [`Foreign`], puts that to what the run has already ([`stage`]), and records it ([`record`]).
+//! Start with [`fn@import`]: it finds [`files`], parses each ([`mod@read`], with a module for each format) into
+//! [`ForeignResults`], merges them with the existing run ([`staging`]), and records them ([`record`]).
 
 mod archive;
 pub mod error;

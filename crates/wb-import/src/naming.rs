@@ -1,9 +1,9 @@
-//! Texts of other programs as names of ours, and without secrets.
+//! Conversion of other programs' texts into valid names, and masking of their secrets.
 
 use wb_model::TestName;
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 
-/// A text as a part of a name: what names cannot hold becomes `-`.
+/// Converts a text into a part of a name; invalid characters become `-`.
 pub(crate) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {
@@ -18,19 +18,19 @@ pub(crate) fn slug(text: &str) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// The name of a test: a prefix that no test of the program has, and what the other program calls it.
+/// Name of a test: a prefix that no built-in test has, and the other program's name for it.
 pub(crate) fn test_name(prefix: &str, text: &str) -> TestName {
     valid_name(&format!("{prefix}-{}", slug(text)))
 }
 
-/// A name that is known to be one.
+/// Converts a text that is a valid name.
 pub(crate) fn valid_name(name: &str) -> TestName {
-    TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a name"))
+    TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a valid name"))
 }
 
-/// A command line without secrets. Where it held any, both are added to `secrets`.
+/// Masks the secrets of a command line; if there are any, both lines are added to `secrets`.
 pub(crate) fn mask_secrets(line: &str, secrets: &mut Vec<(String, String)>) -> String {
-    let masked = masked_words(line);
+    let masked = mask_words(line);
     if masked != line {
         secrets.push((line.to_owned(), masked.clone()));
     }
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_what_they_can() {
+    fn valid_characters_of_names_are_preserved() {
         assert_eq!(slug("7-Zip Compression (v2)"), "7-Zip-Compression-v2");
         assert_eq!([slug("é/"), slug(".."), slug("")], ["unnamed", "unnamed", "unnamed"]);
     }
 
     proptest! {
         #[test]
-        fn every_text_becomes_a_name(text: String) {
+        fn every_text_becomes_a_valid_name(text: String) {
             test_name("pts", &text);
             prop_assert!(wb_model::ProfileName::new(slug(&text)).is_ok());
         }

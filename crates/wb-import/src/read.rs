@@ -1,24 +1,24 @@
-//! From the text of a file to what it holds.
+//! Parsing of a file into foreign results.
 
 use crate::foreign::ForeignResults;
 use crate::formats::{fio, google_benchmark, hyperfine, iperf3, pbench, phoronix};
 use crate::{Format, ReadError};
 
-/// What is read of a file.
+/// Options of [`read`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadOptions<'a> {
-    /// The format that it is of; without, it shows it.
+    /// Format of the file; detected if none.
     pub format: Option<Format>,
-    /// Of a file with several systems, the one that is read; without, all are.
+    /// The system to read from a file with several systems; all if none.
     pub system: Option<&'a str>,
-    /// Iterations that failed are read too.
+    /// Whether failed iterations are read too.
     pub include_incorrect: bool,
 }
 
-/// Reads a text.
+/// Parses the text of a file.
 ///
 /// # Errors
-/// When it is of no known format, not what its format should be, or holds nothing.
+/// If its format is unknown, it violates its format, or it has no results.
 pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, ForeignResults), ReadError> {
     let ReadOptions { format, system, include_incorrect } = options;
     let format = format.or_else(|| Format::detect(text)).ok_or(ReadError::Unknown)?;

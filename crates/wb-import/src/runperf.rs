@@ -1,5 +1,5 @@
-//! run-perf's layout: what the place of a file says of it. Results lie in `PROFILE/TEST/SERIAL/result.json`; what went
-//! wrong lies in folders `__error…__`, beside these or in them.
+//! run-perf's folder layout, from which profile and serial of a file are derived. Results are in
+//! `PROFILE/TEST/SERIAL/result.json`; errors are in folders `__error…__`, at any of these levels.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,21 +11,21 @@ use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::formats::pbench;
 use crate::naming::{slug, valid_name};
 
-/// What stands at the top of a build.
+/// Metadata file in the folder of a build.
 const METADATA: &str = "RUNPERF_METADATA";
-/// A test's results.
+/// File with the results of a test.
 const RESULT: &str = "result.json";
-/// An error's text.
+/// File with the text of an error.
 pub(crate) const EXCEPTION: &str = "exception";
 
-/// The profile and the serial that folders say.
+/// Profile and serial according to the folders of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ResultLocation {
     pub(crate) profile: Option<ProfileName>,
     pub(crate) serial: Option<Serial>,
 }
 
-/// Whether a folder of this name holds an error.
+/// Whether a folder of this name contains an error.
 pub(crate) fn is_error_folder(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("__error") && name.ends_with("__"))
 }
@@ -36,13 +36,14 @@ pub(crate) fn is_exception_file(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(EXCEPTION)) && folder.is_some_and(is_error_folder)
 }
 
-/// Whether a file lies under a serial that is no number: run-perf's users rename what is not to be compared.
+/// Whether a file is in a serial that is not a number: users of run-perf rename serials to exclude them from
+/// comparisons.
 pub(crate) fn has_non_numeric_serial(path: &Path) -> bool {
     let serial = ancestor_name(path, 1).filter(|serial| !serial.starts_with(|c: char| c.is_ascii_digit()));
     path.file_name() == Some(OsStr::new(RESULT)) && serial.is_some() && is_in_layout(path)
 }
 
-/// The place of a file of results; nothing of one that lies elsewhere.
+/// Location of a file of results; empty if it is not in run-perf's layout.
 pub(crate) fn locate_result(path: &Path) -> ResultLocation {
     let Ok(path) = std::path::absolute(path) else { return ResultLocation::default() };
     let serial: Option<Serial> = ancestor_name(&path, 1).and_then(|serial| slug(serial).parse().ok());
@@ -54,68 +55,68 @@ pub(crate) fn locate_result(path: &Path) -> ResultLocation {
     }
 }
 
-/// Where in a build an error lies.
+/// Level of an error in a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ErrorLevel {
     Build,
     Profile,
     Test,
     Serial,
-    /// In no build, or deeper than a serial.
+    /// Not in a build, or below the level of a serial.
     Elsewhere,
 }
 
 impl ErrorLevel {
-    /// Of an error's text. Its build is the nearest folder with metadata, or else the folder that was imported.
-    fn of(path: &Path, within: Option<&Path>) -> Self {
-        let within = within.and_then(|folder| std::path::absolute(folder).ok());
+    /// Determines the level of an error. Its build is the nearest folder with metadata, or else the imported folder.
+    fn of(path: &Path, root: Option<&Path>) -> Self {
+        let root = root.and_then(|folder| std::path::absolute(folder).ok());
         let levels = [Self::Build, Self::Profile, Self::Test, Self::Serial];
         let at = |is_root: &dyn Fn(&Path) -> bool| {
             levels.into_iter().zip(path.ancestors().skip(2)).find(|(_, folder)| is_root(folder)).map(|(level, _)| level)
         };
-        at(&is_build).or_else(|| at(&|folder| Some(folder) == within.as_deref())).unwrap_or(Self::Elsewhere)
+        at(&is_build).or_else(|| at(&|folder| Some(folder) == root.as_deref())).unwrap_or(Self::Elsewhere)
     }
 }
 
-/// An error as a cell that failed, whose name no other error of its build has. `within` is the folder that was imported,
-/// if one was.
-pub(crate) fn read_error_cell(path: &Path, within: Option<&Path>, text: &str) -> (ResultLocation, ForeignResults) {
-    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+/// Converts an error into a failed cell with a name that is unique in its build. `root` is the imported folder, if any.
+pub(crate) fn read_error_cell(path: &Path, root: Option<&Path>, text: &str) -> (ResultLocation, ForeignResults) {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let names =
-        |levels: &[usize]| levels.iter().filter_map(|level| ancestor_name(&full, *level)).collect::<Vec<_>>().join("-");
-    let (profile, test, error) = match ErrorLevel::of(&full, within) {
-        // A name of its own, since the default profile may have errors as well.
+        |levels: &[usize]| levels.iter().filter_map(|level| ancestor_name(&path, *level)).collect::<Vec<_>>().join("-");
+    let (profile, test, error) = match ErrorLevel::of(&path, root) {
+        // A distinct name, as the default profile may have errors too.
         ErrorLevel::Build => (None, None, format!("build-{}", names(&[1]))),
         ErrorLevel::Profile => (Some(2), None, names(&[1])),
-        ErrorLevel::Test => (Some(3), ancestor_name(&full, 2), names(&[1])),
-        ErrorLevel::Serial => (Some(4), ancestor_name(&full, 3), names(&[2, 1])),
-        ErrorLevel::Elsewhere => (None, None, join_relative_path(&full, within)),
+        ErrorLevel::Test => (Some(3), ancestor_name(&path, 2), names(&[1])),
+        ErrorLevel::Serial => (Some(4), ancestor_name(&path, 3), names(&[2, 1])),
+        ErrorLevel::Elsewhere => (None, None, join_relative_path(&path, root)),
     };
-    // run-perf numbers attempts at a test from 0, without leading zeros: those are not serials.
+    // run-perf numbers attempts at a test from 0, without leading zeros; those are not serials.
     let serial = match profile {
-        Some(4) => ancestor_name(&full, 2).and_then(|serial| slug(serial).parse().ok()),
+        Some(4) => ancestor_name(&path, 2).and_then(|serial| slug(serial).parse().ok()),
         _ => None,
     };
-    let place = profile.map_or_else(ResultLocation::default, |profile| ResultLocation::of(&full, profile, serial));
+    let location = profile.map_or_else(ResultLocation::default, |profile| ResultLocation::of(&path, profile, serial));
     let (test, summary) = match test {
         Some(test) => pbench::test(test),
-        None => (valid_name("run-perf"), "what run-perf itself did".to_owned()),
+        None => (valid_name("run-perf"), "errors of run-perf".to_owned()),
     };
     let mut cell = ForeignCell::new(test, summary);
     cell.axis("error", error);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let said = if words.is_empty() { "an error without a text".to_owned() } else { words.join(" ") };
-    cell.samples.push(ForeignSample { failure: Some(said), ..ForeignSample::at(EXCEPTION) });
+    let message = if words.is_empty() { "error without a message".to_owned() } else { words.join(" ") };
+    cell.samples.push(ForeignSample { failure: Some(message), ..ForeignSample::at(EXCEPTION) });
     let mut foreign = ForeignResults::default();
     foreign.add(cell);
-    (place, foreign)
+    (location, foreign)
 }
 
-/// The folders from the imported one down to an error's, joined; of an error that was named itself, its own.
-fn join_relative_path(path: &Path, within: Option<&Path>) -> String {
-    let within = within.and_then(|folder| std::path::absolute(folder).ok());
+/// Joins the names of the folders from the imported one down to that of an error; only the last one if the error file
+/// itself was given.
+fn join_relative_path(path: &Path, root: Option<&Path>) -> String {
+    let root = root.and_then(|folder| std::path::absolute(folder).ok());
     let folder = path.parent().unwrap_or(path);
-    let relative = within.and_then(|within| folder.strip_prefix(within).ok()).or(folder.file_name().map(Path::new));
+    let relative = root.and_then(|root| folder.strip_prefix(root).ok()).or(folder.file_name().map(Path::new));
     let names = relative.into_iter().flat_map(Path::components);
     names.map(|name| name.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("-")
 }
@@ -126,7 +127,7 @@ impl ResultLocation {
     }
 }
 
-/// The name of the folder so many levels above a file.
+/// Name of the folder that is `levels` levels above a file.
 fn ancestor_name(path: &Path, levels: usize) -> Option<&str> {
     path.ancestors().nth(levels)?.file_name()?.to_str()
 }
@@ -135,7 +136,7 @@ fn is_build(folder: &Path) -> bool {
     folder.join(METADATA).is_file()
 }
 
-/// Whether a file lies as deep in a build as results do, or beside results that are numbered.
+/// Whether a file is at the level of results in a build, or next to numbered results.
 fn is_in_layout(path: &Path) -> bool {
     let Ok(path) = std::path::absolute(path) else { return false };
     let is_position = |name: &OsStr| matches!(name.to_str().map(str::parse), Some(Ok(Serial::Position(_))));
@@ -149,7 +150,7 @@ fn is_in_layout(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A build's folder; empty files in it say that they are there.
+    /// Creates the folder of a build with empty files.
     fn build(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files.iter().map(|file| root.path().join(file)) {
@@ -159,13 +160,13 @@ mod tests {
         root
     }
 
-    fn format_location(place: &ResultLocation) -> String {
-        let profile = place.profile.as_ref().map_or("-", |profile| profile.as_str());
-        format!("{profile} {}", place.serial.as_ref().map_or("-".to_owned(), ToString::to_string))
+    fn format_location(location: &ResultLocation) -> String {
+        let profile = location.profile.as_ref().map_or("-", |profile| profile.as_str());
+        format!("{profile} {}", location.serial.as_ref().map_or("-".to_owned(), ToString::to_string))
     }
 
     #[test]
-    fn folders_say_the_profile_and_the_serial() {
+    fn profile_and_serial_follow_from_folders() {
         assert_eq!(format_location(&locate_result(Path::new("b/Tuned/fio/0003/result.json"))), "Tuned 0003");
         for elsewhere in ["b/Tuned/fio/result.json", "result.json", "/"] {
             assert_eq!(locate_result(Path::new(elsewhere)), ResultLocation::default(), "{elsewhere}");
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn serials_that_are_no_numbers_are_put_aside() {
+    fn non_numeric_serials_are_recognized() {
         let root =
             build(&["b/RUNPERF_METADATA", "b/P/fio/odd/result.json", "c/P/fio/0000/x", "c/P/fio/odd/result.json"]);
         for build in ["b", "c"] {
@@ -187,31 +188,31 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_cells_that_failed_each_with_a_name_of_its_own() {
+    fn errors_are_failed_cells_with_unique_names() {
         let root = build(&["b/RUNPERF_METADATA"]);
-        let of = |folder: &str, path: &str, text: &str| {
+        let describe_error = |folder: &str, path: &str, text: &str| {
             let folder = root.path().join(folder);
-            let (place, foreign) = read_error_cell(&folder.join(path), Some(&folder), text);
+            let (location, foreign) = read_error_cell(&folder.join(path), Some(&folder), text);
             let cell = &foreign.cells[0];
             format!(
                 "{} {} {}: {}",
-                format_location(&place),
+                format_location(&location),
                 cell.test,
                 cell.case(),
                 cell.samples[0].failure.as_ref().unwrap()
             )
         };
         for folder in ["b", "without-metadata"] {
-            let of = |path: &str, text: &str| of(folder, path, text);
+            let describe_error = |path: &str, text: &str| describe_error(folder, path, text);
             let numbered = "P 0001 pbench-fio error=0001-__error0__: no disk";
-            assert_eq!(of("P/fio/0001/__error0__/exception", "no\n disk\n"), numbered);
-            assert_eq!(of("P/fio/2/__error0__/exception", "x"), "P - pbench-fio error=2-__error0__: x");
-            assert_eq!(of("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
-            assert_eq!(of("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
-            assert_eq!(of("__error0__/exception", ""), "- - run-perf error=build-__error0__: an error without a text");
+            assert_eq!(describe_error("P/fio/0001/__error0__/exception", "no\n disk\n"), numbered);
+            assert_eq!(describe_error("P/fio/2/__error0__/exception", "x"), "P - pbench-fio error=2-__error0__: x");
+            assert_eq!(describe_error("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
+            assert_eq!(describe_error("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
+            assert_eq!(describe_error("__error0__/exception", ""), "- - run-perf error=build-__error0__: error without a message");
         }
         assert_eq!(
-            of(".", "a/P/fio/0/deeper/__error0__/exception", "x"),
+            describe_error(".", "a/P/fio/0/deeper/__error0__/exception", "x"),
             "- - run-perf error=a-P-fio-0-deeper-__error0__: x"
         );
     }

@@ -1,21 +1,21 @@
-//! Staging area: merges the results of files with what the run already holds.
+//! Staging area: merges the results of files with the existing cells of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportedSample, ImportedTest, Origin};
+use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedTest};
 use wb_model::param::differences;
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
-use wb_record::{Attempt, CellDefinition, History, RecordError, RunFolder};
-use wb_stats::Rule;
+use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder};
+use wb_stats::SamplingRule;
 
 use crate::foreign::{ForeignCell, ForeignResults};
 use crate::import::NameOverrides;
 use crate::runperf::ResultLocation;
 use crate::{Format, ReadError};
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
@@ -23,57 +23,57 @@ pub(crate) struct SourceFile {
     pub(crate) sha256: Sha256,
     pub(crate) format: Format,
     pub(crate) foreign: ForeignResults,
-    /// The profile and the serial that run-perf's folders say.
+    /// Profile and serial according to run-perf's folders.
     pub(crate) location: ResultLocation,
 }
 
-/// Cells with samples that the run does not have.
+/// New samples of cells, before they are recorded.
 pub(crate) struct StagingArea<'a> {
     run: &'a RunFolder,
     history: &'a History,
     names: &'a NameOverrides,
-    /// The cells that the run has, as they are defined.
+    /// Definitions of the existing cells of the run.
     existing_cells: BTreeMap<CellId, CellDefinition>,
     cells: Vec<StagedCell>,
     index: BTreeMap<CellId, usize>,
-    /// The definitions of tests, as the run keeps them.
+    /// Definitions of tests, as recorded in the run.
     tests: BTreeMap<TestName, String>,
 }
 
-/// What is new to a run.
+/// Changes to a run.
 pub(crate) struct StagedChanges {
-    /// The cells that get samples.
+    /// Cells with new samples.
     pub(crate) cells: Vec<StagedCell>,
-    /// The definitions of tests, by their names.
+    /// Definitions of tests, by name.
     pub(crate) tests: BTreeMap<TestName, String>,
 }
 
-/// A cell as it will be, and its new samples.
+/// New definition of a cell, and its new samples.
 #[derive(Debug, Clone)]
 pub(crate) struct StagedCell {
     pub(crate) definition: CellDefinition,
     pub(crate) samples: Vec<(ImportedSample, AttemptOutcome)>,
-    /// Where its samples were read, those in the run included.
-    origins: BTreeSet<Origin>,
+    /// Origins of all its samples, including existing ones.
+    origins: BTreeSet<ImportOrigin>,
 }
 
-/// What a file came to.
+/// Number of cells and samples that a file added.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AddedCounts {
     pub(crate) cells: usize,
     pub(crate) samples: usize,
-    /// Samples that the run has already.
+    /// Samples that the run already has.
     pub(crate) duplicates: usize,
 }
 
 impl<'a> StagingArea<'a> {
     pub(crate) fn new(run: &'a RunFolder, history: &'a History, names: &'a NameOverrides) -> Result<Self, RecordError> {
-        let before = read_definitions(run)?;
+        let existing_cells = read_definitions(run)?;
         let (cells, index, tests) = Default::default();
-        Ok(Self { run, history, names, existing_cells: before, cells, index, tests })
+        Ok(Self { run, history, names, existing_cells, cells, index, tests })
     }
 
-    /// Adds what a file holds: all of it, or, where some of it cannot be, nothing.
+    /// Adds the results of a file; on an error nothing is added.
     pub(crate) fn add(&mut self, source: &SourceFile) -> Result<AddedCounts, ReadError> {
         let mut added = AddedCounts::default();
         let mut changed: BTreeMap<CellId, StagedCell> = BTreeMap::new();
@@ -86,9 +86,9 @@ impl<'a> StagingArea<'a> {
                 return Err(ReadError::TestConflict { test: id.test });
             }
             tests.insert(id.test.clone(), text);
-            let known = changed.remove(&id).unwrap_or_else(|| self.staged_or_existing(&id, cell, source));
+            let staged = changed.remove(&id).unwrap_or_else(|| self.staged_or_existing(&id, cell, source));
             order.push(id.clone());
-            changed.insert(id, known.with_samples(cell, source, &mut added)?);
+            changed.insert(id, staged.with_samples(cell, source, &mut added)?);
         }
         added.cells = changed.len();
         self.tests.extend(tests);
@@ -105,21 +105,21 @@ impl<'a> StagingArea<'a> {
         Ok(added)
     }
 
-    /// What is new to the run.
+    /// Returns the changes to the run.
     pub(crate) fn finish(self) -> StagedChanges {
         let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.samples.is_empty()).collect();
-        let of_cells: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
-        let tests = self.tests.into_iter().filter(|(test, _)| of_cells.contains(test)).collect();
+        let used: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
+        let tests = self.tests.into_iter().filter(|(test, _)| used.contains(test)).collect();
         StagedChanges { cells, tests }
     }
 
-    /// A cell as it is staged or in the run already, or without samples.
+    /// The staged or existing cell of this name, or a new one without samples.
     fn staged_or_existing(&self, id: &CellId, cell: &ForeignCell, source: &SourceFile) -> StagedCell {
         if let Some(at) = self.index.get(id) {
             return self.cells[*at].clone();
         }
-        let whole = self.history.attempts(id).iter().filter(|attempt| attempt.intact);
-        let origins = whole.filter_map(read_origin).collect();
+        let intact = self.history.attempts(id).iter().filter(|attempt| attempt.intact);
+        let origins = intact.filter_map(read_origin).collect();
         let definition = self.existing_cells.get(id).cloned();
         let version = source.format.version();
         StagedCell {
@@ -142,19 +142,19 @@ impl<'a> StagingArea<'a> {
         }
     }
 
-    /// Whether the run has a test of this name that is another one.
+    /// Whether the run has a different test of this name.
     fn is_another_test(&self, test: &TestName, text: &str) -> bool {
         if let Some(staged) = self.tests.get(test) {
             return staged != text;
         }
-        match fs::read_to_string(self.run.tests().join(format!("{test}.toml"))) {
-            Ok(kept) => kept != text,
+        match fs::read_to_string(self.run.tests_folder().join(format!("{test}.toml"))) {
+            Ok(existing) => existing != text,
             Err(_) => self.existing_cells.keys().any(|cell| cell.test == *test),
         }
     }
 }
 
-/// The definition of a test, as the run keeps it.
+/// Renders the definition of a test, as recorded in the run.
 fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -> String {
     let test = ImportedTest {
         name: name.clone(),
@@ -162,35 +162,35 @@ fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -
         version: format.version(),
         imported: format.to_string(),
     };
-    let told = "# Its samples were taken by another program, and imported: nothing here can be run.\n\n";
-    told.to_owned() + &toml::to_string(&test).unwrap_or_else(|error| unreachable!("{error}"))
+    let header = "# Its samples were imported from files of another program: this test cannot be run.\n\n";
+    header.to_owned() + &toml::to_string(&test).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// The cells of a run, as they are defined.
+/// Reads the definitions of all cells of a run.
 fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordError> {
     let mut cells: Vec<CellId> = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells).collect();
-    // One of each serial leads to the file that they share.
+    // Cells of one serial share a file.
     cells.sort();
-    cells.dedup_by(|one, other| run.serial(one) == run.serial(other));
+    cells.dedup_by(|one, other| run.serial_folder(one) == run.serial_folder(other));
     let files = cells.iter().map(|cell| run.definitions(cell));
     let definitions = files.collect::<Result<Vec<_>, _>>()?;
     let all = definitions.into_iter().flat_map(|definitions| definitions.cells);
     Ok(all.map(|definition| (definition.cell.clone(), definition)).collect())
 }
 
-/// So many samples are wanted as there are, however far they lie apart: whoever took them decided.
-fn fixed_count_rule(samples: usize) -> Rule {
-    Rule::Compared { min_samples: samples, max_samples: samples }
+/// Sampling rule with exactly the imported number of samples, whatever their spread.
+fn fixed_count_rule(samples: usize) -> SamplingRule {
+    SamplingRule::External { min_samples: samples, max_samples: samples }
 }
 
-/// Where the sample of an attempt was read.
-fn read_origin(attempt: &Attempt) -> Option<Origin> {
+/// Origin of an attempt's sample.
+fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
     let bytes = fs::read(attempt.folder.join(ARTEFACT)).ok()?;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
 
 impl StagedCell {
-    /// With the samples of a file that it does not have yet.
+    /// Adds the samples of a file that it does not have yet.
     fn with_samples(
         mut self,
         cell: &ForeignCell,
@@ -203,7 +203,7 @@ impl StagedCell {
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
         for sample in &cell.samples {
-            let origin = Origin { sha256: source.sha256.clone(), place: sample.place.clone() };
+            let origin = ImportOrigin { sha256: source.sha256.clone(), location: sample.place.clone() };
             if !self.origins.insert(origin.clone()) {
                 added.duplicates += 1;
                 continue;
@@ -217,7 +217,7 @@ impl StagedCell {
             };
             let imported = ImportedSample {
                 origin,
-                readings: sample.readings.clone(),
+                values: sample.readings.clone(),
                 seconds: sample.seconds,
                 findings: sample.findings.clone(),
                 provenance: source.foreign.provenance.clone(),
@@ -227,27 +227,27 @@ impl StagedCell {
         }
         self.definition.rule = fixed_count_rule(self.origins.len());
         let sources = self.definition.provenance.entry("files".to_owned()).or_default();
-        if !sources.split(", ").any(|known| known == source.name) {
+        if !sources.split(", ").any(|file| file == source.name) {
             *sources = if sources.is_empty() { source.name.clone() } else { format!("{sources}, {}", source.name) };
         }
         Ok(self)
     }
 }
 
-/// Declares a metric, unless it is declared; it is primary where some sample says so.
+/// Declares a metric, unless it is declared already; it is primary if it is primary in any sample.
 fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadError> {
-    let same = |known: &Metric| (known.class, &known.name) == (metric.class, &metric.name);
-    if let Some(known) = definition.metrics.iter_mut().find(|known| same(known)) {
-        if (&known.unit, known.direction) == (&metric.unit, metric.direction) {
-            known.primary |= metric.primary;
+    let has_name = |existing: &Metric| (existing.class, &existing.name) == (metric.class, &metric.name);
+    if let Some(existing) = definition.metrics.iter_mut().find(|existing| has_name(existing)) {
+        if (&existing.unit, existing.direction) == (&metric.unit, metric.direction) {
+            existing.primary |= metric.primary;
             return Ok(());
         }
-        let told = |metric: &Metric| format!("`{}`, {:?} is better", metric.unit, metric.direction).to_lowercase();
+        let describe = |metric: &Metric| format!("`{}`, {:?} is better", metric.unit, metric.direction).to_lowercase();
         return Err(ReadError::MetricConflict {
             cell: Box::new(definition.cell.clone()),
             metric: format!("{}/{}", metric.class, metric.name),
-            known: told(known),
-            new: told(metric),
+            known: describe(existing),
+            new: describe(metric),
         });
     }
     definition.metrics.push(metric.clone());
@@ -255,17 +255,17 @@ fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<()
 }
 
 impl NameOverrides {
-    /// The name that a cell gets.
+    /// Determines the name of a cell.
     fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> Result<CellId, ReadError> {
         let foreign = &source.foreign;
-        let several = |differs: &dyn Fn(&ForeignCell) -> bool| foreign.cells.iter().any(differs);
-        if self.profile.is_some() && several(&|other| other.profile != cell.profile) {
-            let mut known: Vec<String> =
+        let any_differs = |differs: &dyn Fn(&ForeignCell) -> bool| foreign.cells.iter().any(differs);
+        if self.profile.is_some() && any_differs(&|other| other.profile != cell.profile) {
+            let mut systems: Vec<String> =
                 foreign.cells.iter().filter_map(|cell| Some(cell.profile.as_ref()?.to_string())).collect();
-            known.dedup();
-            return Err(ReadError::SeveralSystems(known));
+            systems.dedup();
+            return Err(ReadError::SeveralSystems(systems));
         }
-        if self.test.is_some() && several(&|other| other.test != cell.test) {
+        if self.test.is_some() && any_differs(&|other| other.test != cell.test) {
             let tests: BTreeSet<&str> = foreign.cells.iter().map(|cell| cell.test.as_str()).collect();
             return Err(ReadError::SeveralTests(tests.into_iter().map(str::to_owned).collect()));
         }

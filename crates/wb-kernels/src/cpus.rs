@@ -1,4 +1,4 @@
-//! Which CPUs this process may use, and pinning a thread to one of them.
+//! CPU affinity: the CPUs that this process may use, and pinning a thread to one of them.
 
 use crate::Error;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -11,10 +11,10 @@ pub fn allowed() -> Vec<usize> {
 
 /// Checks a list of CPUs, one per thread, before any thread is started.
 ///
-/// A CPU may be named more than once: its threads then share it.
+/// A CPU may be listed more than once: its threads then share it.
 ///
 /// # Errors
-/// [`Error::NoCpu`] for an empty list, [`Error::Cpu`] for one that may not be used.
+/// [`Error::NoCpu`] for an empty list, [`Error::Cpu`] for a CPU that may not be used.
 pub fn check(cpus: &[usize]) -> Result<(), Error> {
     let allowed = allowed();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -27,15 +27,15 @@ pub fn check(cpus: &[usize]) -> Result<(), Error> {
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors
-/// [`Error::Pin`] with what the system said.
+/// [`Error::Pin`] with the system's error.
 pub fn pin(cpu: usize) -> Result<(), Error> {
-    let refused = |source| Error::Pin { cpu, source };
+    let pin_error = |source| Error::Pin { cpu, source };
     if cpu >= CpuSet::MAX_CPU {
-        return Err(refused(std::io::ErrorKind::InvalidInput.into()));
+        return Err(pin_error(std::io::ErrorKind::InvalidInput.into()));
     }
     let mut set = CpuSet::new();
     set.set(cpu);
-    sched_setaffinity(None, &set).map_err(|errno| refused(errno.into()))
+    sched_setaffinity(None, &set).map_err(|errno| pin_error(errno.into()))
 }
 
 /// `0-3,8` for 0, 1, 2, 3, 8.
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn a_pinned_thread_may_use_that_cpu_only() {
         let cpu = *allowed().last().unwrap();
-        let seen = std::thread::spawn(move || pin(cpu).map(|()| allowed())).join().unwrap();
-        assert_eq!(seen.unwrap(), [cpu]);
+        let affinity = std::thread::spawn(move || pin(cpu).map(|()| allowed())).join().unwrap();
+        assert_eq!(affinity.unwrap(), [cpu]);
         assert!(matches!(pin(1 << 40), Err(Error::Pin { .. })));
     }
 }

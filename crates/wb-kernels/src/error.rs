@@ -1,81 +1,81 @@
-//! Everything that stops a kernel from being measured.
+//! Errors that stop a kernel from being measured.
 
 use crate::isa::UnsupportedIsa;
 use std::io;
 
-/// Why a kernel could not be measured as asked.
+/// Why a kernel could not be measured with the requested configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The CPU lacks the instruction set.
     #[error(transparent)]
     Isa(#[from] UnsupportedIsa),
-    /// The instruction set has no instruction for what was asked.
-    #[error("{what} does not exist with isa {isa}: {way_out}")]
+    /// The instruction set does not have the requested operation.
+    #[error("{what} is not supported by instruction set {isa}: {way_out}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested operation.
         what: &'static str,
-        /// The instruction set it was asked of.
+        /// The requested instruction set.
         isa: crate::Isa,
-        /// What to ask for instead.
+        /// What to use instead.
         way_out: &'static str,
     },
     /// The list of CPUs is empty.
-    #[error("no cpu is given: name one per thread")]
+    #[error("missing CPUs: expected one per thread")]
     NoCpu,
     /// A CPU that does not exist, is offline, or is outside this process's affinity mask.
-    #[error("cpu {cpu} is not usable by this process: it may use {allowed}")]
+    #[error("cannot use CPU {cpu}: this process is limited to {allowed}")]
     Cpu {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: usize,
-        /// The CPUs that may be used, as a list of ranges.
+        /// The usable CPUs, as a list of ranges.
         allowed: String,
     },
-    /// The system refused to pin a thread.
-    #[error("pinning a thread to cpu {cpu}: {source}")]
+    /// A thread could not be pinned.
+    #[error("cannot pin a thread to CPU {cpu}: {source}")]
     Pin {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A thread could not be started.
-    #[error("starting a thread for cpu {cpu}: {source}")]
+    #[error("cannot start a thread for CPU {cpu}: {source}")]
     Thread {
-        /// The CPU that it was for.
+        /// The CPU of the thread.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The arrays do not fit.
-    #[error("needs {needs} bytes of memory, {available} are available (MemAvailable)")]
+    /// The arrays do not fit into the available memory.
+    #[error("cannot allocate {needs} bytes of memory: {available} bytes are available (MemAvailable)")]
     Memory {
         /// Bytes that the arrays need.
         needs: u64,
-        /// Bytes that the system can give without swapping.
+        /// Bytes that are available without swapping.
         available: u64,
     },
-    /// The system refused to map memory.
-    #[error("mapping {bytes} bytes: {source}")]
+    /// The memory could not be mapped.
+    #[error("cannot map {bytes} bytes of memory: {source}")]
     Map {
-        /// Bytes that were asked for.
+        /// The requested bytes.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The huge-page policy could not be set.
-    #[error("setting the huge-page policy: {source}")]
+    #[error("cannot set the huge-page policy: {source}")]
     HugePages {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The residency of huge pages could not be read.
-    #[error("reading /proc/self/smaps: {source}")]
+    #[error("cannot read /proc/self/smaps: {source}")]
     Smaps {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
 }

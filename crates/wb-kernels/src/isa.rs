@@ -1,13 +1,13 @@
-//! The instruction set a kernel runs with: named by the user, never guessed by the compiler.
+//! The instruction set of a kernel: selected by the user, never by the compiler.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// Instructions that the measured loops may use, chosen at run time.
+/// The instruction set that the measured loops use, selected at run time.
 ///
-/// Ordered from narrow to wide. A kernel compiled for one of these is the same machine code
-/// whatever machine built it.
+/// Ordered from narrow to wide. The machine code of a kernel for one instruction set does not depend on the machine
+/// that compiled it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isa {
@@ -23,30 +23,30 @@ pub enum Isa {
 
 /// The CPU lacks an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this cpu lacks isa {isa}: it has {}", names(available))]
+#[error("unsupported instruction set {isa}: this CPU has {}", names(available))]
 pub struct UnsupportedIsa {
-    /// The instruction set that was asked for.
+    /// The requested instruction set.
     pub isa: Isa,
-    /// Those that this CPU has.
+    /// The instruction sets that this CPU has.
     pub available: Vec<Isa>,
 }
 
-/// A name that is no instruction set.
+/// An unknown name of an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no isa: one of {all}", all = names(&Isa::ALL))]
+#[error("unknown instruction set `{0}`: expected one of {all}", all = names(&Isa::ALL))]
 pub struct UnknownIsa(pub String);
 
 impl Isa {
     /// Every instruction set, narrow to wide.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
 
-    /// Those that this CPU and its operating system support, narrow to wide.
+    /// The instruction sets that this CPU and its operating system support, narrow to wide.
     #[must_use]
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.exists()).collect()
     }
 
-    /// The widest that this CPU and its operating system support.
+    /// The widest instruction set that this CPU and its operating system support.
     #[must_use]
     pub fn widest() -> Self {
         Self::ALL.into_iter().rfind(|isa| isa.exists()).unwrap_or(Self::Scalar)
@@ -55,7 +55,7 @@ impl Isa {
     /// Returns an error if this CPU lacks the instruction set.
     ///
     /// # Errors
-    /// [`UnsupportedIsa`] with those that this CPU has.
+    /// [`UnsupportedIsa`] with the instruction sets that this CPU has.
     pub fn require(self) -> Result<(), UnsupportedIsa> {
         if self.exists() { Ok(()) } else { Err(UnsupportedIsa { isa: self, available: Self::available() }) }
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_survives_display_parse_and_serde() {
+    fn a_name_round_trips_through_display_parse_and_serde() {
         for isa in Isa::ALL {
             assert_eq!(isa.to_string().parse(), Ok(isa));
             assert_eq!(serde_json::to_string(&isa).unwrap(), format!("\"{isa}\""));
@@ -123,12 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known() {
-        assert_eq!("mmx".parse::<Isa>().unwrap_err().to_string(), "`mmx` is no isa: one of scalar, sse2, avx2, avx512");
+    fn an_unknown_name_lists_the_valid_ones() {
+        assert_eq!(
+            "mmx".parse::<Isa>().unwrap_err().to_string(),
+            "unknown instruction set `mmx`: expected one of scalar, sse2, avx2, avx512"
+        );
     }
 
     #[test]
-    fn scalar_is_always_there_and_the_widest_is_the_last_available() {
+    fn scalar_is_always_available_and_the_widest_is_the_last() {
         let available = Isa::available();
         assert_eq!(available.first(), Some(&Isa::Scalar));
         assert_eq!(available.last(), Some(&Isa::widest()));
@@ -136,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_isa_is_named_with_those_that_are_there() {
+    fn an_unsupported_isa_is_reported_with_the_supported_ones() {
         let error = UnsupportedIsa { isa: Isa::Avx512, available: vec![Isa::Scalar, Isa::Sse2] };
-        assert_eq!(error.to_string(), "this cpu lacks isa avx512: it has scalar, sse2");
+        assert_eq!(error.to_string(), "unsupported instruction set avx512: this CPU has scalar, sse2");
     }
 }

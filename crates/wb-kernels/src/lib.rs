@@ -1,13 +1,13 @@
-//! Compute kernels that weigh one machine: himeno and ramspeed for memory, linpack for arithmetic.
+//! Compute kernels that measure one machine: himeno and ramspeed for memory, linpack for arithmetic.
 //!
-//! For: running one kernel in the calling process, on an explicit list of CPUs, with an explicit
-//! instruction set, and reporting what was measured together with what proves that it was.
+//! Purpose: run one kernel in the calling process, on an explicit list of CPUs, with an explicit instruction set, and
+//! report the figures together with the evidence that the work was done.
 //!
-//! Must not know: plans, samples, workers, run folders. It stands alone: a configuration goes in,
-//! a report comes out, both are plain serde types.
+//! Must not depend on: plans, samples, workers, run folders. The crate stands alone: a configuration goes in, a report
+//! comes out, both are plain serde types.
 //!
-//! Start with [`himeno::run`]; [`team`] shows how threads are pinned and timed, [`memory`] where
-//! the arrays live, [`Isa`] how instructions are chosen.
+//! Start with [`himeno::run`]; [`thread_team`] shows how threads are pinned and timed, [`memory`] how the arrays are
+//! mapped, [`Isa`] how the instruction set is selected.
 
 pub mod cpus;
 mod error;

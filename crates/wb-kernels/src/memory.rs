@@ -1,5 +1,4 @@
-//! Memory for the arrays: mapped for the purpose, aligned, with a huge-page policy, and with the
-//! residency measured instead of believed.
+//! Memory for the arrays: mapped, aligned, with a huge-page policy and a measured residency.
 
 use crate::Error;
 use rustix::{io::Errno, mm};
@@ -7,30 +6,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{ffi::c_void, fs, io, ops::Range, ptr};
 
-/// Which pages the arrays shall live on.
+/// The kind of pages that the arrays should be on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HugePagePolicy {
-    /// What the system does without being asked.
+    /// The system's default.
     #[default]
     Inherit,
-    /// Huge pages are asked for (MADV_HUGEPAGE).
+    /// Huge pages are requested (MADV_HUGEPAGE).
     Always,
     /// Huge pages are forbidden (MADV_NOHUGEPAGE).
     Never,
 }
 
-/// How much memory the arrays take and how much of it was on huge pages.
+/// Size of the arrays, and how much of it was on huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Residency {
     /// Bytes of the arrays, padding included.
     pub bytes: u64,
-    /// Bytes of them that were on huge pages, as the kernel counts them (AnonHugePages).
+    /// Bytes that were on huge pages, as the kernel counts them (AnonHugePages).
     pub huge_bytes: u64,
 }
 
-/// Anonymous private memory, zeroed, untouched, aligned to [`Memory::ALIGNMENT`].
+/// Anonymous private memory, zeroed, untouched, aligned to [`MappedMemory::ALIGNMENT`].
 ///
 /// It lies between two inaccessible pages, so that the kernel never merges it with other
 /// mappings and its residency is its own.
@@ -48,7 +47,7 @@ unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for MappedMemory {}
 
-/// Numbers for which all-zero memory is a value.
+/// Number types for which all-zero memory is a valid value.
 pub trait Zeroable: Copy + Send + Sync + sealed::Sealed + 'static {}
 impl Zeroable for f32 {}
 impl Zeroable for f64 {}
@@ -67,22 +66,20 @@ impl MappedMemory {
     pub const ALIGNMENT: usize = 2 << 20;
     const PAGE: usize = 4096;
 
-    /// Maps `bytes`, which nothing has touched yet: the thread that first writes a page decides
-    /// its node.
+    /// Maps `bytes` without touching them: the thread that first writes to a page determines its NUMA node.
     ///
     /// # Errors
-    /// [`Error::Memory`] where less is available, [`Error::Map`] or [`Error::HugePages`] where
-    /// the system refuses.
+    /// [`Error::Memory`] if less is available, [`Error::Map`] or [`Error::HugePages`] if the system call fails.
     pub fn map(bytes: usize, huge: HugePagePolicy) -> Result<Self, Error> {
         check_available(bytes as u64)?;
-        let refused = |errno: Errno| Error::Map { bytes, source: errno.into() };
-        // Room for a guard on each side and for moving the start to the alignment.
-        // A huge page is given where all of it is mapped: the last one, too, needs its whole size.
-        let grain = if huge == HugePagePolicy::Always { Self::ALIGNMENT } else { Self::PAGE };
-        let length = bytes.max(1).div_ceil(grain).checked_mul(grain);
+        let map_error = |errno: Errno| Error::Map { bytes, source: errno.into() };
+        // Room for a guard page on each side and for aligning the start. The kernel provides a huge page only where the
+        // whole page is mapped, so the last one is mapped in full too.
+        let granularity = if huge == HugePagePolicy::Always { Self::ALIGNMENT } else { Self::PAGE };
+        let length = bytes.max(1).div_ceil(granularity).checked_mul(granularity);
         let reserved_bytes = length
             .and_then(|length| length.checked_add(Self::ALIGNMENT + 2 * Self::PAGE))
-            .ok_or_else(|| refused(Errno::NOMEM))?;
+            .ok_or_else(|| map_error(Errno::NOMEM))?;
         let length = reserved_bytes - Self::ALIGNMENT - 2 * Self::PAGE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing
         // that exists.
@@ -94,15 +91,14 @@ impl MappedMemory {
                 mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE,
             )
         }
-        .map_err(refused)?;
+        .map_err(map_error)?;
         let first = reserved as usize + Self::PAGE;
         let offset = first.next_multiple_of(Self::ALIGNMENT) - reserved as usize;
         let memory = Self { reserved, reserved_bytes, base: reserved.cast::<u8>().wrapping_add(offset), bytes };
-        // SAFETY: base..base + length lies inside the reservation made above, which only
-        // `memory` knows.
+        // SAFETY: base..base + length lies inside the reservation above, which only `memory` refers to.
         unsafe {
             let base = memory.base.cast();
-            mm::mprotect(base, length, mm::MprotectFlags::READ | mm::MprotectFlags::WRITE).map_err(refused)?;
+            mm::mprotect(base, length, mm::MprotectFlags::READ | mm::MprotectFlags::WRITE).map_err(map_error)?;
             if let Some(advice) = huge.advice() {
                 mm::madvise(base, length, advice).map_err(|errno| Error::HugePages { source: errno.into() })?;
             }
@@ -110,19 +106,19 @@ impl MappedMemory {
         Ok(memory)
     }
 
-    /// Bytes as asked for.
+    /// The requested bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The first byte. Reading and writing through it is the caller's unsafe business.
+    /// The first byte. Access through the pointer is the caller's unsafe code.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.base
     }
 
-    /// All of it as numbers; the remainder that fills none is left out.
+    /// The whole memory as numbers, without a remainder smaller than one number.
     #[must_use]
     pub fn as_slice<T: Zeroable>(&self) -> &[T] {
         // SAFETY: mapped, readable, initialised to zero by the kernel, aligned to 2 MiB; every
@@ -130,23 +126,22 @@ impl MappedMemory {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
-    /// All of it as numbers to be written; the remainder that fills none is left out.
+    /// The whole memory as mutable numbers, without a remainder smaller than one number.
     #[must_use]
     pub fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
-    /// Measures how much of it is on huge pages now. Ask before it is dropped and after it was
-    /// written.
+    /// Measures how much of the memory is on huge pages now. Meaningful after the memory was written.
     ///
     /// # Errors
-    /// [`Error::Smaps`] where the kernel does not tell.
+    /// [`Error::Smaps`] if the kernel does not report it.
     pub fn residency(&self) -> Result<Residency, Error> {
         let smaps = fs::read_to_string("/proc/self/smaps").map_err(|source| Error::Smaps { source })?;
         let start = self.base as usize;
         let bytes = self.bytes as u64;
-        // What the last huge page has beyond the arrays is none of them.
+        // The part of the last huge page beyond the arrays does not count.
         Ok(Residency { bytes, huge_bytes: huge_bytes(&smaps, start..start + self.bytes).min(bytes) })
     }
 }
@@ -170,8 +165,8 @@ impl HugePagePolicy {
     }
 }
 
-/// Returns an error if less than `bytes` of memory is available (MemAvailable). Where the system does not tell, mapping
-/// decides.
+/// Returns an error if less than `bytes` of memory is available (MemAvailable). If the system does not report it, the
+/// mapping itself decides.
 ///
 /// # Errors
 /// [`Error::Memory`] with both figures.
@@ -227,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn residency_follows_the_policy_as_far_as_the_kernel_does() {
+    fn residency_follows_the_policy_as_far_as_the_kernel_allows() {
         let bytes = 8 << 20;
         let resident = |huge| {
             let mut memory = MappedMemory::map(bytes, huge).unwrap();
@@ -244,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_system_has_is_refused_with_both_figures() {
+    fn more_memory_than_available_is_refused_with_both_figures() {
         let error = MappedMemory::map(usize::MAX / 2, HugePagePolicy::Inherit).unwrap_err();
         assert!(matches!(error, Error::Memory { .. } | Error::Map { .. }), "{error}");
     }

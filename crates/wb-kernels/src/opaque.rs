@@ -1,12 +1,12 @@
-//! Values the optimiser cannot see through. Costs no instruction.
+//! Values that are opaque to the optimiser, at the cost of no instruction.
 
 use std::arch::asm;
 
-/// Returns the pointer, while the compiler has to assume that memory may have been read and
-/// written meanwhile: passes over unchanged memory cannot be merged or left out.
+/// Returns the pointer and makes the compiler assume that memory was read and written meanwhile: passes over unchanged
+/// memory can neither be merged nor eliminated.
 #[inline(always)]
 pub(crate) fn pointer<T>(mut pointer: *mut T) -> *mut T {
-    // SAFETY: no instruction at all; the pointer stays what it is.
+    // SAFETY: emits no instruction; the pointer is unchanged.
     unsafe { asm!("/* {0} */", inout(reg) pointer, options(nostack, preserves_flags)) };
     pointer
 }
@@ -17,7 +17,7 @@ macro_rules! number {
         #[inline(always)]
         #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_mut))]
         pub(crate) fn $name(mut number: $type) -> $type {
-            // SAFETY: no instruction at all; the number stays what it is.
+            // SAFETY: emits no instruction; the number is unchanged.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 asm!("/* {0} */", inout(xmm_reg) number, options(pure, nomem, nostack, preserves_flags));
@@ -32,18 +32,18 @@ macro_rules! number {
     };
 }
 
-number!(single, f32, "Returns the number in a register of its own: it cannot become part of a vector.");
-number!(double, f64, "Returns the number in a register of its own: it cannot become part of a vector.");
+number!(single, f32, "Returns the number in a register of its own, so that it cannot become part of a vector.");
+number!(double, f64, "Returns the number in a register of its own, so that it cannot become part of a vector.");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn everything_stays_what_it_is() {
+    fn values_are_unchanged() {
         let mut value = 1;
-        let there = &raw mut value;
-        assert_eq!(pointer(there), there);
+        let address = &raw mut value;
+        assert_eq!(pointer(address), address);
         assert_eq!((single(1.5), double(-2.5)), (1.5, -2.5));
     }
 }

@@ -1,4 +1,4 @@
-//! Asking for a cache line before it is needed.
+//! Prefetching of cache lines.
 
 /// Fetches the cache line at an address, which need not be valid, into all levels of the cache.
 #[inline(always)]
@@ -27,7 +27,7 @@ pub(crate) fn prefetch_to_second_level<T>(line: *const T) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn any_address_will_do() {
+    fn any_address_may_be_prefetched() {
         for address in [std::ptr::null::<u8>(), usize::MAX as *const u8] {
             super::prefetch(address);
             super::prefetch_to_second_level(address);

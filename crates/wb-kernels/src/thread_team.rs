@@ -1,4 +1,4 @@
-//! A team: plain threads, each pinned to its CPU, that start together and are timed together.
+//! A team of threads, each pinned to a CPU, that start together and are timed together.
 
 use crate::{Error, cpus};
 use std::{
@@ -8,14 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs `body` once per CPU, each on its own thread pinned there, and returns what they returned,
-/// in the order of `cpus`.
+/// Runs `body` once per CPU, each on a thread pinned to that CPU, and returns the results in the order of `cpus`.
 ///
 /// The bodies start together: all threads run and are pinned before the first body begins.
 ///
 /// # Errors
-/// A CPU that may not be used, or a thread that could not be started or pinned. No body has run
-/// then.
+/// A CPU that may not be used, or a thread that could not be started or pinned. No body has run in that case.
 ///
 /// # Panics
 /// Panics when a body does; the other members are released from their barriers first.
@@ -27,7 +25,7 @@ pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) 
         let mut members = Vec::with_capacity(cpus.len());
         for (index, &cpu) in cpus.iter().enumerate() {
             let member = TeamThread { index, count: cpus.len(), barrier };
-            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+            let thread = thread::Builder::new().spawn_scoped(scope, move || {
                 let _guard = PoisonOnPanic(barrier);
                 if let Err(error) = cpus::pin(cpu) {
                     barrier.poison();
@@ -36,7 +34,7 @@ pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) 
                 barrier.try_wait().map_err(|Poisoned| start_aborted(cpu))?;
                 Ok(body(&member))
             });
-            match spawned {
+            match thread {
                 Ok(handle) => members.push(handle),
                 Err(source) => {
                     barrier.poison();
@@ -45,17 +43,17 @@ pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) 
             }
         }
         let results: Vec<_> = members.into_iter().map(|member| member.join()).collect();
-        let (mut values, mut first) = (Vec::with_capacity(results.len()), None);
+        let (mut values, mut first_error) = (Vec::with_capacity(results.len()), None);
         for result in results {
             match result {
                 Ok(Ok(value)) => values.push(value),
-                // The member whose pinning was refused tells more than those it left waiting.
-                Ok(Err(error @ Error::Pin { .. })) => first = Some(error),
-                Ok(Err(error)) => first = first.or(Some(error)),
+                // The failure to pin one thread is the cause; the other threads only report that the start was aborted.
+                Ok(Err(error @ Error::Pin { .. })) => first_error = Some(error),
+                Ok(Err(error)) => first_error = first_error.or(Some(error)),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        first.map_or(Ok(values), Err)
+        first_error.map_or(Ok(values), Err)
     })
 }
 
@@ -63,21 +61,21 @@ fn start_aborted(cpu: usize) -> Error {
     Error::Thread { cpu, source: io::Error::other("another thread of the team could not start") }
 }
 
-/// One thread of a team, as its body sees it.
+/// One thread of a team, as passed to its body.
 #[derive(Clone, Copy, Debug)]
 pub struct TeamThread<'a> {
-    /// Its position in the list of CPUs.
+    /// Index in the list of CPUs.
     pub index: usize,
-    /// How many there are.
+    /// Number of threads in the team.
     pub count: usize,
     barrier: &'a Barrier,
 }
 
 impl TeamThread<'_> {
-    /// Waits until every member has come here.
+    /// Waits at a barrier for all threads of the team.
     ///
-    /// Spins, and gives way to the scheduler after a while so that several threads can share one
-    /// CPU. Everything that members wrote before is visible to all after.
+    /// Spins first, then yields to the scheduler so that several threads can share one CPU. All writes before the
+    /// barrier are visible to all threads after it.
     ///
     /// # Panics
     /// Panics when another member has panicked, instead of waiting for it for ever.
@@ -87,7 +85,7 @@ impl TeamThread<'_> {
         }
     }
 
-    /// Times `work` from a common start: all members arrive, then each takes its own times.
+    /// Times `work` from a common start: after a barrier, each thread takes its own start and end.
     pub fn time<T>(&self, work: impl FnOnce() -> T) -> (T, TimeSpan) {
         self.wait();
         let start = Instant::now();
@@ -95,7 +93,7 @@ impl TeamThread<'_> {
         (value, TimeSpan { start, end: Instant::now() })
     }
 
-    /// This member's share of `items`: contiguous, in order, sizes differing by one at most.
+    /// This thread's share of `items`: contiguous, in thread order, with sizes that differ by at most one.
     #[must_use]
     pub fn share(&self, items: usize) -> std::ops::Range<usize> {
         let cut = |index: usize| (items as u128 * index as u128 / self.count as u128) as usize;
@@ -103,23 +101,23 @@ impl TeamThread<'_> {
     }
 }
 
-/// When one member began and ended.
+/// Start and end of one thread's work.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSpan {
     /// Just after the barrier.
     pub start: Instant,
-    /// After its last piece of work.
+    /// Just after the work.
     pub end: Instant,
 }
 
 impl TimeSpan {
-    /// This member's own time.
+    /// The time that this thread took.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.end - self.start
     }
 
-    /// Wall time of a team: from the first to leave the start to the last to end.
+    /// Wall time of a team: from the first start to the last end.
     #[must_use]
     pub fn wall_time(spans: &[Self]) -> Duration {
         let start = spans.iter().map(|span| span.start).min();
@@ -128,11 +126,11 @@ impl TimeSpan {
     }
 }
 
-/// Turns before a waiting thread gives way; some ten microseconds.
+/// Spins of a waiting thread before it yields; some ten microseconds.
 const MAX_SPINS: u32 = 2_000;
 
-/// Keeps what is written by all apart from what is only read, on cache lines of its own
-/// (128 bytes: CPUs fetch lines in pairs).
+/// A value on cache lines of its own, which separates shared counters from data that is only read (128 bytes: CPUs
+/// fetch lines in pairs).
 #[derive(Debug)]
 #[repr(align(128))]
 struct CachePadded<T>(T);
@@ -163,14 +161,14 @@ impl Barrier {
     }
 
     fn try_wait(&self) -> Result<(), Poisoned> {
-        let round = self.generation.0.load(Acquire);
+        let generation = self.generation.0.load(Acquire);
         if self.arrived.0.fetch_add(1, AcqRel) + 1 == self.members {
             self.arrived.0.store(0, Relaxed);
-            self.generation.0.store(round.wrapping_add(1), Release);
+            self.generation.0.store(generation.wrapping_add(1), Release);
             return Ok(());
         }
         let mut spins = 0;
-        while self.generation.0.load(Acquire) == round {
+        while self.generation.0.load(Acquire) == generation {
             if self.poisoned.load(Relaxed) {
                 return Err(Poisoned);
             }
@@ -185,7 +183,7 @@ impl Barrier {
     }
 }
 
-/// Breaks the barrier when its thread unwinds.
+/// Poisons the barrier when its thread unwinds.
 struct PoisonOnPanic<'a>(&'a Barrier);
 
 impl Drop for PoisonOnPanic<'_> {
@@ -208,14 +206,14 @@ mod tests {
     #[test]
     fn members_return_in_order_from_their_own_cpu() {
         let cpus = cpus(5);
-        let seen = run(&cpus, |member| (member.index, cpus::allowed())).unwrap();
+        let results = run(&cpus, |member| (member.index, cpus::allowed())).unwrap();
         for (index, &cpu) in cpus.iter().enumerate() {
-            assert_eq!(seen[index], (index, vec![cpu]));
+            assert_eq!(results[index], (index, vec![cpu]));
         }
     }
 
     #[test]
-    fn what_was_written_before_a_barrier_is_seen_after_it() {
+    fn writes_before_a_barrier_are_visible_after_it() {
         let written: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
         run(&cpus(4), |member| {
             for round in 1..=200 {
@@ -232,7 +230,7 @@ mod tests {
     fn a_panic_in_one_member_releases_the_others() {
         let outcome = std::panic::catch_unwind(|| {
             run(&cpus(3), |member| {
-                assert_ne!(member.index, 1, "made to fail");
+                assert_ne!(member.index, 1, "fails on purpose");
                 member.wait();
             })
         });

@@ -5,18 +5,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How much work is measured.
+/// The amount of measured work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Exactly so many iterations.
+    /// Exactly this number of iterations.
     Iterations(u64),
-    /// As many iterations as last at least so many seconds, found out beforehand.
+    /// Enough iterations to take at least this many seconds; a calibration determines their number.
     Seconds(f64),
 }
 
-/// A shorter run of the same work before the measured one. Its time per iteration has to agree
-/// with the measured: a gate on it finds work that was not done.
+/// A shorter run of the same work before the measured run. Both must agree in their time per iteration: a gate detects
+/// work that was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Probe {
@@ -26,7 +26,7 @@ pub struct Probe {
     pub seconds: f64,
 }
 
-/// What was measured.
+/// The measured run and its probe.
 #[derive(Debug)]
 pub(crate) struct TimedRun<T> {
     pub(crate) iterations: u64,
@@ -35,29 +35,29 @@ pub(crate) struct TimedRun<T> {
     pub(crate) probe: Probe,
 }
 
-/// Probes share this part of the measured time…
+/// Duration of the calibration's probe, as a fraction of the measured time…
 const PROBE_SHARE: f64 = 0.1;
-/// …but take no less than this, for the clock's and the caches' sake.
+/// …but at least this many seconds, because of the resolution of the clock and cold caches.
 const SHORTEST_PROBE: f64 = 0.01;
-/// Iterations are rounded up by this, since no two runs are equally fast.
+/// Factor by which the estimated iterations are increased, since no two runs are equally fast.
 const MARGIN: f64 = 1.03;
-/// Measuring again because it came out too short ends after so many times: a machine that keeps
-/// speeding up is measured all the same, and the report says how long it took.
+/// Maximum number of repetitions of a measured run that was too short: on a machine that keeps speeding up, the last
+/// one counts, and the report has its actual duration.
 const MAX_RETRIES: u32 = 4;
 
-/// A probe does this part of a known number of iterations.
+/// A probe of a given number of iterations does one part in this many.
 const PROBE_DIVISOR: u64 = 8;
-/// A probe that is as far off as this (twice or half the time per iteration) may have been kept waiting by others,
-/// or run in peace where the measured run had not: it is repeated, and the nearest one kept…
+/// Distance from which on a probe is repeated (twice or half the time per iteration): other processes may have delayed
+/// it, or delayed the measured run only. The nearest probe counts…
 const MAX_PROBE_DISTANCE: f64 = std::f64::consts::LN_2;
-/// …so many times at most. Where the time does not follow the work, every probe is far off.
+/// …after this many repetitions at most. If the time does not follow the work, every probe is far off.
 const MAX_PROBE_REPEATS: u32 = 3;
 
-/// Measures `once`, which does a number of iterations from the same initial state each time and
-/// tells their wall time.
+/// Measures `once`, which does a number of iterations from the same initial state each time and returns their wall
+/// time.
 ///
 /// # Errors
-/// What `once` says, and [`Error::Config`] for no work at all.
+/// The errors of `once`, and [`Error::Config`] for an amount of work that is zero or out of range.
 pub(crate) fn measure<T>(
     work: Work,
     mut once: impl FnMut(u64) -> Result<(Duration, T), Error>,
@@ -66,28 +66,28 @@ pub(crate) fn measure<T>(
         once(iterations).map(|(wall, value)| (value, Probe { iterations, seconds: wall.as_secs_f64() }))
     };
     let (first, (value, Probe { iterations, seconds })) = match work {
-        Work::Iterations(0) => return Err(Error::Config("no iterations are asked for: give at least 1".into())),
+        Work::Iterations(0) => return Err(Error::Config("invalid work of 0 iterations: expected 1 or more".into())),
         Work::Iterations(iterations) => {
             let (_, probe) = run(iterations.div_ceil(PROBE_DIVISOR))?;
             (probe, run(iterations)?)
         }
-        Work::Seconds(asked) if !(asked > 0.0 && asked < 1e6) => {
+        Work::Seconds(requested) if !(requested > 0.0 && requested < 1e6) => {
             return Err(Error::Config(format!(
-                "{asked} s cannot be measured: give more than 0 and less than a million"
+                "invalid work of {requested} s: expected more than 0 s and less than 1000000 s"
             )));
         }
-        Work::Seconds(asked) => {
-            let long_enough = (asked * PROBE_SHARE).clamp(SHORTEST_PROBE, 1.0).min(asked);
+        Work::Seconds(requested) => {
+            let long_enough = (requested * PROBE_SHARE).clamp(SHORTEST_PROBE, 1.0).min(requested);
             let (_, mut probe) = run(1)?;
             while probe.seconds < long_enough {
                 (_, probe) = run(estimate_iterations(probe, long_enough))?;
             }
-            let mut measured = run(estimate_iterations(probe, asked))?;
+            let mut measured = run(estimate_iterations(probe, requested))?;
             for _ in 0..MAX_RETRIES {
-                if measured.1.seconds >= asked {
+                if measured.1.seconds >= requested {
                     break;
                 }
-                measured = run(estimate_iterations(measured.1, asked))?;
+                measured = run(estimate_iterations(measured.1, requested))?;
             }
             (probe, measured)
         }
@@ -98,22 +98,22 @@ pub(crate) fn measure<T>(
         if distance(probe, measured) <= MAX_PROBE_DISTANCE {
             break;
         }
-        let (_, again) = run(iterations.div_ceil(PROBE_DIVISOR))?;
-        if distance(again, measured) < distance(probe, measured) {
-            probe = again;
+        let (_, repeated) = run(iterations.div_ceil(PROBE_DIVISOR))?;
+        if distance(repeated, measured) < distance(probe, measured) {
+            probe = repeated;
         }
     }
     Ok(TimedRun { iterations, seconds, value, probe })
 }
 
-/// By which factor the times per iteration differ, as a logarithm.
+/// The logarithm of the factor between the times per iteration.
 fn distance(probe: Probe, measured: Probe) -> f64 {
     let each = |probe: Probe| probe.seconds.max(1e-9) / probe.iterations as f64;
     (each(probe) / each(measured)).ln().abs()
 }
 
-/// Iterations that should last `seconds`, judged by a probe: always more than it had if it was
-/// shorter, and never a thousand times more, since a very short probe tells little.
+/// Iterations that should take `seconds`, estimated from a probe: more than the probe's if it was shorter, and at most
+/// a thousand times as many, since a very short probe is inaccurate.
 fn estimate_iterations(probe: Probe, seconds: f64) -> u64 {
     let factor = (seconds * MARGIN / probe.seconds.max(1e-9)).min(1000.0);
     let iterations = (probe.iterations as f64 * factor).ceil() as u64;
@@ -125,43 +125,43 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// A run of `per` seconds for each iteration and `fixed` seconds besides.
+    /// A simulated run that takes `per` seconds for each iteration and `fixed` seconds in addition.
     fn paced(work: Work, per: f64, fixed: f64) -> (TimedRun<u64>, Vec<u64>) {
-        let asked = RefCell::new(Vec::new());
+        let iteration_counts = RefCell::new(Vec::new());
         let measured = measure(work, |n| {
-            asked.borrow_mut().push(n);
+            iteration_counts.borrow_mut().push(n);
             Ok((Duration::from_secs_f64(fixed + per * n as f64), n))
         });
-        (measured.unwrap(), asked.into_inner())
+        (measured.unwrap(), iteration_counts.into_inner())
     }
 
     #[test]
-    fn iterations_are_done_as_asked_after_a_short_probe() {
-        let (measured, asked) = paced(Work::Iterations(100), 0.1, 0.0);
-        assert_eq!(asked, [13, 100]);
+    fn the_requested_iterations_follow_a_short_probe() {
+        let (measured, iteration_counts) = paced(Work::Iterations(100), 0.1, 0.0);
+        assert_eq!(iteration_counts, [13, 100]);
         assert_eq!((measured.iterations, measured.probe.iterations, measured.value), (100, 13, 100));
     }
 
     #[test]
-    fn seconds_last_at_least_as_long_as_asked() {
+    fn a_run_takes_at_least_the_requested_seconds() {
         for (per, fixed) in [(1e-6, 0.0), (1e-3, 0.0), (0.3, 0.0), (7.0, 0.0), (1e-8, 0.004)] {
-            let (measured, asked) = paced(Work::Seconds(0.5), per, fixed);
-            assert!(measured.seconds >= 0.5, "{per}: {asked:?}");
-            assert!(measured.seconds < 0.6 + per, "{per}: {asked:?}");
-            assert!(asked.len() < 13, "{per}: {asked:?}");
+            let (measured, iteration_counts) = paced(Work::Seconds(0.5), per, fixed);
+            assert!(measured.seconds >= 0.5, "{per}: {iteration_counts:?}");
+            assert!(measured.seconds < 0.6 + per, "{per}: {iteration_counts:?}");
+            assert!(iteration_counts.len() < 13, "{per}: {iteration_counts:?}");
             assert_eq!(measured.value, measured.iterations);
         }
     }
 
     #[test]
-    fn a_probe_that_was_kept_waiting_is_repeated() {
-        // The first call waits for 20 ms, as one does that others keep from its CPU.
+    fn a_delayed_probe_is_repeated() {
+        // The first call takes 200 ms longer, as if other processes had delayed it.
         for work in [Work::Seconds(0.5), Work::Iterations(50_000)] {
             let mut calls = 0;
             let measured = measure(work, |n| {
                 calls += 1;
-                let waited = if calls == 1 { 0.2 } else { 0.0 };
-                Ok((Duration::from_secs_f64(waited + 1e-5 * n as f64), ()))
+                let delay = if calls == 1 { 0.2 } else { 0.0 };
+                Ok((Duration::from_secs_f64(delay + 1e-5 * n as f64), ()))
             })
             .unwrap();
             let each = |seconds: f64, iterations: u64| seconds / iterations as f64;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_not_done_is_not_hidden_by_repeating() {
+    fn skipped_work_is_not_hidden_by_repeating() {
         let measured = measure(Work::Iterations(1000), |_| Ok((Duration::from_millis(1), ()))).unwrap();
         assert_eq!((measured.probe.iterations, measured.probe.seconds), (125, 0.001));
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_written_as_its_name_and_figure() {
+    fn work_is_serialised_as_its_name_and_figure() {
         assert_eq!(serde_json::to_string(&Work::Seconds(0.5)).unwrap(), r#"{"seconds":0.5}"#);
         assert_eq!(serde_json::from_str::<Work>(r#"{"iterations":3}"#).unwrap(), Work::Iterations(3));
     }

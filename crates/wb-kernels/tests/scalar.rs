@@ -1,11 +1,11 @@
-//! `isa=scalar` is scalar: its measured loops, disassembled, hold no vector arithmetic.
+//! `isa=scalar` is scalar: its disassembled loops contain no vector arithmetic.
 
 #![cfg(target_arch = "x86_64")]
 
 use std::{env, process::Command};
 use wb_kernels::{HugePagePolicy, Isa, Work, himeno, ramspeed};
 
-/// Parts of the names of the measured loops, and how many of each there are at least.
+/// Parts of the names of the measured loops, each with the minimum number of functions.
 const LOOPS: [(&str, usize); 5] = [
     ("himeno::sweep::compute_scalar", 1),
     ("himeno::sweep::copy_scalar", 1),
@@ -15,7 +15,7 @@ const LOOPS: [(&str, usize); 5] = [
 ];
 
 #[test]
-fn the_scalar_loops_hold_no_vector_instruction() {
+fn the_scalar_loops_contain_no_vector_instruction() {
     call_everything().unwrap();
     let program = env::current_exe().unwrap();
     let arguments = ["-d", "--demangle", "--no-show-raw-insn", "-M", "att"];
@@ -24,9 +24,9 @@ fn the_scalar_loops_hold_no_vector_instruction() {
         return;
     };
     let listing = String::from_utf8_lossy(&output.stdout);
-    for (name, at_least) in LOOPS {
+    for (name, minimum) in LOOPS {
         let functions: Vec<_> = listing.split("\n\n").filter(|function| header(function).contains(name)).collect();
-        assert!(functions.len() >= at_least, "{name}: {} found", functions.len());
+        assert!(functions.len() >= minimum, "{name}: {} found", functions.len());
         for function in functions {
             let vector = function.lines().skip(1).find(|line| is_vector(line));
             assert_eq!(vector, None, "in {}", header(function));
@@ -34,7 +34,7 @@ fn the_scalar_loops_hold_no_vector_instruction() {
     }
 }
 
-/// Keeps the loops in the program, and shows that they run.
+/// Runs all loops, so that they are linked into the program.
 fn call_everything() -> Result<(), wb_kernels::Error> {
     let cpus = || vec![wb_kernels::cpus::allowed()[0]];
     let (isa, huge_pages, work) = (Isa::Scalar, HugePagePolicy::Inherit, Work::Iterations(1));
@@ -54,8 +54,8 @@ fn header(function: &str) -> &str {
     function.lines().next().unwrap_or_default()
 }
 
-/// Packed arithmetic, vectors wider than 128 bits, and vectors loaded or stored. Clearing and
-/// copying a register are neither.
+/// Whether an instruction is packed arithmetic, uses vectors wider than 128 bits, or loads or stores a vector. Clearing
+/// and copying a register do not count.
 fn is_vector(line: &str) -> bool {
     let mut words = line.split_once(':').map_or("", |(_, rest)| rest).split_whitespace();
     let (name, operands) = (words.next().unwrap_or_default(), words.collect::<Vec<_>>().join(" "));
@@ -69,7 +69,7 @@ fn is_vector(line: &str) -> bool {
 }
 
 #[test]
-fn vector_instructions_are_told_from_scalar_ones() {
+fn vector_instructions_are_distinguished_from_scalar_ones() {
     for line in [
         "1: mulps %xmm1,%xmm2",
         "1: vaddpd (%rax),%xmm0,%xmm1",

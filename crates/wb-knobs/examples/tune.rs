@@ -1,28 +1,28 @@
-//! Sets knobs of a made machine, or puts them back: `tune ROOT apply KNOB[@TARGET]=VALUE…`, `tune ROOT revert`.
+//! Sets knobs of a fake machine, or reverts them: `tune ROOT apply KNOB[@TARGET]=VALUE…`, `tune ROOT revert`.
 //!
-//! It is what the tests kill at every step.
+//! The tests kill this program at every step.
 
 use std::error::Error;
 
 use wb_knobs::KnobSet;
-use wb_knobs::tune::{Wanted, apply};
+use wb_knobs::tune::{KnobSetting, apply};
 use wb_sys::{SysRoot, UndoLog};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let (root, doing) = words.next().zip(words.next()).ok_or("tune ROOT apply|revert [KNOB[@TARGET]=VALUE…]")?;
-    let mut log = UndoLog::open(&SysRoot::at(&root), &doing)?;
-    if doing == "revert" {
+    let (root, command) = words.next().zip(words.next()).ok_or("tune ROOT apply|revert [KNOB[@TARGET]=VALUE…]")?;
+    let mut log = UndoLog::open(&SysRoot::at(&root), &command)?;
+    if command == "revert" {
         for (change, how) in log.revert()? {
-            println!("{}: {how}", change.step.what());
+            println!("{}: {how}", change.step.description());
         }
         return Ok(());
     }
-    let wanted = words.map(|word| {
-        let (key, value) = word.split_once('=').ok_or("a knob is KNOB=VALUE")?;
-        Wanted::new(key, value.to_owned())
+    let settings = words.map(|word| {
+        let (key, value) = word.split_once('=').ok_or("invalid knob: expected KNOB[@TARGET]=VALUE")?;
+        KnobSetting::new(key, value.to_owned())
     });
-    let set = KnobSet { name: doing, summary: String::new(), knobs: wanted.collect::<Result<_, _>>()? };
+    let set = KnobSet { name: command, summary: String::new(), knobs: settings.collect::<Result<_, _>>()? };
     for tuned in apply(&SysRoot::at(&root), &set, &mut log)? {
         println!("{}@{}: {:?}", tuned.knob, tuned.target, tuned.outcome);
     }

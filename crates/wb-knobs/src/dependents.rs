@@ -1,18 +1,18 @@
-//! Files of settings that the kernel resets when a knob beside them is changed.
+//! Files of settings that the kernel may reset when a related knob is changed.
 //!
-//! More of them than are reset is no fault: the undo log restores those alone that were.
+//! Listing more of them than are reset is harmless: the undo log restores only those that were.
 
 use wb_sys::{SysRoot, environment};
 
-/// The files of a folder, in the order of their names.
+/// The files in a folder, ordered by name.
 pub(crate) fn files(sys: &SysRoot, folder: &str) -> Vec<String> {
     let paths = sys.list(folder).unwrap_or_default().into_iter().map(|name| format!("{folder}/{name}"));
     paths.filter(|path| sys.path(path).is_ok_and(|full| full.is_file())).collect()
 }
 
-/// The settings of a disk's queue, and of its scheduler: `elevator_switch` of the kernel's block/elevator.c gives the
-/// queue another depth, throttling another default, and replaces what is in `iosched`; a new depth resets its
-/// `async_depth`.
+/// The settings of a disk's queue and of its scheduler: `elevator_switch` of the kernel's block/elevator.c changes the
+/// depth of the queue and the default of writeback throttling, and replaces the files in `iosched`; a new depth resets
+/// `async_depth` there.
 pub(crate) fn of_queue(sys: &SysRoot, disk: &str) -> Vec<String> {
     let folder = format!("/sys/block/{disk}/queue");
     [files(sys, &folder), files(sys, &format!("{folder}/iosched"))].concat()
@@ -20,14 +20,14 @@ pub(crate) fn of_queue(sys: &SysRoot, disk: &str) -> Vec<String> {
 
 const FREQUENCY: &str = "/sys/devices/system/cpu/cpufreq";
 
-/// The settings of a frequency policy and of its governor, which has files of its own: below the policy, or one folder
-/// for all policies.
+/// The settings of a frequency policy and of its governor, whose files are below the policy or in a folder for all
+/// policies.
 pub(crate) fn of_policy(sys: &SysRoot, policy: &str) -> Vec<String> {
     let folder = format!("{FREQUENCY}/{policy}");
     [files(sys, &folder), below(sys, &folder), of_governors(sys)].concat()
 }
 
-/// The settings of all frequency policies: a switch of boost, or a profile of the firmware, gives them other limits.
+/// The settings of all frequency policies: switching boost or the platform profile changes their limits.
 pub(crate) fn of_frequency(sys: &SysRoot) -> Vec<String> {
     let policies = environment::cpu::policies(sys).into_iter().map(|number| format!("{FREQUENCY}/policy{number}"));
     let each = policies.flat_map(|folder| [files(sys, &folder), below(sys, &folder)].concat());
@@ -40,26 +40,26 @@ fn of_governors(sys: &SysRoot) -> Vec<String> {
     folders.flat_map(|name| files(sys, &format!("{FREQUENCY}/{name}"))).collect()
 }
 
-/// The files of the folders in a folder.
+/// The files in the subfolders of a folder.
 fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
     let names = sys.list(folder).unwrap_or_default().into_iter();
     names.flat_map(|name| files(sys, &format!("{folder}/{name}"))).collect()
 }
 
-/// The CPUs that interrupts may come to: those of a CPU that goes offline are moved to others.
+/// The affinities of interrupts: those of a CPU that goes offline are moved to others.
 pub(crate) fn of_interrupts(sys: &SysRoot) -> Vec<String> {
-    let numbers = sys.numbered("/proc/irq", "").into_iter();
+    let numbers = sys.numbered_entries("/proc/irq", "").into_iter();
     let each = numbers.map(|number| format!("/proc/irq/{number}/smp_affinity_list"));
     each.chain(["/proc/irq/default_smp_affinity".to_owned()]).collect()
 }
 
-/// Which CPUs are online and which of their idle states may be entered: a CPU that comes back may have forgotten.
+/// The online state of CPUs and their disabled idle states, which a CPU may lose while it is offline.
 pub(crate) fn of_cpus(sys: &SysRoot) -> Vec<String> {
     const FOLDER: &str = "/sys/devices/system/cpu";
-    let of_cpu = |number: u32| {
-        let states = sys.numbered(format!("{FOLDER}/cpu{number}/cpuidle"), "state").into_iter();
+    let files_of_cpu = |number: u32| {
+        let states = sys.numbered_entries(format!("{FOLDER}/cpu{number}/cpuidle"), "state").into_iter();
         let idle = states.map(move |state| format!("{FOLDER}/cpu{number}/cpuidle/state{state}/disable"));
         [format!("{FOLDER}/cpu{number}/online")].into_iter().chain(idle).collect::<Vec<_>>()
     };
-    sys.numbered(FOLDER, "cpu").into_iter().flat_map(of_cpu).collect()
+    sys.numbered_entries(FOLDER, "cpu").into_iter().flat_map(files_of_cpu).collect()
 }

@@ -1,60 +1,60 @@
-//! Each thing that makes noise, its state here, why it matters, and how to change it.
+//! Diagnosis: the state of all knobs and conditions of a system, why they matter, and how to improve them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
 use wb_sys::undo::Refusal;
 
-use crate::condition::{Condition, Observation, Observed};
-use crate::knob::{Knob, Nature, Quiet, Unsupported};
-use crate::tune::{Compared, compare};
-use crate::{KnobSet, Target, conditions, knobs, target};
+use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::knob::{Assessment, Knob, KnobKind, Unsupported};
+use crate::tune::{WriteCheck, compare};
+use crate::{KnobSet, KnobTarget, conditions, knobs, target};
 
-/// How quiet a system is.
+/// The findings on the noise of a system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
-    /// Each thing that can make noise, knobs first. Targets in the same state are one finding.
+    /// All potential sources of noise, knobs first. Targets in the same state share a finding.
     pub findings: Vec<Finding>,
-    /// What `tune apply` takes to make noisy knobs quiet, as far as they can be set here: `thp-enabled=madvise`.
+    /// Arguments of `tune apply` that make noisy knobs quiet, as far as they can be set here: `thp-enabled=madvise`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<String>,
 }
 
-/// One thing that can make noise, and its state for one or several targets.
+/// A potential source of noise and its state for one or several targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
-    /// Its name: `io-scheduler`.
+    /// Name: `io-scheduler`.
     pub name: String,
-    /// Whether it is a setting or what the system does.
-    pub kind: Kind,
-    /// What it was seen at: `system`, `cpu0-7`, `sda, sdb`.
+    /// Whether it is a setting or a condition.
+    pub kind: FindingKind,
+    /// Targets: `system`, `cpu0-7`, `sda, sdb`.
     pub target: String,
-    /// What it is; empty where that cannot be told.
+    /// State; empty where it cannot be determined.
     pub state: String,
-    /// What that means.
+    /// Meaning of the state.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// Why it matters.
     pub why: String,
-    /// Where that is known from.
+    /// Evidence for it.
     pub evidence: String,
-    /// What would be better, where something would.
+    /// Suggested improvement.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<Advice>,
 }
 
-/// A setting, or what the system does.
+/// Kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A setting: it stays until somebody changes it.
+pub enum FindingKind {
+    /// A setting, which stays until it is changed.
     Knob,
-    /// What the system does at the moment.
+    /// A current condition of the system.
     Condition,
 }
 
-/// What the state of something means.
+/// Meaning of a state for measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
@@ -64,66 +64,66 @@ pub enum Verdict {
     Noisy,
     /// It may add noise.
     Unknown {
-        /// What that depends on.
+        /// What it depends on.
         reason: String,
     },
-    /// It cannot be told here.
+    /// It cannot be determined here.
     Unsupported {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What would be better.
+/// A suggested improvement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// In words.
+    /// Description.
     pub what: String,
-    /// The command that does it, where there is one.
+    /// Command that applies it, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<String>,
 }
 
-/// Examines a system; the running one is looked at for 200 ms. Changes nothing and needs no privilege.
+/// Examines a system; the running one is observed for 200 ms. Changes nothing and needs no privileges.
 pub fn doctor(root: &SysRoot) -> Diagnosis {
-    let observation = Observation::of(root);
-    let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State);
+    let sample = SystemSample::take(root);
+    let states = knobs::all().iter().filter(|knob| knob.nature() == KnobKind::State);
     let knobs = states.flat_map(|knob| examine(*knob, root));
-    let conditions = conditions::all().iter().flat_map(|condition| look(*condition, &observation));
+    let conditions = conditions::all().iter().flat_map(|condition| evaluate(*condition, &sample));
     Diagnosis { findings: knobs.chain(conditions).collect(), remedies: remedies(root) }
 }
 
-/// The values that the sets of the program have for noisy knobs, where those can be set here, be it by root.
+/// The values of the built-in sets for noisy knobs that can be set here, possibly only by root.
 fn remedies(root: &SysRoot) -> Vec<String> {
-    let sets = KnobSet::shipped();
+    let sets = KnobSet::builtin();
     let value = |knob: &dyn Knob| {
-        let of_knob = sets.iter().flat_map(|set| &set.knobs).find(|wanted| wanted.knob == knob.name());
-        of_knob.map(|wanted| wanted.value.clone())
+        let setting = sets.iter().flat_map(|set| &set.knobs).find(|setting| setting.knob == knob.name());
+        setting.map(|setting| setting.value.clone())
     };
     let valued = knobs::all().iter().filter_map(|knob| Some((*knob, value(*knob)?)));
     valued.flat_map(|(knob, value)| remedy(knob, root, &value)).collect()
 }
 
 fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
-    let is_noisy = |target: &Target| {
+    let is_noisy = |target: &KnobTarget| {
         let state = knob.read(root, target);
-        state.is_ok_and(|state| matches!(knob.quiet(&state), Quiet::No { .. }))
+        state.is_ok_and(|state| matches!(knob.assess(&state), Assessment::No { .. }))
     };
-    let can_be_set = |target: &Target| {
-        let compared = knob.set(root, target, value).and_then(|writes| compare(root, &writes));
-        matches!(compared, Ok(Compared::Differs(None | Some(Refusal::NotRoot))))
+    let can_be_set = |target: &KnobTarget| {
+        let compared = knob.writes(root, target, value).and_then(|writes| compare(root, &writes));
+        matches!(compared, Ok(WriteCheck::Differs(None | Some(Refusal::NotRoot))))
     };
     let targets = knob.targets(root);
-    let helped: Vec<&Target> = targets.iter().filter(|target| is_noisy(target) && can_be_set(target)).collect();
-    match helped.len() == targets.len() {
+    let improvable: Vec<&KnobTarget> = targets.iter().filter(|target| is_noisy(target) && can_be_set(target)).collect();
+    match improvable.len() == targets.len() {
         true if targets.is_empty() => Vec::new(),
         true => vec![format!("{}={value}", knob.name())],
-        false => helped.into_iter().map(|target| format!("{}@{target}={value}", knob.name())).collect(),
+        false => improvable.into_iter().map(|target| format!("{}@{target}={value}", knob.name())).collect(),
     }
 }
 
 impl Diagnosis {
-    /// Whether nothing is known to be noisy.
+    /// Whether no finding is noisy.
     pub fn is_quiet(&self) -> bool {
         !self.findings.iter().any(|finding| finding.verdict == Verdict::Noisy)
     }
@@ -141,67 +141,67 @@ impl Verdict {
     }
 }
 
-fn together(targets: &[Target]) -> String {
-    let names: Vec<String> = targets.iter().map(Target::to_string).collect();
-    target::together(&names.iter().map(String::as_str).collect::<Vec<_>>())
+fn join_targets(targets: &[KnobTarget]) -> String {
+    let names: Vec<String> = targets.iter().map(KnobTarget::to_string).collect();
+    target::join_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The targets that are in one state.
-struct Group {
-    targets: Vec<Target>,
+/// Targets of a knob that share a state.
+struct TargetGroup {
+    targets: Vec<KnobTarget>,
     state: String,
     verdict: Verdict,
     advice: Option<&'static str>,
 }
 
 fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TargetGroup> = Vec::new();
     for target in knob.targets(root) {
         let group = state(knob, root, target);
-        match groups.iter_mut().find(|known| known.state == group.state && known.verdict == group.verdict) {
-            Some(known) => known.targets.extend(group.targets),
+        match groups.iter_mut().find(|existing| existing.state == group.state && existing.verdict == group.verdict) {
+            Some(existing) => existing.targets.extend(group.targets),
             None => groups.push(group),
         }
     }
     if groups.is_empty() {
-        let verdict = Verdict::Unsupported { reason: knob.absent().to_owned() };
-        groups.push(Group { targets: vec![Target::System], state: String::new(), verdict, advice: None });
+        let verdict = Verdict::Unsupported { reason: knob.unsupported_reason().to_owned() };
+        groups.push(TargetGroup { targets: vec![KnobTarget::System], state: String::new(), verdict, advice: None });
     }
-    let finding = |group: Group| Finding {
+    let finding = |group: TargetGroup| Finding {
         name: knob.name().to_owned(),
-        kind: Kind::Knob,
-        target: together(&group.targets),
+        kind: FindingKind::Knob,
+        target: join_targets(&group.targets),
         state: group.state,
         verdict: group.verdict,
         why: knob.why().to_owned(),
         evidence: knob.evidence().to_owned(),
         advice: group
             .advice
-            .map(|what| Advice { what: what.to_owned(), command: Some(knob.change(root, &group.targets)) }),
+            .map(|what| Advice { what: what.to_owned(), command: Some(knob.shell_command(root, &group.targets)) }),
     };
     groups.into_iter().map(finding).collect()
 }
 
-fn state(knob: &dyn Knob, root: &SysRoot, target: Target) -> Group {
+fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
     let (state, verdict, advice) = match knob.read(root, &target) {
-        Ok(value) => match knob.quiet(&value) {
-            Quiet::Yes => (value.to_string(), Verdict::Quiet, None),
-            Quiet::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
-            Quiet::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
+        Ok(value) => match knob.assess(&value) {
+            Assessment::Yes => (value.to_string(), Verdict::Quiet, None),
+            Assessment::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
+            Assessment::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
         },
-        // A reason that names its own target would keep equal ones apart.
+        // A reason that contains the target's name would prevent targets from sharing a finding.
         Err(Unsupported(reason)) => {
             let reason = reason.replace(&format!("/{target}/"), "/*/");
             (String::new(), Verdict::Unsupported { reason }, None)
         }
     };
-    Group { targets: vec![target], state, verdict, advice }
+    TargetGroup { targets: vec![target], state, verdict, advice }
 }
 
-fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding> {
-    let finding = |observed: Observed| Finding {
+fn evaluate(condition: &dyn Condition, sample: &SystemSample<'_>) -> Vec<Finding> {
+    let finding = |observed: ConditionReport| Finding {
         name: condition.name().to_owned(),
-        kind: Kind::Condition,
+        kind: FindingKind::Condition,
         target: observed.target.to_string(),
         state: observed.state,
         verdict: observed.verdict,
@@ -209,25 +209,25 @@ fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding
         evidence: condition.evidence().to_owned(),
         advice: observed.advice.map(|(what, command)| Advice { what, command }),
     };
-    condition.observe(observation).into_iter().map(finding).collect()
+    condition.observe(sample).into_iter().map(finding).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use wb_sys::UndoLog;
-    use wb_sys::made::{self, MadeRoot};
+    use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
-    use crate::tune::{Wanted, apply};
+    use crate::tune::{KnobSetting, apply};
 
     fn named<'a>(diagnosis: &'a Diagnosis, name: &str) -> Vec<&'a Finding> {
         diagnosis.findings.iter().filter(|finding| finding.name == name).collect()
     }
 
     #[test]
-    fn targets_in_one_state_are_one_finding_with_one_command() {
-        let diagnosis = doctor(&made::laptop().root());
+    fn targets_in_one_state_share_a_finding_and_a_command() {
+        let diagnosis = doctor(&fake_root::laptop().root());
         let governor = named(&diagnosis, "governor");
         assert_eq!(governor.len(), 1);
         assert_eq!((governor[0].target.as_str(), governor[0].state.as_str()), ("policy0-7", "powersave"));
@@ -237,20 +237,20 @@ mod tests {
     }
 
     #[test]
-    fn targets_in_different_states_are_told_apart() {
-        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
-        let diagnosis = doctor(&made.root());
+    fn targets_in_different_states_have_separate_findings() {
+        let fake = fake_root::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let diagnosis = doctor(&fake.root());
         let states: Vec<_> = named(&diagnosis, "governor")
             .iter()
             .map(|finding| (finding.target.clone(), finding.state.clone()))
             .collect();
-        let wanted = [("policy0-1,3-7", "powersave"), ("policy2", "performance")];
-        assert_eq!(states, wanted.map(|(target, state)| (target.to_owned(), state.to_owned())));
+        let expected = [("policy0-1,3-7", "powersave"), ("policy2", "performance")];
+        assert_eq!(states, expected.map(|(target, state)| (target.to_owned(), state.to_owned())));
     }
 
     #[test]
-    fn a_laptop_as_it_comes_is_noisy() {
-        let diagnosis = doctor(&made::laptop().root());
+    fn a_laptop_with_default_settings_is_noisy() {
+        let diagnosis = doctor(&fake_root::laptop().root());
         assert!(!diagnosis.is_quiet());
         let noisy: Vec<_> = diagnosis
             .findings
@@ -263,21 +263,21 @@ mod tests {
     }
 
     #[test]
-    fn remedies_are_what_makes_noisy_knobs_quiet_and_can_be_set_here() {
-        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
-        let sys = made.root();
+    fn remedies_make_noisy_knobs_quiet() {
+        let fake = fake_root::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let sys = fake.root();
         let remedies = doctor(&sys).remedies;
         let governors: Vec<&str> =
             remedies.iter().map(String::as_str).filter(|it| it.starts_with("governor")).collect();
         assert_eq!(governors, [0, 1, 3, 4, 5, 6, 7].map(|cpu| format!("governor@policy{cpu}=performance")));
         let others: Vec<&str> = remedies.iter().map(String::as_str).filter(|it| !it.starts_with("governor")).collect();
-        // Swap is switched off by a program, which a made machine has not.
+        // Swap is switched off by a program, which a fake machine does not have.
         assert_eq!(others, ["turbo=off", "smt=off", "swappiness=1"]);
-        let wanted = remedies.iter().map(|remedy| {
+        let settings = remedies.iter().map(|remedy| {
             let (key, value) = remedy.split_once('=').unwrap();
-            Wanted::new(key, value.to_owned()).unwrap()
+            KnobSetting::new(key, value.to_owned()).unwrap()
         });
-        let set = KnobSet { name: String::new(), summary: String::new(), knobs: wanted.collect() };
+        let set = KnobSet { name: String::new(), summary: String::new(), knobs: settings.collect() };
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         apply(&sys, &set, &mut log).unwrap();
         let after = doctor(&sys);
@@ -288,18 +288,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_set_up_is_quiet() {
-        let made = made::server().file("/sys/devices/system/cpu/smt/active", "0");
-        let diagnosis = doctor(&made.root());
+    fn a_tuned_server_is_quiet() {
+        let fake = fake_root::server().file("/sys/devices/system/cpu/smt/active", "0");
+        let diagnosis = doctor(&fake.root());
         assert!(diagnosis.is_quiet(), "{:#?}", diagnosis.findings);
         assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, Verdict::Quiet);
     }
 
     #[test]
-    fn what_cannot_be_told_says_why_and_is_no_noise() {
-        let diagnosis = doctor(&MadeRoot::new().root());
+    fn unsupported_findings_have_a_reason_and_are_not_noisy() {
+        let diagnosis = doctor(&FakeRoot::new().root());
         assert!(diagnosis.is_quiet());
-        let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State).count();
+        let states = knobs::all().iter().filter(|knob| knob.nature() == KnobKind::State).count();
         assert_eq!(diagnosis.findings.len(), states + conditions::all().len());
         for finding in &diagnosis.findings {
             if let Verdict::Unsupported { reason } = &finding.verdict {
@@ -309,29 +309,29 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_does_not_name_the_target_it_is_for() {
-        let made = made::laptop().file("/sys/block/nvme1n1/size", "8").file("/sys/block/nvme2n1/size", "8");
-        let diagnosis = doctor(&made.root());
+    fn a_reason_does_not_contain_its_target() {
+        let fake = fake_root::laptop().file("/sys/block/nvme1n1/size", "8").file("/sys/block/nvme2n1/size", "8");
+        let diagnosis = doctor(&fake.root());
         let wbt = named(&diagnosis, "wbt");
         assert_eq!((wbt.len(), wbt[0].target.as_str()), (1, "nvme0n1, nvme1n1, nvme2n1"));
-        let reason = Verdict::Unsupported { reason: "`/sys/block/*/queue/wbt_lat_usec` is not there".into() };
+        let reason = Verdict::Unsupported { reason: "no such file: `/sys/block/*/queue/wbt_lat_usec`".into() };
         assert_eq!(wbt[0].verdict, reason);
     }
 
     #[test]
-    fn deep_idle_states_are_noisy_unless_somebody_asks_for_quick_waking() {
-        let state = |made: MadeRoot, index: u32, latency: &str| {
-            made.file(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{index}/latency"), latency)
+    fn deep_idle_states_are_noisy_unless_a_low_latency_is_requested() {
+        let state = |fake: FakeRoot, index: u32, latency: &str| {
+            fake.file(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{index}/latency"), latency)
         };
-        let made = state(state(made::laptop(), 0, "2"), 1, "133");
-        let idle = |made: &MadeRoot| named(&doctor(&made.root()), "idle-states")[0].clone();
-        assert_eq!((idle(&made).state.as_str(), idle(&made).verdict), ("133 µs", Verdict::Noisy));
-        let held = made.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
-        assert_eq!((idle(&held).state.as_str(), idle(&held).verdict), ("2 µs", Verdict::Quiet));
+        let fake = state(state(fake_root::laptop(), 0, "2"), 1, "133");
+        let idle = |fake: &FakeRoot| named(&doctor(&fake.root()), "idle-states")[0].clone();
+        assert_eq!((idle(&fake).state.as_str(), idle(&fake).verdict), ("133 µs", Verdict::Noisy));
+        let requested = fake.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
+        assert_eq!((idle(&requested).state.as_str(), idle(&requested).verdict), ("2 µs", Verdict::Quiet));
     }
 
     #[test]
-    fn this_machine_is_examined_without_privilege() {
+    fn this_machine_is_examined_without_privileges() {
         let diagnosis = doctor(&SysRoot::real());
         for finding in &diagnosis.findings {
             let advice = finding.advice.as_ref().and_then(|advice| advice.command.as_deref()).unwrap_or("");
@@ -344,7 +344,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn garbage_in_any_file_is_no_panic(garbage in "\\PC{0,30}|[0-9]{1,25}|-[0-9]{1,20}|[0-9 .]{0,40}") {
+        fn garbage_in_any_file_does_not_panic(garbage in "\\PC{0,30}|[0-9]{1,25}|-[0-9]{1,20}|[0-9 .]{0,40}") {
             let cpu = "/sys/devices/system/cpu";
             let files = [
                 "/proc/stat", "/proc/5/stat", "/proc/5/comm", "/proc/loadavg", "/proc/pressure/io", "/proc/meminfo",
@@ -354,14 +354,14 @@ mod tests {
                 "/sys/block/sda/queue/wbt_lat_usec", "/sys/block/sda/queue/nr_requests", "/sys/block/sda/queue/read_ahead_kb",
                 "/sys/fs/cgroup/cpu.max", "/dev/cpu_dma_latency", "/etc/tuned/active_profile",
             ];
-            let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
-            let made = ["isolated", "smt/active", "cpufreq/boost", "cpufreq/policy0/scaling_min_freq",
+            let fake = files.iter().fold(FakeRoot::new(), |fake, path| fake.file(path, &garbage));
+            let fake = ["isolated", "smt/active", "cpufreq/boost", "cpufreq/policy0/scaling_min_freq",
                 "cpu0/cpuidle/state0/latency", "cpu0/thermal_throttle/core_throttle_count"]
                 .iter()
-                .fold(made, |made, path| made.file(&format!("{cpu}/{path}"), &garbage))
+                .fold(fake, |fake, path| fake.file(&format!("{cpu}/{path}"), &garbage))
                 .file(&format!("{cpu}/online"), "0")
                 .file("/sys/block/sda/size", "1");
-            let _ = doctor(&made.root());
+            let _ = doctor(&fake.root());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What every knob can say of itself.
+//! The Knob trait: one system setting that affects results or noise.
 
 use std::fmt;
 
@@ -7,68 +7,68 @@ use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 use wb_sys::{SysError, SysRoot};
 
-use crate::Target;
-use crate::set::Writes;
+use crate::KnobTarget;
+use crate::writes::KnobWrites;
 
-/// One system setting that affects results or noise.
+/// A system setting that affects results or noise.
 pub trait Knob: Sync {
-    /// Its name: `io-scheduler`.
+    /// Name of the knob: `io-scheduler`.
     fn name(&self) -> &'static str;
-    /// Why it matters, as one clause.
+    /// Why it matters, as a clause.
     fn why(&self) -> &'static str;
-    /// Where that is known from, and how much it can be where that can be said.
+    /// The evidence for it, and the size of its effect where known.
     fn evidence(&self) -> &'static str;
-    /// What it can be set for here.
-    fn targets(&self, sys: &SysRoot) -> Vec<Target>;
-    /// Why there may be nothing that it can be set for.
-    fn absent(&self) -> &'static str;
-    /// What it is set to.
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported>;
-    /// Whether that is quiet.
-    fn quiet(&self, value: &Value) -> Quiet;
-    /// What sets it to a value, which is written as it is shown or as the kernel has it.
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes;
-    /// The files of other settings that the system may reset when this one is changed: they are restored with it.
-    fn dependents(&self, _sys: &SysRoot, _target: &Target) -> Vec<String> {
+    /// The targets that it can be set for on this system.
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget>;
+    /// The reason given where there is no target.
+    fn unsupported_reason(&self) -> &'static str;
+    /// Reads the current value.
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
+    /// Assesses whether a value is quiet.
+    fn assess(&self, value: &KnobValue) -> Assessment;
+    /// The writes that set it to a value, which is given in the format of output or of the kernel.
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites;
+    /// The files of other settings that the system may reset when this knob is set: they are restored with it.
+    fn dependents(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
         Vec::new()
     }
-    /// The targets that are set where none is named.
-    fn default_targets(&self, sys: &SysRoot) -> Vec<Target> {
+    /// The targets that are set by default, where none is named.
+    fn default_targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         self.targets(sys)
     }
-    /// What a target is that has to be named where there are several (`a page size`); none where all of them are set.
+    /// The kind of target that must be named where there are several (`a page size`); None where all of them are set.
     fn required_target(&self) -> Option<&'static str> {
         None
     }
-    /// The command that makes it quiet for these targets.
-    fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
-    /// Whether it is something that is set, or something that is done.
-    fn nature(&self) -> Nature {
-        Nature::State
+    /// The shell command that makes it quiet for these targets.
+    fn shell_command(&self, sys: &SysRoot, targets: &[KnobTarget]) -> String;
+    /// Whether it is a state or an action.
+    fn nature(&self) -> KnobKind {
+        KnobKind::State
     }
-    /// Whether it is set where it can be when some of its targets refuse by their nature: an interrupt that is bound to a
-    /// CPU. Those are left, and told.
-    fn leaves_some(&self) -> bool {
+    /// Whether targets that cannot be set by their nature, such as interrupts bound to a CPU, are skipped and reported
+    /// while the others are set.
+    fn allows_partial(&self) -> bool {
         false
     }
 }
 
-/// What a knob is.
+/// Kind of a knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
-    /// It is set, holds, and is put back.
+pub enum KnobKind {
+    /// A state that is set and later restored.
     State,
-    /// It is done and over: there is nothing to look at before, and nothing to put back after.
+    /// An action that is performed: it has no state to read before or to restore afterwards.
     Action,
 }
 
-/// What a knob is set to.
+/// The value of a knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Value {
+pub enum KnobValue {
     /// On or off.
     Switch(bool),
-    /// A count, or the kernel's number for a choice.
+    /// A count, or the kernel's number of an option.
     Number(i64),
     /// A size.
     Bytes(Bytes),
@@ -76,20 +76,20 @@ pub enum Value {
     Micros(u64),
     /// A time, in milliseconds.
     Millis(u64),
-    /// What is allowed of frequencies.
+    /// Frequency limits.
     Frequencies {
-        /// The lowest allowed, in kHz.
+        /// Lowest permitted frequency, in kHz.
         low: u64,
-        /// The highest allowed, in kHz.
+        /// Highest permitted frequency, in kHz.
         high: u64,
-        /// The highest there is, in kHz.
+        /// Highest frequency of the hardware, in kHz.
         highest: u64,
     },
-    /// One of several named choices.
+    /// One of several named options.
     Choice(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for KnobValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
@@ -110,7 +110,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Why something cannot be told here: no error, as on most machines something is missing.
+/// Why a knob cannot be read or set here. This is not a failure: most machines lack some knobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsupported(pub String);
 
@@ -120,29 +120,29 @@ impl From<SysError> for Unsupported {
     }
 }
 
-/// Whether a setting is quiet.
+/// Assessment of a value's effect on noise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Quiet {
+pub enum Assessment {
     /// It adds no noise.
     Yes,
-    /// It does.
+    /// It adds noise.
     No {
-        /// What would be better.
+        /// Suggested improvement.
         advice: &'static str,
     },
-    /// It may.
+    /// It may add noise.
     Unknown {
-        /// What that depends on.
+        /// What it depends on.
         reason: &'static str,
     },
 }
 
-impl Quiet {
-    /// Quiet where `condition` holds, otherwise noisy with this advice.
+impl Assessment {
+    /// Quiet if `condition` is true, otherwise noisy with this advice.
     pub(crate) fn when(condition: bool, advice: &'static str) -> Self {
         if condition { Self::Yes } else { Self::No { advice } }
     }
 
-    /// For a value of another kind than the knob reads.
-    pub(crate) const STRANGE: Self = Self::Unknown { reason: "a value that is not known" };
+    /// Assessment of a value of an unexpected type.
+    pub(crate) const UNEXPECTED_VALUE: Self = Self::Unknown { reason: "unexpected type of value" };
 }

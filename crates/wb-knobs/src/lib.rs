@@ -1,9 +1,8 @@
-//! The settings and conditions that make measurements noisy: what they are here, why they matter, and
-//! how to change them.
+//! The settings and conditions that make measurements noisy: their state, why they matter, and how to change them.
 //!
-//! A [`Knob`] is a setting that somebody chose; a [`Condition`] is what the system does at the moment.
-//! Each is one small type, and whatever lists, prints or restores them knows no single one. This crate
-//! knows no test and no result, prints nothing, and changes nothing but through the undo log, when a [`tune`] set is applied.
+//! A [`Knob`] is a setting; a [`Condition`] is current activity of the system. Each is a small type, and the code that
+//! lists, prints or restores them is independent of any single one. This crate does not depend on tests and results,
+//! prints nothing, and changes the system only through the undo log when a [`tune`] set is applied.
 //!
 //! Start with [`doctor()`], then [`knob`] and any file of [`knobs`].
 
@@ -12,17 +11,17 @@ pub mod conditions;
 pub mod doctor;
 pub mod knob;
 pub mod knobs;
-pub mod set;
 pub mod target;
 pub mod tune;
+pub mod writes;
 
-mod change;
+mod counters;
 mod dependents;
-mod moment;
+mod shell_commands;
 
-pub use condition::{Condition, Observation, Observed};
+pub use condition::{Condition, ConditionReport, SystemSample};
 pub use doctor::{Diagnosis, Finding, doctor};
-pub use knob::{Knob, Quiet, Unsupported, Value};
-pub use set::Write;
-pub use target::Target;
+pub use knob::{Assessment, Knob, KnobValue, Unsupported};
+pub use target::KnobTarget;
 pub use tune::KnobSet;
+pub use writes::KnobWrite;

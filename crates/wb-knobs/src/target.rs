@@ -1,4 +1,4 @@
-//! What a knob is set for.
+//! Targets of knobs: the system, CPUs, disks, interfaces.
 
 use std::fmt;
 
@@ -8,33 +8,33 @@ use wb_sys::SysRoot;
 use wb_sys::environment::{block, cpu, network};
 use wb_sys::facts::cpu_list;
 
-/// What a knob is set for, or a condition is seen at.
+/// The object that a knob is set for or that a condition is observed on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum KnobTarget {
     /// The whole system.
     System,
     /// A CPU.
     Cpu(u32),
-    /// The CPUs whose frequency is set together.
+    /// A frequency policy: the CPUs that share a frequency.
     Policy(u32),
     /// A block device.
     Disk(String),
     /// A network interface.
     Interface(String),
-    /// A size of huge pages: `2048kB`.
+    /// A huge page size: `2048kB`.
     PageSize(String),
-    /// Huge pages of one size on one node: `node0`, or `node0/1048576kB` where it is not the usual size.
+    /// Huge pages of one size on one node: `node0` for the default size, else `node0/1048576kB`.
     NodePages(u32, Option<String>),
     /// An interrupt.
     Interrupt(u32),
-    /// Interrupts that come to be: `new`.
+    /// Future interrupts: `new`.
     NewInterrupts,
     /// A folder.
     Folder(String),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for KnobTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => f.write_str("system"),
@@ -49,16 +49,16 @@ impl fmt::Display for Target {
     }
 }
 
-/// What there can be many of, and what is written as a range therefore.
-const MANY: [&str; 3] = ["cpu", "policy", "irq"];
+/// Prefixes of targets that are written as ranges, because there can be many of them.
+const RANGE_PREFIXES: [&str; 3] = ["cpu", "policy", "irq"];
 
-/// Names of several targets as people write them: `cpu0-7`, `irq24-43, new`, `sda, sdb`.
-pub fn together(names: &[&str]) -> String {
+/// Joins the names of targets for output: `cpu0-7`, `irq24-43, new`, `sda, sdb`.
+pub fn join_names(names: &[&str]) -> String {
     let numbered = |name: &str| {
-        let of = |kind: &&'static str| Some((*kind, name.strip_prefix(*kind)?.parse::<u32>().ok()?));
-        MANY.iter().find_map(of)
+        let parse = |kind: &&'static str| Some((*kind, name.strip_prefix(*kind)?.parse::<u32>().ok()?));
+        RANGE_PREFIXES.iter().find_map(parse)
     };
-    let alike = names.chunk_by(|one, next| {
+    let ranges = names.chunk_by(|one, next| {
         let kind = |name: &str| numbered(name).map(|(kind, _)| kind);
         kind(one).is_some() && kind(one) == kind(next)
     });
@@ -69,23 +69,23 @@ pub fn together(names: &[&str]) -> String {
         }
         None => names[0].to_owned(),
     };
-    alike.map(range).collect::<Vec<_>>().join(", ")
+    ranges.map(range).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn policies(sys: &SysRoot) -> Vec<Target> {
-    cpu::policies(sys).into_iter().map(Target::Policy).collect()
+pub(crate) fn policies(sys: &SysRoot) -> Vec<KnobTarget> {
+    cpu::policies(sys).into_iter().map(KnobTarget::Policy).collect()
 }
 
-pub(crate) fn cpus(sys: &SysRoot) -> Vec<Target> {
-    sys.numbers("/sys/devices/system/cpu/online").unwrap_or_default().into_iter().map(Target::Cpu).collect()
+pub(crate) fn cpus(sys: &SysRoot) -> Vec<KnobTarget> {
+    sys.numbers("/sys/devices/system/cpu/online").unwrap_or_default().into_iter().map(KnobTarget::Cpu).collect()
 }
 
-pub(crate) fn disks(sys: &SysRoot) -> Vec<Target> {
-    block::names(sys).into_iter().map(Target::Disk).collect()
+pub(crate) fn disks(sys: &SysRoot) -> Vec<KnobTarget> {
+    block::names(sys).into_iter().map(KnobTarget::Disk).collect()
 }
 
-pub(crate) fn interfaces(sys: &SysRoot) -> Vec<Target> {
-    network::devices(sys).into_iter().map(Target::Interface).collect()
+pub(crate) fn interfaces(sys: &SysRoot) -> Vec<KnobTarget> {
+    network::devices(sys).into_iter().map(KnobTarget::Interface).collect()
 }
 
 #[cfg(test)]
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_written_as_a_range() {
-        assert_eq!(together(&["policy0", "policy1", "policy2", "policy5"]), "policy0-2,5");
-        assert_eq!(together(&["irq24", "irq25", "new"]), "irq24-25, new");
-        assert_eq!(together(&["sda", "sdb"]), "sda, sdb");
-        assert_eq!(together(&["system"]), "system");
-        assert_eq!(together(&[]), "");
+    fn consecutive_targets_are_written_as_a_range() {
+        assert_eq!(join_names(&["policy0", "policy1", "policy2", "policy5"]), "policy0-2,5");
+        assert_eq!(join_names(&["irq24", "irq25", "new"]), "irq24-25, new");
+        assert_eq!(join_names(&["sda", "sdb"]), "sda, sdb");
+        assert_eq!(join_names(&["system"]), "system");
+        assert_eq!(join_names(&[]), "");
     }
 }

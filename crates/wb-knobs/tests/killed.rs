@@ -1,7 +1,7 @@
-//! A made machine is as it was, byte for byte, wherever whoever tunes it is killed.
+//! A fake machine is restored byte for byte, wherever the process that tunes it is killed.
 //!
-//! strace kills at the n-th system call that changes anything, for n = 1, 2, … until nothing is left to be killed at:
-//! between two such calls nothing is different.
+//! strace kills the process at the n-th system call that changes anything, for n = 1, 2, … until it makes fewer calls:
+//! between two such calls nothing changes.
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::made::MadeRoot;
+use wb_sys::fake_root::FakeRoot;
 use wb_sys::{SysRoot, UndoLog};
 
-/// All that changes a file, a folder or a lock.
+/// The system calls that change a file, a folder or a lock.
 const CALLS: [&str; 12] = [
     "write",
     "fsync",
@@ -29,13 +29,13 @@ const CALLS: [&str; 12] = [
     "rmdir",
 ];
 
-/// One of them, and for which time it is made: strace counts each by itself.
+/// A system call and its number, counted from 1: strace counts each call separately.
 type Call = (&'static str, u32);
 
-/// No process makes so many.
+/// A call that never happens.
 const NEVER: Call = ("rmdir", 65_535);
 
-/// Knobs of one file and of many, of choices, numbers and masks.
+/// Knobs of one and of many files, with options, numbers and masks as values.
 const SET: [&str; 7] = [
     "governor=performance",
     "frequency-limits=2000",
@@ -46,13 +46,13 @@ const SET: [&str; 7] = [
     "drop-caches=all",
 ];
 
-/// Another, of which some knobs are in the first too.
+/// Another set, which shares some knobs with the first.
 const OTHER: [&str; 3] = ["thp=always", "swappiness=10", "writeback-interval=1000 ms"];
 
-fn machine() -> MadeRoot {
+fn machine() -> FakeRoot {
     let cpu = "/sys/devices/system/cpu";
     let pool = "hugepages/hugepages-2048kB/nr_hugepages";
-    let made = [
+    let files = [
         ("/proc/sys/kernel/random/boot_id", "one\n"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
         ("/proc/sys/vm/swappiness", "60\n"),
@@ -63,11 +63,11 @@ fn machine() -> MadeRoot {
         ("/proc/irq/default_smp_affinity", "3\n"),
         ("/sys/devices/system/cpu/online", "0-1\n"),
     ];
-    let made = made.iter().fold(MadeRoot::new(), |made, (path, text)| made.file(path, text));
-    let made = made.file(&format!("/sys/kernel/mm/{pool}"), "16\n");
-    (0..2).fold(made, |made, number| {
+    let fake = files.iter().fold(FakeRoot::new(), |fake, (path, text)| fake.file(path, text));
+    let fake = fake.file(&format!("/sys/kernel/mm/{pool}"), "16\n");
+    (0..2).fold(fake, |fake, number| {
         let policy = format!("{cpu}/cpufreq/policy{number}");
-        made.file(&format!("/sys/devices/system/node/node{number}/{pool}"), "8\n")
+        fake.file(&format!("/sys/devices/system/node/node{number}/{pool}"), "8\n")
             .file(&format!("{policy}/scaling_governor"), "powersave\n")
             .file(&format!("{policy}/cpuinfo_min_freq"), "800000\n")
             .file(&format!("{policy}/cpuinfo_max_freq"), "3000000\n")
@@ -76,7 +76,7 @@ fn machine() -> MadeRoot {
     })
 }
 
-/// Every file below a folder, and what it holds, but the action's, which is over.
+/// The contents of all files below a folder, except that of the action, which has no state.
 fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -92,13 +92,13 @@ fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A made machine, and the example that tunes it.
+/// A fake machine, and the example that tunes it.
 struct Lab {
-    made: MadeRoot,
+    made: FakeRoot,
     before: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// How a process came to its end.
+/// How a process ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Killed,
@@ -106,23 +106,23 @@ enum End {
 }
 
 impl Lab {
-    /// None where nothing can be killed so.
+    /// None where strace cannot be used.
     fn new() -> Option<Self> {
         let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
         if !strace.is_ok_and(|output| output.status.success()) {
-            eprintln!("SKIPPED: being killed at every step: there is no `strace`, or it may not trace");
+            eprintln!("SKIPPED: being killed at every step: `strace` is not installed or may not trace");
             return None;
         }
-        let made = machine();
-        let before = all(&made.root().path("/").unwrap());
-        Some(Self { made, before })
+        let fake = machine();
+        let before = all(&fake.root().path("/").unwrap());
+        Some(Self { made: fake, before })
     }
 
     fn folder(&self) -> PathBuf {
         self.made.root().path("/").unwrap()
     }
 
-    /// Lets the example do something, and kills it at one of its system calls.
+    /// Runs the example, and kills it at one of its system calls.
     fn killed_at(&self, (call, time): Call, words: &[&str]) -> End {
         let example = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("tune");
         assert!(example.exists(), "cargo builds examples with tests");
@@ -139,34 +139,34 @@ impl Lab {
         }
     }
 
-    /// What the next start does; then all is as it was.
-    fn restored(&self, what: &str) {
+    /// Reverts as the next start does, and checks that everything is restored.
+    fn assert_restores(&self, context: &str) {
         drop(UndoLog::open(&self.made.root(), "the next start").unwrap().revert().unwrap());
-        assert_eq!(all(&self.folder()), self.before, "{what}");
-        assert!(!self.folder().join("var/lib/weighbridge").exists(), "{what}");
+        assert_eq!(all(&self.folder()), self.before, "{context}");
+        assert!(!self.folder().join("var/lib/weighbridge").exists(), "{context}");
     }
 
     fn apply(&self, set: &[&str]) {
-        assert!(matches!(self.killed_at(NEVER, &applying(set)), End::Done(_)));
+        assert!(matches!(self.killed_at(NEVER, &apply_words(set)), End::Done(_)));
     }
 }
 
-/// Kills at the first, the second … of each call, until it is not made so often; at how many in all.
+/// Kills at the first, the second … instance of each call until the process makes no more; returns the total number.
 fn at_every_call(mut killed_at: impl FnMut(Call) -> End) -> u32 {
-    let of = |call| (1..).find(|time| killed_at((call, *time)) != End::Killed).unwrap() - 1;
-    CALLS.into_iter().map(of).sum()
+    let kills_at = |call| (1..).find(|time| killed_at((call, *time)) != End::Killed).unwrap() - 1;
+    CALLS.into_iter().map(kills_at).sum()
 }
 
-fn applying<'a>(set: &[&'a str]) -> Vec<&'a str> {
+fn apply_words<'a>(set: &[&'a str]) -> Vec<&'a str> {
     ["apply"].iter().chain(set).copied().collect()
 }
 
 #[test]
-fn whoever_is_killed_while_applying_has_changed_nothing_that_is_not_put_back() {
+fn changes_of_a_process_killed_while_applying_are_reverted() {
     let Some(lab) = Lab::new() else { return };
     let calls = at_every_call(|call| {
-        let end = lab.killed_at(call, &applying(&SET));
-        lab.restored(&format!("killed at {call:?} of applying"));
+        let end = lab.killed_at(call, &apply_words(&SET));
+        lab.assert_restores(&format!("killed at {call:?} of applying"));
         end
     });
     println!("killed at {calls} calls of applying");
@@ -174,12 +174,12 @@ fn whoever_is_killed_while_applying_has_changed_nothing_that_is_not_put_back() {
 }
 
 #[test]
-fn whoever_is_killed_while_reverting_has_left_nothing_that_the_next_one_cannot_put_back() {
+fn a_revert_that_was_killed_is_completed_by_the_next() {
     let Some(lab) = Lab::new() else { return };
     let calls = at_every_call(|call| {
         lab.apply(&SET);
         let end = lab.killed_at(call, &["revert"]);
-        lab.restored(&format!("killed at {call:?} of reverting"));
+        lab.assert_restores(&format!("killed at {call:?} of reverting"));
         end
     });
     println!("killed at {calls} calls of reverting");
@@ -187,14 +187,14 @@ fn whoever_is_killed_while_reverting_has_left_nothing_that_the_next_one_cannot_p
 }
 
 #[test]
-fn one_killed_after_another_leaves_all_to_be_put_back_too() {
+fn changes_of_several_killed_processes_are_reverted() {
     let Some(lab) = Lab::new() else { return };
     let calls = at_every_call(|call| {
-        // In the middle of a set, then another set, then in the middle of putting both back.
-        lab.killed_at(call, &applying(&SET));
-        let end = lab.killed_at(call, &applying(&OTHER));
+        // Killed while applying a set, then while applying another set, then while reverting both.
+        lab.killed_at(call, &apply_words(&SET));
+        let end = lab.killed_at(call, &apply_words(&OTHER));
         lab.killed_at(call, &["revert"]);
-        lab.restored(&format!("killed at {call:?} of each"));
+        lab.assert_restores(&format!("killed at {call:?} of each"));
         end
     });
     println!("killed at {calls} calls of a second set");
@@ -202,30 +202,30 @@ fn one_killed_after_another_leaves_all_to_be_put_back_too() {
 }
 
 #[test]
-fn what_somebody_else_changes_after_a_kill_is_left_and_told() {
+fn changes_by_others_after_a_kill_are_left_and_reported() {
     let Some(lab) = Lab::new() else { return };
     let swappiness = "/proc/sys/vm/swappiness";
     let root: SysRoot = lab.made.root();
     let full = root.path(swappiness).unwrap();
     at_every_call(|call| {
-        let end = lab.killed_at(call, &applying(&SET));
-        // From here on it is known what it was set to.
-        let log = fs::read_to_string(lab.folder().join("var/lib/weighbridge/undo/log.jsonl")).unwrap_or_default();
-        let of_swappiness =
-            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.what() == swappiness);
-        let made = of_swappiness.filter(|change| log.contains(&format!("\"made\",\"number\":{}", change.number)));
-        let mut undoing = UndoLog::open(&root, "the next start").unwrap();
-        if made.is_some() {
+        let end = lab.killed_at(call, &apply_words(&SET));
+        // Only a change whose result is in the log can be told from one by another process.
+        let log_text = fs::read_to_string(lab.folder().join("var/lib/weighbridge/undo/log.jsonl")).unwrap_or_default();
+        let change =
+            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.description() == swappiness);
+        let applied = change.filter(|change| log_text.contains(&format!("\"made\",\"number\":{}", change.number)));
+        let mut log = UndoLog::open(&root, "the next start").unwrap();
+        if applied.is_some() {
             fs::write(&full, "33\n").unwrap();
         }
-        let undone = undoing.revert().unwrap();
-        if made.is_some() {
-            let told = undone.iter().find(|(change, _)| change.step.what() == swappiness).unwrap().1.to_string();
-            assert_eq!(told, "left at `33`, since somebody else changed it");
+        let undone = log.revert().unwrap();
+        if applied.is_some() {
+            let message = undone.iter().find(|(change, _)| change.step.description() == swappiness).unwrap().1.to_string();
+            assert_eq!(message, "left at `33`, since somebody else changed it");
             assert_eq!(fs::read_to_string(&full).unwrap(), "33\n");
             fs::write(&full, "60\n").unwrap();
         }
-        drop(undoing);
+        drop(log);
         assert_eq!(all(&lab.folder()), lab.before, "{call:?}");
         end
     });

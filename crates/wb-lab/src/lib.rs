@@ -1,12 +1,12 @@
-//! For tests: hosts with real addresses on one switch, in network namespaces, and libvirt in a world of its own. All of
-//! it goes with the lab.
+//! Test networks: hosts with real addresses on one switch, in network namespaces, and an isolated libvirt. Everything
+//! is removed when the value is dropped.
 //!
-//! It needs root and `ip` (iproute2); [`Lab::new`] says so where there can be none.
+//! Requires root and `ip` (iproute2); [`Lab::new`] reports if they are missing.
 
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
-    reason = "it is for tests, which end where something is wrong"
+    reason = "it is for tests, which panic when something is wrong"
 )]
 
 mod libvirt;
@@ -20,23 +20,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use libvirt::Libvirt;
 pub use sshd::{SshHosts, Sshd, alive, eventually};
 
-/// A host, by its position on the switch.
+/// A host, identified by its position on the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host(pub u8);
 
 impl Host {
-    /// Its address.
+    /// Its IPv4 address.
     pub fn v4(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, 0, self.0 + 1)
     }
 
-    /// Its other address.
+    /// Its IPv6 address.
     pub fn v6(self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.0) + 1)
     }
 }
 
-/// Hosts on a switch.
+/// A number of hosts on a switch.
 #[derive(Debug)]
 pub struct Lab {
     name: String,
@@ -44,19 +44,19 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// So many hosts; none, aloud, where there can be none.
+    /// Creates this many hosts; prints a message and returns `None` where that is not possible.
     ///
     /// # Panics
-    /// When they cannot be made although others could.
+    /// If they cannot be created although the requirements are met.
     pub fn new(hosts: u8) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if let Err(why) = possible() {
-            println!("SKIPPED: hosts with networks between them need root and ip (iproute2): {why}");
+        if let Err(error) = possible() {
+            println!("SKIPPED: hosts with networks between them need root and ip (iproute2): {error}");
             return None;
         }
         let name = format!("wl{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let lab = Self { name, hosts };
-        lab.build().unwrap_or_else(|why| panic!("no lab: {why}"));
+        lab.build().unwrap_or_else(|error| panic!("cannot create the lab: {error}"));
         Some(lab)
     }
 
@@ -79,7 +79,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Its hosts.
+    /// The hosts.
     pub fn hosts(&self) -> impl Iterator<Item = Host> + use<> {
         (0..self.hosts).map(Host)
     }
@@ -88,23 +88,23 @@ impl Lab {
         format!("{}-switch", self.name)
     }
 
-    /// The namespace of a host.
+    /// The name of a host's network namespace.
     pub fn space(&self, host: Host) -> String {
         format!("{}-{}", self.name, host.0)
     }
 
-    /// Cuts a host off: the link goes down at its end, and nobody is told.
+    /// Disconnects a host: its link goes down, without any notice to its peers.
     ///
     /// # Panics
-    /// When that cannot be done.
+    /// If the link cannot be set down.
     pub fn cut(&self, host: Host) {
-        ip(&["-n", &self.space(host), "link", "set", "eth0", "down"]).unwrap_or_else(|why| panic!("{why}"));
+        ip(&["-n", &self.space(host), "link", "set", "eth0", "down"]).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Has a host drop whatever comes from another.
+    /// Makes a host drop all packets from another.
     ///
     /// # Errors
-    /// Where there is no nft.
+    /// If nft is missing or fails.
     pub fn drop_from(&self, host: Host, other: Host) -> Result<(), String> {
         let rule = format!("add rule inet lab input ip saddr {} drop", other.v4());
         let rules =
@@ -112,21 +112,21 @@ impl Lab {
         self.inside(host, &["nft", &rules]).map(drop)
     }
 
-    /// The processes of a host.
+    /// The process IDs of a host.
     pub fn processes(&self, host: Host) -> Vec<u32> {
         let text = ip(&["netns", "pids", &self.space(host)]).unwrap_or_default();
         text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Runs a command at a host to its end; what it says, or complains about.
+    /// Runs a command on a host to completion; returns its standard output, or its standard error.
     ///
     /// # Errors
-    /// When it does not end well.
+    /// If the command fails.
     pub fn inside(&self, host: Host, command: &[&str]) -> Result<String, String> {
         ip(&[&["netns", "exec", &self.space(host)], command].concat())
     }
 
-    /// A program to be started at a host.
+    /// A command that runs a program on a host.
     pub fn command(&self, host: Host, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space(host), program]);
@@ -139,24 +139,24 @@ impl Drop for Lab {
         for process in self.hosts().flat_map(|host| self.processes(host)) {
             let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
         }
-        // A panic on the way must not leave the rest behind.
+        // Ignored, so that one failure does not prevent the removal of the others.
         for space in self.hosts().map(|host| self.space(host)).chain([self.switch()]) {
             let _ = ip(&["netns", "del", &space]);
         }
     }
 }
 
-/// Whether hosts can be made here, asked once.
+/// Whether test networks can be created on this machine, checked once.
 fn possible() -> Result<(), String> {
     static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
-    let try_it = || {
+    let attempt = || {
         let name = format!("wl{}-try", std::process::id());
         ip(&["netns", "add", &name])?;
-        let made = ip(&["-n", &name, "link", "add", "one", "type", "veth", "peer", "name", "other"]);
+        let result = ip(&["-n", &name, "link", "add", "one", "type", "veth", "peer", "name", "other"]);
         ip(&["netns", "del", &name])?;
-        made.map(|_| ())
+        result.map(|_| ())
     };
-    POSSIBLE.get_or_init(try_it).clone()
+    POSSIBLE.get_or_init(attempt).clone()
 }
 
 fn ip(arguments: &[&str]) -> Result<String, String> {

@@ -1,4 +1,5 @@
-//! libvirt in a world of its own: what it and its guests do to networks, files and processes stays there and goes with it.
+//! An isolated libvirt: changes by it and its guests to networks, files and processes stay in its namespaces and vanish
+//! with them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::eventually;
 
-/// What is needed, and Debian's package of it.
+/// Required programs, and the Debian packages that provide them.
 const NEEDED: [(&str, &str); 6] = [
     ("libvirtd", "libvirt-daemon-system"),
     ("virsh", "libvirt-clients"),
@@ -19,9 +20,9 @@ const NEEDED: [(&str, &str); 6] = [
     ("iptables", "iptables"),
 ];
 
-/// libvirt's network, mounts and processes are in namespaces, and its files are those of a machine on which it never ran:
-/// only settings and Debian's network `default` are taken over. `$1` is the folder of the files, `$2` whether it is
-/// started.
+/// libvirt's network, mounts and processes are in namespaces, and its files are those of a fresh installation: only the
+/// configuration and Debian's network `default` are copied. `$1` is the folder of the files, `$2` whether to start the
+/// daemons.
 const WORLD: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
@@ -43,11 +44,11 @@ touch "$1/ready"
 [ "$2" = started ] || exec sleep infinity
 virtlogd &
 libvirtd &
-# Whoever is first here has to see the end of all others.
+# The first process of a PID namespace must reap all others.
 wait
 "#;
 
-/// A world with libvirt in it.
+/// An isolated libvirt.
 #[derive(Debug)]
 pub struct Libvirt {
     world: Child,
@@ -56,20 +57,20 @@ pub struct Libvirt {
 }
 
 impl Libvirt {
-    /// One that runs; none, aloud, where there can be none.
+    /// Starts one; prints a message and returns `None` where that is not possible.
     ///
     /// # Panics
-    /// When it does not start although all is there.
+    /// If it does not start although all requirements are met.
     pub fn new() -> Option<Self> {
         let libvirt = Self::with("started")?;
         eventually("libvirt", || libvirt.says(&["virsh", "-c", "qemu:///system", "uri"]).is_some());
         Some(libvirt)
     }
 
-    /// One whose daemons are not there.
+    /// Creates one without its daemons.
     ///
     /// # Panics
-    /// When there can be no namespaces.
+    /// If namespaces cannot be created.
     pub fn stopped() -> Option<Self> {
         Self::with("stopped")
     }
@@ -77,11 +78,11 @@ impl Libvirt {
     fn with(state: &str) -> Option<Self> {
         let missing = NEEDED.iter().find(|(program, _)| find(program).is_none());
         if let Some((program, package)) = missing {
-            println!("SKIPPED: guests by libvirt need {program} ({package})");
+            println!("SKIPPED: libvirt guests need {program} ({package})");
             return None;
         }
         let folder = tempfile::Builder::new().prefix("weighbridge-lab-").tempdir_in("/var/tmp").unwrap();
-        // libvirt has guests run as a user of its own.
+        // libvirt runs guests as a separate user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut world = Command::new("unshare");
         world.args(["--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -91,18 +92,18 @@ impl Libvirt {
         let mut world = world.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
         let children = format!("/proc/{0}/task/{0}/children", world.id());
         let first = || fs::read_to_string(&children).ok()?.trim().parse::<u32>().ok();
-        eventually("a world for libvirt", || first().is_some());
+        eventually("the namespaces of libvirt", || first().is_some());
         let first = first().unwrap();
         eventually("its folders", || {
             if world.try_wait().unwrap().is_some() {
-                panic!("no world for libvirt: {}", fs::read_to_string(&log).unwrap());
+                panic!("cannot create the namespaces of libvirt: {}", fs::read_to_string(&log).unwrap());
             }
             folder.path().join("ready").exists()
         });
         Some(Self { world, first, _folder: folder })
     }
 
-    /// A program to be started in its world, in a folder.
+    /// A command that runs a program in its namespaces, in this folder.
     pub fn command(&self, folder: &Path, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.first.to_string(), "--net", "--mount", "--pid"]);
@@ -110,7 +111,7 @@ impl Libvirt {
         command
     }
 
-    /// What a command of its world prints; none where it fails.
+    /// Runs a command in its namespaces; returns its standard output, or `None` if it fails.
     pub fn says(&self, words: &[&str]) -> Option<String> {
         let output = self.command(Path::new("/"), words[0]).args(&words[1..]).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -119,14 +120,14 @@ impl Libvirt {
 
 impl Drop for Libvirt {
     fn drop(&mut self) {
-        // With their control groups, which no namespace holds.
+        // Also removes the guests' control groups, which are not in a namespace.
         let all =
             "for it in $(virsh -q -c qemu:///system list --name); do virsh -q -c qemu:///system destroy $it; done";
         let _ = self.says(&["sh", "-c", all]);
         let _ = self.world.kill();
         let _ = self.world.wait();
-        // The first process of a world takes all others with it.
-        eventually("the end of libvirt's world", || !Path::new(&format!("/proc/{}", self.first)).exists());
+        // The end of the namespace's first process ends all others.
+        eventually("the end of libvirt's namespaces", || !Path::new(&format!("/proc/{}", self.first)).exists());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Hosts with sshd, none of which knows this machine's own keys, users' files or state.
+//! Hosts with sshd, isolated from this machine's own keys, users' files and state.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -10,19 +10,19 @@ use tempfile::TempDir;
 
 use crate::{Host, Lab};
 
-/// How a host's sshd differs from the others'.
+/// Deviations of a host's sshd from the default.
 #[derive(Debug, Default)]
 pub struct Sshd<'a> {
     /// Lines of its configuration, before all others.
     pub lines: &'a str,
-    /// A shell command before it starts, in its mount namespace.
+    /// A shell command that runs before it starts, in its mount namespace.
     pub before: &'a str,
 }
 
-/// Hosts with sshd, and the desk that the controller is at.
+/// Hosts with sshd, and the host of the controller.
 #[derive(Debug)]
 pub struct SshHosts {
-    // Killed before the folder goes.
+    // Dropped before the folder: its processes are killed first.
     /// The network between them.
     pub lab: Lab,
     servers: Vec<Child>,
@@ -30,36 +30,36 @@ pub struct SshHosts {
 }
 
 impl SshHosts {
-    /// Where the controller is.
+    /// The host of the controller.
     pub const DESK: Host = Host(0);
 
-    /// So many hosts, all alike and running; none, aloud, where there can be none.
+    /// Starts this many identical hosts; prints a message and returns `None` where that is not possible.
     pub fn new(hosts: u8) -> Option<Self> {
         let mut fleet = Self::bare(hosts)?;
         (1..=hosts).for_each(|host| fleet.start(Host(host), &Sshd::default()));
         Some(fleet)
     }
 
-    /// The same with no sshd yet.
+    /// Creates the hosts without starting sshd.
     pub fn bare(hosts: u8) -> Option<Self> {
         if !Path::new("/usr/sbin/sshd").exists() {
             println!("SKIPPED: hosts need sshd (openssh-server)");
             return None;
         }
         let fleet = Self { lab: Lab::new(hosts + 1)?, servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
-        // Users other than root pass through it.
+        // Users other than root must be able to traverse it.
         fs::set_permissions(fleet.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fleet.key("user");
         fs::copy(fleet.path("user.pub"), fleet.path("authorized_keys")).unwrap();
         fs::write(fleet.path("known_hosts"), "").unwrap();
-        // By its path: this one may stand on the path before it.
-        let enter = format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.space(Self::DESK));
-        fleet.script("ssh", &enter);
+        // By its absolute path: this script may precede it in PATH.
+        let script = format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.space(Self::DESK));
+        fleet.script("ssh", &script);
         fleet.configure("");
         Some(fleet)
     }
 
-    /// The user's ssh configuration, with these lines first.
+    /// Writes the user's ssh configuration, with these lines first.
     pub fn configure(&self, lines: &str) {
         let folder = self.folder.path().display();
         let text = format!(
@@ -69,18 +69,18 @@ impl SshHosts {
         fs::write(self.path("config"), text).unwrap();
     }
 
-    /// A file of the lab.
+    /// The path of a file of the test network.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a program of the lab.
+    /// Writes an executable script.
     pub fn script(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Makes a pair of keys.
+    /// Generates a key pair.
     pub fn key(&self, name: &str) {
         let path = self.path(name);
         let _ = fs::remove_file(&path);
@@ -101,13 +101,13 @@ impl SshHosts {
         folder
     }
 
-    /// Starts sshd on a host, with a key that the user knows, and waits until it answers.
+    /// Starts sshd on a host, with a host key in the user's known_hosts, and waits until it listens.
     pub fn start(&mut self, host: Host, sshd: &Sshd<'_>) {
         let (name, folder) = (format!("host{}", host.0), self.folder.path().display());
         self.key(&name);
         let key = fs::read_to_string(self.path(&format!("{name}.pub"))).unwrap();
-        let known = fs::read_to_string(self.path("known_hosts")).unwrap();
-        fs::write(self.path("known_hosts"), format!("{known}{} {key}", host.v4())).unwrap();
+        let known_hosts = fs::read_to_string(self.path("known_hosts")).unwrap();
+        fs::write(self.path("known_hosts"), format!("{known_hosts}{} {key}", host.v4())).unwrap();
         let text = format!(
             "{}\nListenAddress {}\nHostKey {folder}/{name}\nAuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nUsePAM no\nPidFile none\n\
@@ -118,7 +118,7 @@ impl SshHosts {
             self.temporary(host).display()
         );
         fs::write(self.path(&format!("{name}.conf")), text).unwrap();
-        // Each host has state, a home and runtime files of its own.
+        // Each host has its own state, home and runtime files.
         let script = format!(
             "for folder in /var/lib /root /run; do mount -t tmpfs -o mode=755 lab $folder; done; mkdir /run/sshd; mkdir -m 1777 /run/lock; {}; \
              exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf",
@@ -134,12 +134,12 @@ impl SshHosts {
         });
     }
 
-    /// What is said in a host's log.
+    /// The contents of a host's sshd log.
     pub fn log(&self, host: Host) -> String {
         fs::read_to_string(self.path(&format!("host{}.log", host.0))).unwrap_or_default()
     }
 
-    /// Everything below the cache folder of a host, by its path there.
+    /// All paths below the cache folder of a host, relative to it.
     pub fn cached(&self, host: Host) -> Vec<String> {
         let output = Command::new("find").arg(self.cache(host)).args(["-mindepth", "1", "-printf", "%P\n"]).output();
         let mut found: Vec<String> =
@@ -148,14 +148,14 @@ impl SshHosts {
         found
     }
 
-    /// Waits until nothing runs on a host but its sshd.
+    /// Waits until no process but sshd runs on a host.
     pub fn is_quiet(&self, host: Host) {
-        eventually("nothing runs there", || {
-            let busy = |pid: &u32| {
+        eventually("the host to be idle", || {
+            let is_busy = |pid: &u32| {
                 let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 alive(*pid) && name.trim() != "sshd"
             };
-            !self.lab.processes(host).iter().any(busy)
+            !self.lab.processes(host).iter().any(is_busy)
         });
     }
 }
@@ -169,17 +169,17 @@ impl Drop for SshHosts {
     }
 }
 
-/// Whether a process is there and more than a zombie.
+/// Whether a process exists and is not a zombie.
 pub fn alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// Waits for something that must come; a minute and a half is for machines that are busy with other things.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits for a condition; the timeout of 90 s is for machines under load.
+pub fn eventually(description: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(90), "{what}: not in time");
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(90), "timed out waiting for {description}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,17 +1,17 @@
-//! Lists of CPUs or nodes as the kernel writes them: `0-3,8,10-11`.
+//! Lists of CPUs or nodes in the kernel's format: `0-3,8,10-11`.
 
-/// Above the largest number of CPUs that a kernel can be built for, by far.
-const MOST: u32 = 1 << 16;
+/// Limit of CPU numbers, far above the largest number of CPUs that a kernel can be built for.
+const MAX_CPUS: u32 = 1 << 16;
 
-/// The numbers of a list, in order and each once; `None` where it is not one. The empty list is one.
-/// A stride, `0-8:1/2` (one of every two), is understood.
+/// Parses a list to sorted numbers without duplicates; `None` if it is invalid. The empty list is valid.
+/// Strides such as `0-8:1/2` (one of every two) are supported.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (range, stride) = part.split_once(':').map_or((part, None), |(range, stride)| (range, Some(stride)));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
+        if last < first || last >= MAX_CPUS {
             return None;
         }
         let (used, group) = match stride {
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// The list in the kernel's words: `0-3,8`. The inverse of [`parse`].
+/// Formats numbers as a list in the kernel's format: `0-3,8`. The inverse of [`parse`].
 pub fn format(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_strides_and_single_numbers_are_read() {
+    fn ranges_strides_and_single_numbers_are_parsed() {
         assert_eq!(parse("0-3,8\n").unwrap(), [0, 1, 2, 3, 8]);
         assert_eq!(parse("0-7:1/2").unwrap(), [0, 2, 4, 6]);
         assert_eq!(parse("").unwrap(), [0u32; 0]);
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn writing_and_reading_agree(numbers in proptest::collection::btree_set(0u32..5000, 0..50)) {
+        fn lists_survive_a_round_trip(numbers in proptest::collection::btree_set(0u32..5000, 0..50)) {
             let numbers: Vec<u32> = numbers.into_iter().collect();
             prop_assert_eq!(parse(&format(&numbers)).unwrap(), numbers);
         }

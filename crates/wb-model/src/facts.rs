@@ -1,47 +1,47 @@
-//! What a worker is: the facts that plans resolve against and results are read with.
+//! Facts of a worker's machine, used to resolve plans and to interpret results.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, counted};
+use crate::{Bytes, pluralize};
 
-/// A worker's hardware and kernel, as far as a plan depends on them.
+/// Hardware and kernel of a worker, as far as plans depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {
     /// Its host name.
     pub hostname: String,
-    /// Kernel release, as `uname -r` says.
+    /// Kernel release, as printed by `uname -r`.
     pub kernel: String,
-    /// Machine architecture, as `uname -m` says.
+    /// Machine architecture, as printed by `uname -m`.
     pub arch: String,
-    /// The processor's model name.
+    /// Model name of the processor.
     pub cpu_model: String,
-    /// What the processor can do, in the kernel's words: `avx2`, `avx512f`.
+    /// Features of the processor, by the kernel's names: `avx2`, `avx512f`.
     pub cpu_flags: BTreeSet<String>,
-    /// The online CPUs this program may use.
+    /// Online CPUs that this program may use.
     pub cpus: Vec<Cpu>,
-    /// The NUMA nodes that have memory or CPUs.
+    /// NUMA nodes that have memory or CPUs.
     pub nodes: Vec<Node>,
-    /// The caches, each once.
+    /// Caches, without duplicates.
     pub caches: Vec<Cache>,
-    /// Memory in all.
+    /// Total memory.
     pub memory: Bytes,
-    /// Memory that can be had without swapping.
+    /// Memory available without swapping.
     pub memory_available: Bytes,
-    /// The hypervisor that it runs under, where one shows itself.
+    /// The hypervisor it runs under, if one is detected.
     pub hypervisor: Option<String>,
-    /// Whether its instructions are emulated by software.
+    /// Whether its instructions are emulated in software.
     pub emulated: bool,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
 
-/// One CPU.
+/// A CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
-    /// The kernel's number of it.
+    /// Number assigned by the kernel.
     pub id: u32,
     /// The core it is a thread of, within its package.
     pub core: u32,
@@ -51,10 +51,10 @@ pub struct Cpu {
     pub node: u32,
 }
 
-/// One NUMA node.
+/// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// The kernel's number of it.
+    /// Number assigned by the kernel.
     pub id: u32,
     /// Its CPUs.
     pub cpus: Vec<u32>,
@@ -62,12 +62,12 @@ pub struct Node {
     pub memory: Bytes,
 }
 
-/// One cache.
+/// A cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// Its level, from 1.
     pub level: u8,
-    /// What it holds.
+    /// Its kind.
     pub kind: CacheKind,
     /// Its size.
     pub size: Bytes,
@@ -75,7 +75,7 @@ pub struct Cache {
     pub cpus: Vec<u32>,
 }
 
-/// What a cache holds.
+/// Kind of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
@@ -88,26 +88,26 @@ pub enum CacheKind {
 }
 
 impl Facts {
-    /// The size of the largest cache of the last level; zero where none is known.
+    /// Returns the size of the largest last-level cache; zero if none is known.
     pub fn last_level_cache(&self) -> Bytes {
         self.caches.iter().max_by_key(|cache| (cache.level, cache.size)).map(|cache| cache.size).unwrap_or_default()
     }
 
-    /// One CPU of each core, in order: where threads go that shall not share a core.
+    /// Returns one CPU of each core, in order, for threads that must not share a core.
     pub fn one_cpu_per_core(&self) -> Vec<u32> {
         let mut seen = BTreeSet::new();
         self.cpus.iter().filter(|cpu| seen.insert((cpu.package, cpu.core))).map(|cpu| cpu.id).collect()
     }
 
-    /// How many CPUs there are, and on what: `16 on 8 cores, 1 package, 1 NUMA node`; none where no CPU is known.
+    /// Describes the CPU topology: `16 on 8 cores, 1 package, 1 NUMA node`; none if no CPU is known.
     pub fn topology(&self) -> Option<String> {
         let packages = self.cpus.iter().map(|cpu| cpu.package).collect::<BTreeSet<_>>().len();
-        let cores = counted(self.one_cpu_per_core().len(), "core");
-        let parts = [cores, counted(packages, "package"), counted(self.nodes.len(), "NUMA node")];
+        let cores = pluralize(self.one_cpu_per_core().len(), "core");
+        let parts = [cores, pluralize(packages, "package"), pluralize(self.nodes.len(), "NUMA node")];
         (!self.cpus.is_empty()).then(|| format!("{} on {}", self.cpus.len(), parts.join(", ")))
     }
 
-    /// The CPUs for `threads` threads: whole cores first, then their other threads, then round again.
+    /// Returns the CPUs for a number of threads: one per core first, then the sibling threads, then cyclically.
     pub fn cpus_for(&self, threads: usize) -> Vec<u32> {
         let first = self.one_cpu_per_core();
         let rest = self.cpus.iter().map(|cpu| cpu.id).filter(|id| !first.contains(id));

@@ -1,4 +1,4 @@
-//! Identifiers: `PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]`.
+//! Identifiers of cells and metrics: `PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Case, Class, ProfileName, TestName, WorkerName};
 
-/// Text that is no identifier.
+/// Error of parsing an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}: `{form}` is expected")]
-pub struct BadId {
+#[error("invalid {noun} `{text}`: expected {expected}")]
+pub struct ParseIdError {
     text: String,
-    what: &'static str,
-    form: &'static str,
+    noun: &'static str,
+    expected: &'static str,
 }
 
-/// Which of the tests of one name in a plan: its position, or the name that `id=` pins to it.
+/// Distinguishes the tests of one name in a plan, by position or by the id given with `id=`.
 ///
-/// A test with an id takes no position, so that adding or removing it renumbers nothing.
+/// A test with an id does not occupy a position, so that adding or removing it renumbers nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Serial {
-    /// The position among the tests of its name that have no id, from 0; four digits.
+    /// Position among the tests of the same name without an id, from 0; four digits.
     Position(u16),
     /// The id given in the plan.
     Id(TestName),
@@ -40,10 +40,11 @@ impl fmt::Display for Serial {
 }
 
 impl FromStr for Serial {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = || BadId { text: text.to_owned(), what: "a serial", form: "0000, or a name with a letter" };
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let bad =
+            || ParseIdError { text: text.to_owned(), noun: "serial", expected: "four digits, or a name with a letter" };
         if text.chars().all(|c| c.is_ascii_digit()) {
             return if text.len() == 4 { text.parse().map(Self::Position).map_err(|_| bad()) } else { Err(bad()) };
         }
@@ -51,18 +52,18 @@ impl FromStr for Serial {
     }
 }
 
-/// The unit that is scheduled, sampled, resumed and compared: profile × test × serial × case.
+/// Identifier of a cell, the unit that is scheduled, sampled, resumed and compared: profile × test × serial × case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct CellId {
-    /// The state the host is in.
+    /// The profile of the host.
     pub profile: ProfileName,
-    /// What is measured.
+    /// The test.
     pub test: TestName,
-    /// Which of the tests of that name.
+    /// Which of the tests of this name.
     pub serial: Serial,
-    /// Which combination of its axes.
+    /// The combination of its axes.
     pub case: Case,
 }
 
@@ -73,9 +74,9 @@ impl fmt::Display for CellId {
 }
 
 impl FromStr for CellId {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let parse = || {
             let mut parts = text.splitn(3, '/');
             let (profile, test, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -87,24 +88,28 @@ impl FromStr for CellId {
                 case: case.parse().ok()?,
             })
         };
-        parse().ok_or_else(|| BadId { text: text.to_owned(), what: "a cell", form: "PROFILE/TEST/SERIAL:CASE" })
+        parse().ok_or_else(|| ParseIdError {
+            text: text.to_owned(),
+            noun: "cell",
+            expected: "PROFILE/TEST/SERIAL:CASE",
+        })
     }
 }
 
-/// A metric of a cell; without a worker the aggregate over all of them.
+/// Identifier of a metric of a cell; without a worker it is the aggregate over all workers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct MetricId {
-    /// The cell it was measured in.
+    /// The cell.
     pub cell: CellId,
-    /// What kind of figure it is.
+    /// The class of the metric.
     pub class: Class,
     /// Its name.
     pub metric: String,
-    /// The worker it was measured on.
+    /// The worker.
     pub worker: Option<WorkerName>,
-    /// The statistic over samples that is meant.
+    /// The statistic over samples.
     pub statistic: Option<String>,
 }
 
@@ -122,9 +127,9 @@ impl fmt::Display for MetricId {
 }
 
 impl FromStr for MetricId {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let parse = || {
             let (rest, statistic) = match text.split_once('#') {
                 Some((rest, statistic)) => (rest, Some(statistic.to_owned()).filter(|s| !s.is_empty())),
@@ -136,8 +141,8 @@ impl FromStr for MetricId {
             };
             let (rest, metric) = rest.rsplit_once('/')?;
             let (cell, class) = rest.rsplit_once('/')?;
-            let named = !metric.is_empty();
-            named.then_some(())?;
+            let has_name = !metric.is_empty();
+            has_name.then_some(())?;
             Some(Self {
                 cell: cell.parse().ok()?,
                 class: class.parse().ok()?,
@@ -147,15 +152,15 @@ impl FromStr for MetricId {
             })
         };
         let form = "PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]";
-        parse().ok_or_else(|| BadId { text: text.to_owned(), what: "a metric", form })
+        parse().ok_or_else(|| ParseIdError { text: text.to_owned(), noun: "metric", expected: form })
     }
 }
 
 macro_rules! text_form {
     ($($type:ident),*) => {$(
         impl TryFrom<String> for $type {
-            type Error = BadId;
-            fn try_from(text: String) -> Result<Self, BadId> {
+            type Error = ParseIdError;
+            fn try_from(text: String) -> Result<Self, ParseIdError> {
                 text.parse()
             }
         }
@@ -177,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_contracts_example_reads_and_writes_the_same() {
+    fn a_metric_id_survives_a_round_trip() {
         let text = "TunedLibvirt/fio/0000:block-size=4k,rw=read/throughput/iops@vm2#median";
         let id: MetricId = text.parse().unwrap();
         assert_eq!(id.to_string(), text);

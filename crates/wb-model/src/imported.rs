@@ -1,6 +1,6 @@
-//! What an import records of results that another program measured: the test that they are of, and each sample.
+//! Records of imported results: the test, and each sample.
 //!
-//! A sample says of each of its figures what it is, so that it can be read years later without the program that
+//! A sample describes the metric of each of its figures, so that it can be read years later without the program that
 //! imported it.
 
 use std::collections::BTreeMap;
@@ -10,57 +10,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Metric, Sha256, TestName};
 
-/// The name of the artefact that holds an [`ImportedSample`].
+/// Name of the artefact with an [`ImportedSample`].
 pub const ARTEFACT: &str = "imported.json";
 
-/// Under which name the provenance of a cell has the format of the files that its samples come from.
+/// Provenance key of an imported cell; its value is the format of the imported files.
 pub const IMPORTED_FROM: &str = "imported from";
 
-/// A test whose samples another program took, as `tests.d/NAME.toml` of the run folder defines it.
+/// A test whose samples were taken by another program, as defined by `tests.d/NAME.toml` of the run folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedTest {
     /// Its name.
     pub name: TestName,
-    /// What it measures, in a line.
+    /// One-line summary.
     pub summary: String,
-    /// Raised when the import starts to read such results differently.
+    /// Version of the import; raised when such results are read differently.
     pub version: u32,
-    /// The format of the files that its samples come from.
+    /// Format of the imported files.
     pub imported: String,
 }
 
-/// A sample that another program took.
+/// A sample taken by another program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedSample {
-    /// Where it was read.
-    pub origin: Origin,
-    /// Its figures.
-    pub readings: Vec<Reading>,
-    /// How long its measured part took, in seconds, where that is known.
+    /// Source of the sample.
+    pub origin: ImportOrigin,
+    /// The figures.
+    pub values: Vec<ImportedValue>,
+    /// Duration of its measured part in seconds, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// What was noticed, each in a sentence.
+    /// Findings, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// What may explain the figures: host, kernel, versions.
+    /// Provenance of the figures: host, kernel, versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provenance: BTreeMap<String, String>,
 }
 
-/// Where a sample was read: no place is imported twice.
+/// Source of an imported sample; no source is imported twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
-    /// The hash of the file.
+pub struct ImportOrigin {
+    /// Hash of the file.
     pub sha256: Sha256,
-    /// Where in the file: `jobs/2`.
-    pub place: String,
+    /// Location in the file: `jobs/2`.
+    pub location: String,
 }
 
-/// A figure, and what it is.
+/// A figure with its metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reading {
-    /// What it is.
+pub struct ImportedValue {
+    /// The metric.
     #[serde(flatten)]
     pub metric: Metric,
     /// The figure, in the metric's unit.

@@ -1,4 +1,4 @@
-//! Metrics: what a test measures, and how its figures are to be read.
+//! Metrics of tests: name, class, unit, direction and aggregation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Unit;
 
-/// What kind of figure a metric is.
+/// Class of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -16,9 +16,9 @@ pub enum Class {
     Throughput,
     /// Time per operation.
     Latency,
-    /// What it cost.
+    /// Resources consumed.
     Resource,
-    /// Evidence that the work was done and done right.
+    /// Evidence that the work was done correctly.
     Check,
 }
 
@@ -38,24 +38,24 @@ impl fmt::Display for Class {
     }
 }
 
-/// Text that is no class.
+/// Error of parsing a class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a class: throughput, latency, resource or check is expected")]
-pub struct BadClass(String);
+#[error("invalid metric class `{0}`: expected throughput, latency, resource or check")]
+pub struct ParseClassError(String);
 
 impl FromStr for Class {
-    type Err = BadClass;
+    type Err = ParseClassError;
 
-    fn from_str(text: &str) -> Result<Self, BadClass> {
+    fn from_str(text: &str) -> Result<Self, ParseClassError> {
         Self::ALL
             .iter()
             .find(|(_, name)| *name == text)
             .map(|(class, _)| *class)
-            .ok_or_else(|| BadClass(text.to_owned()))
+            .ok_or_else(|| ParseClassError(text.to_owned()))
     }
 }
 
-/// Which way is better.
+/// Which direction of change is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -63,15 +63,15 @@ pub enum Direction {
     Higher,
     /// Lower is better.
     Lower,
-    /// Neither is.
+    /// Neither is better.
     Neither,
 }
 
 impl Direction {
-    /// Every one.
+    /// All directions.
     pub const ALL: [Self; 3] = [Self::Higher, Self::Lower, Self::Neither];
 
-    /// In a word, as files and users have it.
+    /// Returns the name used in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Higher => "higher",
@@ -87,35 +87,35 @@ impl fmt::Display for Direction {
     }
 }
 
-/// How the values of several workers become one.
+/// How the values of several workers are aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
-    /// Added up: throughput.
+    /// Sum, for throughput.
     Sum,
-    /// Their histograms are merged and read anew: percentiles.
+    /// Percentiles of the merged histograms.
     Merge,
-    /// The largest.
+    /// Maximum.
     Max,
-    /// They stay apart.
+    /// No aggregation.
     None,
 }
 
 /// A declared metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
-    /// Its name, within its class.
+    /// Its name, unique within its class.
     pub name: String,
-    /// What kind of figure it is.
+    /// Its class.
     pub class: Class,
     /// Its unit.
     pub unit: Unit,
-    /// Which way is better.
+    /// Which direction of change is better.
     pub direction: Direction,
-    /// Whether the cell's convergence and verdict rest on it.
+    /// Whether it determines the cell's convergence and verdict.
     #[serde(default)]
     pub primary: bool,
-    /// How it aggregates over workers.
+    /// How it is aggregated over workers.
     pub aggregate: Aggregate,
 }
 
@@ -124,33 +124,33 @@ impl Metric {
         Self { name: name.to_owned(), class, unit: Unit::new(unit), direction, primary: false, aggregate }
     }
 
-    /// A throughput: higher is better, workers add up.
+    /// Creates a throughput metric: higher is better, summed over workers.
     pub fn throughput(name: &str, unit: &str) -> Self {
         Self::new(Class::Throughput, name, unit, Direction::Higher, Aggregate::Sum)
     }
 
-    /// A latency: lower is better, workers' histograms merge.
+    /// Creates a latency metric: lower is better, histograms merged over workers.
     pub fn latency(name: &str, unit: &str) -> Self {
         Self::new(Class::Latency, name, unit, Direction::Lower, Aggregate::Merge)
     }
 
-    /// A cost: lower is better, workers add up.
+    /// Creates a resource metric: lower is better, summed over workers.
     pub fn resource(name: &str, unit: &str) -> Self {
         Self::new(Class::Resource, name, unit, Direction::Lower, Aggregate::Sum)
     }
 
-    /// Evidence: neither better nor worse, workers stay apart.
+    /// Creates a check metric: neither direction is better, not aggregated over workers.
     pub fn check(name: &str, unit: &str) -> Self {
         Self::new(Class::Check, name, unit, Direction::Neither, Aggregate::None)
     }
 
-    /// The same, as the one that convergence and verdicts rest on.
+    /// Makes it the primary metric, which determines convergence and verdicts.
     pub fn primary(mut self) -> Self {
         self.primary = true;
         self
     }
 
-    /// The same, with another direction.
+    /// Sets the direction.
     pub fn direction(mut self, direction: Direction) -> Self {
         self.direction = direction;
         self

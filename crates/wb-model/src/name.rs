@@ -6,20 +6,20 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A name with a character that identifiers cannot carry.
+/// Error of a name that is empty, reserved or contains a character that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a name: letters, digits, `_`, `.` and `-` are allowed")]
-pub struct BadName {
-    /// What was given.
+#[error("invalid name `{name}`: expected letters, digits, `_`, `.` and `-`")]
+pub struct InvalidName {
+    /// The invalid name.
     pub name: String,
 }
 
-fn check(name: &str) -> Result<(), BadName> {
-    let fine = !name.is_empty()
+fn validate(name: &str) -> Result<(), InvalidName> {
+    let is_valid = !name.is_empty()
         && name != "."
         && name != ".."
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
-    if fine { Ok(()) } else { Err(BadName { name: name.to_owned() }) }
+    if is_valid { Ok(()) } else { Err(InvalidName { name: name.to_owned() }) }
 }
 
 macro_rules! name_type {
@@ -31,14 +31,14 @@ macro_rules! name_type {
         pub struct $type(String);
 
         impl $type {
-            /// The name, if it is one.
-            pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
+            /// Creates a name from valid text.
+            pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
                 let name = name.into();
-                check(&name)?;
+                validate(&name)?;
                 Ok(Self(name))
             }
 
-            /// As text.
+            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -51,15 +51,15 @@ macro_rules! name_type {
         }
 
         impl FromStr for $type {
-            type Err = BadName;
-            fn from_str(name: &str) -> Result<Self, BadName> {
+            type Err = InvalidName;
+            fn from_str(name: &str) -> Result<Self, InvalidName> {
                 Self::new(name)
             }
         }
 
         impl TryFrom<String> for $type {
-            type Error = BadName;
-            fn try_from(name: String) -> Result<Self, BadName> {
+            type Error = InvalidName;
+            fn try_from(name: String) -> Result<Self, InvalidName> {
                 Self::new(name)
             }
         }
@@ -73,27 +73,27 @@ macro_rules! name_type {
 }
 
 name_type! {
-    /// A state a host is put into: `Localhost`, `TunedLibvirt`.
+    /// Name of a profile: `Localhost`, `TunedLibvirt`.
     ProfileName
 }
 name_type! {
-    /// Something measurable: `fio`, `himeno`.
+    /// Name of a test: `fio`, `himeno`.
     TestName
 }
 name_type! {
-    /// Where a workload runs: `local`, `vm2`.
+    /// Name of a worker: `local`, `vm2`.
     WorkerName
 }
 
 impl ProfileName {
-    /// The bare machine, untouched.
+    /// The profile of the unmodified machine.
     pub fn localhost() -> Self {
         Self("Localhost".to_owned())
     }
 }
 
 impl WorkerName {
-    /// This machine.
+    /// The worker on this machine.
     pub fn local() -> Self {
         Self("local".to_owned())
     }

@@ -1,4 +1,4 @@
-//! What can come of measuring, at three levels: an attempt, a value, a cell.
+//! Outcomes of measurements at three levels: attempt, value, cell.
 
 use std::fmt;
 
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Nanos, WorkerName};
 
-/// What happened to one try at a sample.
+/// Outcome of an attempt at a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum AttemptOutcome {
-    /// It ran to its end.
+    /// It completed.
     Completed,
-    /// It was ended at its limit.
+    /// It was terminated at its time limit.
     Timeout {
         /// The limit.
         after: Nanos,
     },
     /// A process of it failed.
     Crashed {
-        /// Which one, and how: `fio: exit status 1: …`.
+        /// The process and its failure: `fio: exit status 1: …`.
         status: String,
     },
-    /// It was never started.
+    /// It was refused and never started.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The user ended it.
+    /// The user cancelled it.
     Cancelled,
-    /// The worker went away.
+    /// The worker was lost.
     Lost {
-        /// Which one.
+        /// The worker.
         worker: WorkerName,
-        /// How that showed; nothing in what older versions recorded.
+        /// The reason; empty in records of older versions.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        why: String,
+        reason: String,
     },
 }
 
 impl AttemptOutcome {
-    /// Whether it ran to its end.
+    /// Whether it completed.
     pub fn is_completed(&self) -> bool {
         *self == Self::Completed
     }
@@ -55,23 +55,23 @@ impl fmt::Display for AttemptOutcome {
             Self::Crashed { status } => write!(f, "crashed ({status})"),
             Self::Refused { reason } => write!(f, "refused ({reason})"),
             Self::Cancelled => write!(f, "cancelled"),
-            Self::Lost { worker, why } if why.is_empty() => write!(f, "lost ({worker})"),
-            Self::Lost { worker, why } => write!(f, "lost ({worker}: {why})"),
+            Self::Lost { worker, reason: why } if why.is_empty() => write!(f, "lost ({worker})"),
+            Self::Lost { worker, reason: why } => write!(f, "lost ({worker}: {why})"),
         }
     }
 }
 
-/// What an attempt is for.
+/// Purpose of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Brings the system to its working state and calibrates the work; recorded, never counted.
+    /// Warms up the system and calibrates the work; recorded, never counted.
     WarmUp,
-    /// Counted.
+    /// Takes a counted sample.
     Sample,
 }
 
-/// The question that a value did not stand up to.
+/// Plausibility check that a value failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
@@ -102,17 +102,18 @@ impl fmt::Display for Gate {
     }
 }
 
-/// Whether the values of a completed attempt count. Invalid ones are kept and shown, and enter no statistic.
+/// Whether the values of a completed attempt are valid. Invalid values are kept and shown, but excluded from
+/// statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "validity", rename_all = "kebab-case")]
 pub enum Validity {
-    /// They do.
+    /// The values are valid.
     Valid,
-    /// They do not.
+    /// The values are invalid.
     Invalid {
-        /// The question they did not stand up to.
+        /// The failed check.
         gate: Gate,
-        /// The figures that say so.
+        /// The figures that failed it.
         figures: String,
     },
 }
@@ -126,39 +127,39 @@ impl fmt::Display for Validity {
     }
 }
 
-/// What is known of a cell.
+/// Outcome of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum CellOutcome {
     /// Its rule was met.
     Measured,
-    /// A limit came before its rule was met.
+    /// A limit was reached before its rule was met.
     NotConverged {
-        /// Relative half-width of the interval that was reached, in percent.
+        /// Relative half-width of the confidence interval reached, in percent.
         percent: f64,
     },
     /// Fewer valid samples than the rule's minimum.
     Partial {
-        /// Valid samples there are.
+        /// Number of valid samples.
         valid: usize,
-        /// Samples that the rule wants at least.
-        wanted: usize,
+        /// Minimum number of samples of the rule.
+        required: usize,
     },
     /// No valid sample.
     Failed {
-        /// Why the last attempt gave none.
+        /// Reason of the last failure.
         reason: String,
     },
     /// It cannot be measured here.
     Unsupported {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl CellOutcome {
-    /// The outcome as one word, for columns and filters.
-    pub fn word(&self) -> &'static str {
+    /// Returns the outcome as one word, for columns and filters.
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::NotConverged { .. } => "not-converged",
@@ -168,8 +169,8 @@ impl CellOutcome {
         }
     }
 
-    /// Whether something could not be measured as asked.
-    pub fn falls_short(&self) -> bool {
+    /// Whether something could not be measured as requested.
+    pub fn is_incomplete(&self) -> bool {
         matches!(self, Self::Partial { .. } | Self::Failed { .. } | Self::Unsupported { .. })
     }
 }
@@ -179,7 +180,7 @@ impl fmt::Display for CellOutcome {
         match self {
             Self::Measured => write!(f, "measured"),
             Self::NotConverged { percent } => write!(f, "not converged, ±{percent:.1} %"),
-            Self::Partial { valid, wanted } => write!(f, "partial ({valid} of {wanted})"),
+            Self::Partial { valid, required: wanted } => write!(f, "partial ({valid} of {wanted})"),
             Self::Failed { reason } => write!(f, "failed ({reason})"),
             Self::Unsupported { reason } => write!(f, "unsupported ({reason})"),
         }

@@ -1,4 +1,4 @@
-//! Parameters of tests: their values, their kinds, and how a typed struct declares them.
+//! Parameters of tests: values, kinds, and declaration by a typed struct.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,14 +7,14 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::BadQuantity;
+use crate::quantity::ParseQuantityError;
 use crate::{Bytes, Nanos, cpu_list};
 
-/// The value of a parameter.
+/// Value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Value {
-    /// Yes or no.
+pub enum ParamValue {
+    /// A boolean.
     Bool(bool),
     /// A whole number.
     Integer(i64),
@@ -22,14 +22,14 @@ pub enum Value {
     Number(f64),
     /// A text, a size (`4k`) or a time (`5s`).
     Text(String),
-    /// Several values that are one value of the parameter.
-    List(Vec<Value>),
+    /// A list.
+    List(Vec<ParamValue>),
 }
 
 /// Parameters by name, sorted.
-pub type Params = BTreeMap<String, Value>;
+pub type Params = BTreeMap<String, ParamValue>;
 
-impl fmt::Display for Value {
+impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => write!(f, "{value}"),
@@ -37,27 +37,27 @@ impl fmt::Display for Value {
             Self::Number(value) => write!(f, "{value}"),
             Self::Text(value) => write!(f, "{value}"),
             Self::List(values) => {
-                let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+                let texts: Vec<String> = values.iter().map(ParamValue::to_string).collect();
                 write!(f, "{}", texts.join("+"))
             }
         }
     }
 }
 
-/// Each parameter that differs between two definitions, with both values.
+/// Describes each parameter that differs between two definitions, with both values.
 pub fn differences(before: &Params, now: &Params) -> Vec<String> {
     let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let shown = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
-        None => "nothing".to_owned(),
+    let format = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
+        None => "unset".to_owned(),
         Some(value) if value.is_empty() => "empty".to_owned(),
         Some(value) => format!("`{value}`"),
     };
     let differs = |name: &&String| before.get(*name) != now.get(*name);
-    let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
-    names.into_iter().filter(differs).map(told).collect()
+    let describe = |name: &String| format!("{name}: {} before, {} now", format(before, name), format(now, name));
+    names.into_iter().filter(differs).map(describe).collect()
 }
 
-/// What values a parameter takes.
+/// Kind of a parameter, with its constraints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ParamKind {
@@ -65,42 +65,42 @@ pub enum ParamKind {
     Bool,
     /// A whole number.
     Integer {
-        /// The least.
+        /// Minimum.
         min: Option<i64>,
-        /// The largest.
+        /// Maximum.
         max: Option<i64>,
     },
     /// Any number.
     Number {
-        /// The least.
+        /// Minimum.
         min: Option<f64>,
-        /// The largest.
+        /// Maximum.
         max: Option<f64>,
     },
     /// A size.
     Bytes {
-        /// The least, in bytes.
+        /// Minimum, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<Bytes>,
     },
     /// A time.
     Duration {
-        /// The least.
+        /// Minimum.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<Nanos>,
     },
-    /// How much is done: `auto`, or a whole number above 0.
+    /// Amount of work: `auto`, or a whole number above 0.
     Count,
-    /// One of these.
+    /// One of several values.
     Choice {
         /// The allowed values.
         values: Vec<String>,
     },
     /// Any text.
     Text,
-    /// Several values of one kind, together one value.
+    /// A list of values of one kind.
     List {
-        /// The kind of each.
+        /// Kind of the elements.
         of: Box<ParamKind>,
     },
 }
@@ -110,109 +110,113 @@ pub enum ParamKind {
 pub struct Param {
     /// Its name, in kebab-case.
     pub name: String,
-    /// Other names it answers to.
+    /// Alternative names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it does.
+    /// Help text.
     pub help: String,
-    /// What values it takes.
+    /// Its kind.
     #[serde(flatten)]
     pub kind: ParamKind,
-    /// Its value where none is given.
+    /// Default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Value>,
-    /// How its value follows from the machine where none is given, in words.
+    pub default: Option<ParamValue>,
+    /// Description of how its default is derived from the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resolved: Option<String>,
-    /// Whether its value always stands in the name of the case.
+    pub resolved_from: Option<String>,
+    /// Whether it is an axis: its value is always part of the case name.
     #[serde(default)]
     pub axis: bool,
 }
 
-/// A value that a parameter does not take.
+/// Error of an invalid parameter value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{why}")]
-pub struct BadValue {
-    /// What is wrong with it.
-    pub why: String,
-    /// The values that would be right, where they can be listed.
+#[error("{message}")]
+pub struct InvalidValue {
+    /// The error message.
+    pub message: String,
+    /// The valid values, if they can be listed.
     pub allowed: Vec<String>,
 }
 
 impl ParamKind {
-    /// The one canonical form of this value.
-    pub fn normalise(&self, value: &Value) -> Result<Value, BadValue> {
-        let plain = |why: String| BadValue { why, allowed: Vec::new() };
+    /// Converts a value to its canonical form.
+    pub fn normalise(&self, value: &ParamValue) -> Result<ParamValue, InvalidValue> {
+        let invalid = |why: String| InvalidValue { message: why, allowed: Vec::new() };
         let text = value.to_string();
         match self {
             Self::Bool => match text.as_str() {
-                "true" | "yes" | "on" | "1" => Ok(Value::Bool(true)),
-                "false" | "no" | "off" | "0" => Ok(Value::Bool(false)),
-                _ => Err(BadValue {
-                    why: format!("`{text}` is neither true nor false"),
+                "true" | "yes" | "on" | "1" => Ok(ParamValue::Bool(true)),
+                "false" | "no" | "off" | "0" => Ok(ParamValue::Bool(false)),
+                _ => Err(InvalidValue {
+                    message: format!("invalid boolean `{text}`: expected true or false"),
                     allowed: vec!["true".into(), "false".into()],
                 }),
             },
             Self::Integer { min, max } => {
-                let number: i64 = text.parse().map_err(|_| plain(format!("`{text}` is not a whole number")))?;
-                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
-                Ok(Value::Integer(number))
+                let number: i64 = text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a whole number")))?;
+                check_bounds(&number, min.as_ref(), max.as_ref()).map_err(invalid)?;
+                Ok(ParamValue::Integer(number))
             }
             Self::Number { min, max } => {
-                let number: f64 = text.parse().map_err(|_| plain(format!("`{text}` is not a number")))?;
+                let number: f64 = text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a number")))?;
                 if !number.is_finite() {
-                    return Err(plain(format!("`{text}` is not a finite number")));
+                    return Err(invalid(format!("invalid value `{text}`: expected a finite number")));
                 }
-                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
-                Ok(Value::Number(number))
+                check_bounds(&number, min.as_ref(), max.as_ref()).map_err(invalid)?;
+                Ok(ParamValue::Number(number))
             }
             Self::Bytes { min } => {
-                let size: Bytes = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
-                within(&size, min.as_ref(), None).map_err(plain)?;
-                Ok(Value::Text(size.to_string()))
+                let size: Bytes = text.parse().map_err(|error: ParseQuantityError| invalid(error.to_string()))?;
+                check_bounds(&size, min.as_ref(), None).map_err(invalid)?;
+                Ok(ParamValue::Text(size.to_string()))
             }
             Self::Duration { min } => {
-                let time: Nanos = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
-                within(&time, min.as_ref(), None).map_err(plain)?;
-                Ok(Value::Text(time.to_string()))
+                let time: Nanos = text.parse().map_err(|error: ParseQuantityError| invalid(error.to_string()))?;
+                check_bounds(&time, min.as_ref(), None).map_err(invalid)?;
+                Ok(ParamValue::Text(time.to_string()))
             }
             Self::Count => match (text.as_str(), text.parse::<u64>()) {
-                ("auto", _) => Ok(Value::Text(text)),
-                (_, Ok(count)) if count > 0 => Ok(Value::Text(count.to_string())),
-                _ => Err(plain(format!("`{text}` is neither `auto` nor a whole number above 0"))),
+                ("auto", _) => Ok(ParamValue::Text(text)),
+                (_, Ok(count)) if count > 0 => Ok(ParamValue::Text(count.to_string())),
+                _ => Err(invalid(format!("invalid count `{text}`: expected `auto` or a whole number above 0"))),
             },
             Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
-                Some(allowed) => Ok(Value::Text(allowed.clone())),
-                None => Err(BadValue { why: format!("`{text}` is not one of its values"), allowed: values.clone() }),
+                Some(allowed) => Ok(ParamValue::Text(allowed.clone())),
+                None => {
+                    Err(InvalidValue { message: format!("invalid value `{text}`"), allowed: values.clone() })
+                }
             },
             Self::Text => match value {
-                Value::List(_) => Err(plain("one text is expected here".to_owned())),
-                _ => Ok(Value::Text(text)),
+                ParamValue::List(_) => Err(invalid("invalid value: expected a single text".to_owned())),
+                _ => Ok(ParamValue::Text(text)),
             },
             Self::List { of } => {
                 let elements = match value {
-                    Value::List(values) => values.iter().flat_map(|value| of.elements(value)).collect(),
+                    ParamValue::List(values) => values.iter().flat_map(|value| of.elements(value)).collect(),
                     one => of.elements(one),
                 };
-                elements.iter().map(|element| of.normalise(element)).collect::<Result<_, _>>().map(Value::List)
+                elements.iter().map(|element| of.normalise(element)).collect::<Result<_, _>>().map(ParamValue::List)
             }
         }
     }
 
-    /// The elements of a list of this kind that a value stands for: of whole numbers several, where it is a text as the
-    /// kernel lists CPUs, `0-3,8`.
-    fn elements(&self, value: &Value) -> Vec<Value> {
+    /// Expands a value to list elements of this kind: text in the kernel's CPU list format, `0-3,8`, gives several
+    /// whole numbers.
+    fn elements(&self, value: &ParamValue) -> Vec<ParamValue> {
         let numbers = match (self, value) {
-            (Self::Integer { .. }, Value::Text(text)) => cpu_list::parse(text).filter(|numbers| !numbers.is_empty()),
+            (Self::Integer { .. }, ParamValue::Text(text)) => {
+                cpu_list::parse(text).filter(|numbers| !numbers.is_empty())
+            }
             _ => None,
         };
         match numbers {
-            Some(numbers) => numbers.into_iter().map(|number| Value::Integer(number.into())).collect(),
+            Some(numbers) => numbers.into_iter().map(|number| ParamValue::Integer(number.into())).collect(),
             None => vec![value.clone()],
         }
     }
 
-    /// Whether a comma can be part of one value of this kind, or of an element of a list.
+    /// Whether a value of this kind, or an element of a list, may contain a comma.
     pub fn may_have_commas(&self) -> bool {
         match self {
             Self::Text => true,
@@ -227,7 +231,7 @@ impl ParamKind {
         }
     }
 
-    /// What is expected as a value, for messages: the kind with its article.
+    /// Describes the expected value for messages: the kind with its article.
     pub fn expected(&self) -> String {
         let article = match self {
             Self::Bool | Self::Count | Self::Choice { .. } | Self::Text => "",
@@ -240,14 +244,14 @@ impl ParamKind {
         format!("{article}{}", self.describe())
     }
 
-    /// The kind in a word or as the list of its values, for tables.
+    /// Describes the kind by a word or by the list of its values, for tables.
     pub fn describe(&self) -> String {
         match self {
             Self::Bool => "true|false".to_owned(),
-            Self::Integer { min, max } => format!("whole number{}", range(min.as_ref(), max.as_ref())),
-            Self::Number { min, max } => format!("number{}", range(min.as_ref(), max.as_ref())),
-            Self::Bytes { min } => format!("size{}", range(min.as_ref(), None)),
-            Self::Duration { min } => format!("time{}", range(min.as_ref(), None)),
+            Self::Integer { min, max } => format!("whole number{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Number { min, max } => format!("number{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Bytes { min } => format!("size{}", format_bounds(min.as_ref(), None)),
+            Self::Duration { min } => format!("time{}", format_bounds(min.as_ref(), None)),
             Self::Count => "auto or a whole number".to_owned(),
             Self::Choice { values } => values.join("|"),
             Self::Text => "text".to_owned(),
@@ -256,15 +260,15 @@ impl ParamKind {
     }
 }
 
-fn within<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<&T>) -> Result<(), String> {
+fn check_bounds<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<&T>) -> Result<(), String> {
     match (min, max) {
-        (Some(min), _) if value < min => Err(format!("{value} is below the least allowed value {min}")),
-        (_, Some(max)) if value > max => Err(format!("{value} is above the largest allowed value {max}")),
+        (Some(min), _) if value < min => Err(format!("invalid value {value}: expected at least {min}")),
+        (_, Some(max)) if value > max => Err(format!("invalid value {value}: expected at most {max}")),
         _ => Ok(()),
     }
 }
 
-fn range<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
+fn format_bounds<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
     match (min, max) {
         (None, None) => String::new(),
         (Some(min), None) => format!(" from {min}"),
@@ -273,7 +277,7 @@ fn range<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
     }
 }
 
-/// A parameter whose value always stands in the name of the case.
+/// Wrapper of a parameter whose value is always part of the case name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Axis<T>(pub T);
@@ -300,11 +304,11 @@ impl<T: JsonSchema> JsonSchema for Axis<T> {
 }
 
 impl Param {
-    /// The parameters that a struct declares by its JSON Schema.
+    /// Derives the parameters from the JSON Schema of a struct.
     ///
-    /// Beside the standard keywords these are read: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
-    /// `x-resolved` (how the machine decides it), set with `#[schemars(extend(…))]`.
-    pub fn declared_by<T: JsonSchema>() -> Vec<Self> {
+    /// Besides the standard keywords these are supported: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
+    /// `x-resolved` (how the default is derived from the machine), set with `#[schemars(extend(…))]`.
+    pub fn from_schema<T: JsonSchema>() -> Vec<Self> {
         let mut settings = schemars::generate::SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
         let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -316,9 +320,9 @@ impl Param {
         let text = |key: &str| property.get(key).and_then(|v| v.as_str()).map(str::to_owned);
         let aliases = property.get("x-aliases").and_then(|v| v.as_array());
         let default = property.get("default").filter(|v| !v.is_null());
-        let kind = kind_of(property);
+        let kind = kind_from_schema(property);
         let default = default
-            .and_then(|v| serde_json::from_value::<Value>(v.clone()).ok())
+            .and_then(|v| serde_json::from_value::<ParamValue>(v.clone()).ok())
             .map(|value| kind.normalise(&value).unwrap_or(value));
         Self {
             name: name.to_owned(),
@@ -326,25 +330,25 @@ impl Param {
             help: text("description").unwrap_or_default().replace('\n', " "),
             kind,
             default,
-            resolved: text("x-resolved"),
+            resolved_from: text("x-resolved"),
             axis: property.get("x-axis").and_then(|v| v.as_bool()).unwrap_or(false),
         }
     }
 }
 
-/// The kind that a property's schema describes; `null` alternatives (an `Option`) are passed over.
-fn kind_of(property: &serde_json::Value) -> ParamKind {
-    if let Some(values) = choices(property) {
+/// Determines the kind from the schema of a property; `null` alternatives (of an `Option`) are ignored.
+fn kind_from_schema(property: &serde_json::Value) -> ParamKind {
+    if let Some(values) = enum_values(property) {
         return ParamKind::Choice { values };
     }
     if let Some(alternatives) = property.get("anyOf").and_then(|v| v.as_array()) {
-        let real = alternatives.iter().find(|v| v.get("type").and_then(|t| t.as_str()) != Some("null"));
-        return real.map_or(ParamKind::Text, kind_of);
+        let non_null = alternatives.iter().find(|v| v.get("type").and_then(|t| t.as_str()) != Some("null"));
+        return non_null.map_or(ParamKind::Text, kind_from_schema);
     }
-    let least = property.get("minimum").and_then(|v| v.as_u64());
+    let minimum = property.get("minimum").and_then(|v| v.as_u64());
     match property.get("format").and_then(|v| v.as_str()) {
-        Some("bytes") => return ParamKind::Bytes { min: least.map(Bytes) },
-        Some("duration") => return ParamKind::Duration { min: least.map(Nanos) },
+        Some("bytes") => return ParamKind::Bytes { min: minimum.map(Bytes) },
+        Some("duration") => return ParamKind::Duration { min: minimum.map(Nanos) },
         Some("count") => return ParamKind::Count,
         _ => {}
     }
@@ -363,14 +367,14 @@ fn kind_of(property: &serde_json::Value) -> ParamKind {
         let number = |key| bound(key).and_then(|v| v.as_f64());
         ParamKind::Number { min: number("minimum"), max: number("maximum") }
     } else if types.contains(&"array") {
-        ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_of)) }
+        ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_from_schema)) }
     } else {
         ParamKind::Text
     }
 }
 
-/// The values of an enum's schema, whether its variants have descriptions or not.
-fn choices(property: &serde_json::Value) -> Option<Vec<String>> {
+/// Returns the values from the schema of an enum, whether its variants have descriptions or not.
+fn enum_values(property: &serde_json::Value) -> Option<Vec<String>> {
     let texts = |values: &Vec<serde_json::Value>| -> Vec<String> {
         values.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
     };
@@ -439,49 +443,57 @@ mod tests {
 
     #[test]
     fn a_struct_declares_its_parameters() {
-        let params = Param::declared_by::<Example>();
-        let of = |name: &str| params.iter().find(|p| p.name == name).unwrap();
-        assert_eq!(of("test-types").aliases, ["rw"]);
-        assert!(of("test-types").axis);
-        assert_eq!(of("test-types").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
-        assert_eq!(of("test-types").default, Some(Value::Text("read".into())));
-        assert_eq!(of("block-size").default, Some(Value::Text("4k".into())));
-        assert_eq!(of("runtime").default, Some(Value::Text("3min".into())));
-        assert_eq!(of("iodepth").kind, ParamKind::Integer { min: Some(1), max: None });
-        assert_eq!(of("threads").default, None);
-        assert_eq!(of("threads").resolved.as_deref(), Some("one per CPU"));
-        assert!(matches!(of("cpus").kind, ParamKind::List { .. }));
-        assert_eq!(of("direct").kind, ParamKind::Bool);
-        assert_eq!(of("kind").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
-        assert_eq!(of("block-size").help, "How much at once");
+        let params = Param::from_schema::<Example>();
+        let param = |name: &str| params.iter().find(|p| p.name == name).unwrap();
+        assert_eq!(param("test-types").aliases, ["rw"]);
+        assert!(param("test-types").axis);
+        assert_eq!(param("test-types").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
+        assert_eq!(param("test-types").default, Some(ParamValue::Text("read".into())));
+        assert_eq!(param("block-size").default, Some(ParamValue::Text("4k".into())));
+        assert_eq!(param("runtime").default, Some(ParamValue::Text("3min".into())));
+        assert_eq!(param("iodepth").kind, ParamKind::Integer { min: Some(1), max: None });
+        assert_eq!(param("threads").default, None);
+        assert_eq!(param("threads").resolved_from.as_deref(), Some("one per CPU"));
+        assert!(matches!(param("cpus").kind, ParamKind::List { .. }));
+        assert_eq!(param("direct").kind, ParamKind::Bool);
+        assert_eq!(param("kind").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
+        assert_eq!(param("block-size").help, "How much at once");
     }
 
     #[test]
-    fn a_list_of_whole_numbers_takes_ranges() {
+    fn a_list_of_whole_numbers_accepts_ranges() {
         let cpus = ParamKind::List { of: Box::new(ParamKind::Integer { min: Some(0), max: Some(7) }) };
-        let numbers = |numbers: &[i64]| Value::List(numbers.iter().map(|number| Value::Integer(*number)).collect());
-        let text = |text: &str| Value::Text(text.to_owned());
+        let numbers =
+            |numbers: &[i64]| ParamValue::List(numbers.iter().map(|number| ParamValue::Integer(*number)).collect());
+        let text = |text: &str| ParamValue::Text(text.to_owned());
         assert_eq!(cpus.normalise(&text("0-1")).unwrap(), numbers(&[0, 1]));
         assert_eq!(cpus.normalise(&text("0-2,5")).unwrap(), numbers(&[0, 1, 2, 5]));
-        assert_eq!(cpus.normalise(&Value::List(vec![text("4-5"), Value::Integer(1)])).unwrap(), numbers(&[4, 5, 1]));
-        assert_eq!(cpus.normalise(&text("6-8")).unwrap_err().why, "8 is above the largest allowed value 7");
+        assert_eq!(
+            cpus.normalise(&ParamValue::List(vec![text("4-5"), ParamValue::Integer(1)])).unwrap(),
+            numbers(&[4, 5, 1])
+        );
+        assert_eq!(cpus.normalise(&text("6-8")).unwrap_err().message, "invalid value 8: expected at most 7");
         for bad in ["2-1", "a", "", "-1"] {
             assert!(cpus.normalise(&text(bad)).is_err(), "{bad}");
         }
         let texts = ParamKind::List { of: Box::new(ParamKind::Text) };
-        assert_eq!(texts.normalise(&text("0-1")).unwrap(), Value::List(vec![text("0-1")]));
+        assert_eq!(texts.normalise(&text("0-1")).unwrap(), ParamValue::List(vec![text("0-1")]));
     }
 
     #[test]
-    fn equal_values_become_the_same() {
-        assert_eq!(ParamKind::Bytes { min: None }.normalise(&Value::Integer(4096)).unwrap(), Value::Text("4k".into()));
+    fn equal_values_have_the_same_canonical_form() {
         assert_eq!(
-            ParamKind::Duration { min: None }.normalise(&Value::Number(0.5)).unwrap(),
-            Value::Text("500ms".into())
+            ParamKind::Bytes { min: None }.normalise(&ParamValue::Integer(4096)).unwrap(),
+            ParamValue::Text("4k".into())
         );
-        assert_eq!(ParamKind::Bool.normalise(&Value::Integer(1)).unwrap(), Value::Bool(true));
-        let bad = ParamKind::Choice { values: vec!["read".into()] }.normalise(&Value::Text("reed".into())).unwrap_err();
+        assert_eq!(
+            ParamKind::Duration { min: None }.normalise(&ParamValue::Number(0.5)).unwrap(),
+            ParamValue::Text("500ms".into())
+        );
+        assert_eq!(ParamKind::Bool.normalise(&ParamValue::Integer(1)).unwrap(), ParamValue::Bool(true));
+        let bad =
+            ParamKind::Choice { values: vec!["read".into()] }.normalise(&ParamValue::Text("reed".into())).unwrap_err();
         assert_eq!(bad.allowed, ["read"]);
-        assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&Value::Integer(0)).is_err());
+        assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&ParamValue::Integer(0)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Where and how a measured process runs: set by system calls before it starts, verified after.
+//! Placement of a measured process: set by system calls before it starts, verified afterwards.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HugePages {
-    /// As the system is set.
+    /// The system's setting.
     #[default]
     Inherit,
-    /// Asked for, whatever the system's default.
+    /// Enabled for the process, whatever the system's setting.
     Always,
-    /// Switched off for the process.
+    /// Disabled for the process.
     Never,
 }
 
@@ -20,14 +20,14 @@ pub enum HugePages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Aslr {
-    /// As the system is set.
+    /// The system's setting.
     #[default]
     Inherit,
-    /// Off: the same addresses in every sample.
+    /// Disabled: the same addresses in every sample.
     Off,
 }
 
-/// Where and how a process runs. Empty lists leave the system's choice.
+/// Placement of a process. Empty lists leave the choice to the system.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Placement {

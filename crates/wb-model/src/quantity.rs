@@ -1,4 +1,4 @@
-//! Sizes and times as people write them, and one canonical spelling of each.
+//! Sizes and times: parsing of common notations, and one canonical notation of each.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Text that is not the quantity it should be.
+/// Error of parsing a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadQuantity {
-    /// Not a size.
-    #[error("`{0}` is not a size: write 4096, 4k, 4KiB, 1m or 2g (powers of 1024)")]
+pub enum ParseQuantityError {
+    /// Invalid size.
+    #[error("invalid size `{0}`: expected a number with an optional suffix k, m, g or t (powers of 1024)")]
     Bytes(String),
-    /// Not a time.
-    #[error("`{0}` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds")]
+    /// Invalid time.
+    #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min or h, or plain seconds")]
     Nanos(String),
 }
 
-/// A size in bytes. Suffixes are powers of 1024, as fio and most tools of the field read them.
+/// A size in bytes. Suffixes are powers of 1024, as in fio and similar tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -38,49 +38,49 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// Splits `1.5GiB` into its number and its suffix.
-fn split(text: &str) -> Option<(f64, &str)> {
+fn split_suffix(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     Some((number, text[end..].trim()))
 }
 
-fn scaled(number: f64, factor: u64) -> Option<u64> {
+fn scale(number: f64, factor: u64) -> Option<u64> {
     let value = number * factor as f64;
     (value.is_finite() && value >= 0.0 && value < u64::MAX as f64 && value.fract() == 0.0).then_some(value as u64)
 }
 
 impl FromStr for Bytes {
-    type Err = BadQuantity;
+    type Err = ParseQuantityError;
 
-    fn from_str(text: &str) -> Result<Self, BadQuantity> {
-        let bad = || BadQuantity::Bytes(text.to_owned());
-        if let Ok(plain) = text.trim().parse() {
-            return Ok(Self(plain));
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let bad = || ParseQuantityError::Bytes(text.to_owned());
+        if let Ok(number) = text.trim().parse() {
+            return Ok(Self(number));
         }
-        let (number, suffix) = split(text).ok_or_else(bad)?;
+        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
         let suffix = suffix.to_ascii_lowercase();
         let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
         let factor = match letter {
             "" => 1,
             letter => SIZES.iter().find(|(name, _)| *name == letter).ok_or_else(bad)?.1,
         };
-        scaled(number, factor).map(Self).ok_or_else(bad)
+        scale(number, factor).map(Self).ok_or_else(bad)
     }
 }
 
 impl FromStr for Nanos {
-    type Err = BadQuantity;
+    type Err = ParseQuantityError;
 
-    fn from_str(text: &str) -> Result<Self, BadQuantity> {
-        let bad = || BadQuantity::Nanos(text.to_owned());
-        let (number, suffix) = split(text).ok_or_else(bad)?;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let bad = || ParseQuantityError::Nanos(text.to_owned());
+        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
         let factor = match suffix {
             "" => 1_000_000_000,
             suffix => TIMES.iter().find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
         };
         let nanos = (number * factor as f64).round();
-        scaled(nanos, 1).map(Self).ok_or_else(bad)
+        scale(nanos, 1).map(Self).ok_or_else(bad)
     }
 }
 
@@ -103,12 +103,12 @@ impl fmt::Display for Nanos {
 }
 
 impl Nanos {
-    /// In seconds.
+    /// Converts to seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// From seconds; negative and non-finite ones become zero.
+    /// Converts from seconds; negative and NaN values become zero.
     pub fn from_seconds(seconds: f64) -> Self {
         Self((seconds.max(0.0) * 1e9).round() as u64)
     }
@@ -126,10 +126,10 @@ impl From<Duration> for Nanos {
     }
 }
 
-/// A number or a text with a suffix, as it may stand in a plan.
+/// A number or a string with a suffix, as accepted in a plan.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum NumberOrText {
     Whole(u64),
     Number(f64),
     Text(String),
@@ -145,10 +145,10 @@ macro_rules! as_written {
 
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = match Written::deserialize(deserializer)? {
-                    Written::Whole(number) => number.to_string(),
-                    Written::Number(number) => number.to_string(),
-                    Written::Text(text) => text,
+                let text = match NumberOrText::deserialize(deserializer)? {
+                    NumberOrText::Whole(number) => number.to_string(),
+                    NumberOrText::Number(number) => number.to_string(),
+                    NumberOrText::Text(text) => text,
                 };
                 text.parse().map_err(de::Error::custom)
             }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_size_has_one_spelling() {
+    fn equal_sizes_have_the_same_canonical_notation() {
         for text in ["4096", "4k", "4K", "4KiB", "4 kb", "4kib"] {
             assert_eq!(text.parse::<Bytes>().unwrap().to_string(), "4k", "{text}");
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn one_time_has_one_spelling() {
+    fn equal_times_have_the_same_canonical_notation() {
         for text in ["0.5", "500ms", "0.5s", "500000us"] {
             assert_eq!(text.parse::<Nanos>().unwrap().to_string(), "500ms", "{text}");
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantities_are_refused() {
         for text in ["", "k", "4q", "-1", "1e400", "nan", "1.0001k"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spelling_and_reading_agree(value: u64) {
+        fn sizes_survive_a_round_trip(value: u64) {
             prop_assert_eq!(Bytes(value).to_string().parse::<Bytes>().unwrap(), Bytes(value));
         }
 

@@ -1,13 +1,13 @@
 //! The network workload engine: profiles in uperf's language, measured from both ends.
 //!
-//! A profile is read ([`language`]), mirrored for every host that it names ([`mirror`]), and carried out by this
-//! machine and its servers ([`session`]) over a control connection that nobody else can use ([`control`]). Strands
-//! move bytes ([`engine`]) over transports ([`transport`]), and what both sides counted becomes one result
-//! ([`result`]). [`presets`] are profiles for whoever writes none; [`support`] says what a kernel lacks.
+//! A net profile is parsed ([`language`]), mirrored for every host that it names ([`mirror`]), and executed by this
+//! machine and its servers ([`session`]) over an authenticated control connection ([`control`]). Strands move bytes
+//! ([`engine`]) over transports ([`transport`]), and the counters of both sides become one result ([`result`]).
+//! [`presets`] are ready-made profiles; [`support`] checks which features a kernel lacks.
 //!
-//! It must not know plans, runs, tests or workers: it is usable alone. It prints nothing.
+//! This crate does not depend on plans, runs, tests or workers, so that it is usable alone. It prints nothing.
 //!
-//! Start with [`session::client`], then [`engine::protocol`], the messages that sites are driven by.
+//! Start with [`session::client`], then [`engine::protocol`], the messages that drive an engine.
 
 pub mod control;
 pub mod engine;

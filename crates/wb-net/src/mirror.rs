@@ -1,4 +1,4 @@
-//! What the other side of a profile does: what one side sends, the other receives.
+//! The mirror image of a profile, which the other side executes: what one side sends, the other receives.
 
 use crate::language::connections::connection_uses;
 use crate::language::{
@@ -8,7 +8,7 @@ use crate::language::{
 /// The remote hosts of a profile, each once, in the order of their first appearance.
 pub fn hosts(profile: &NetProfile) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    for flowop in profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|part| &part.flowops) {
+    for flowop in profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops) {
         if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action
             && !hosts.contains(&endpoint.remote)
         {
@@ -18,19 +18,19 @@ pub fn hosts(profile: &NetProfile) -> Vec<String> {
     hosts
 }
 
-/// What `host`, as the profile writes it, does meanwhile.
+/// Returns the mirror image of a profile for `host`, as named in the profile.
 ///
-/// Groups, transactions and flowops keep their positions: what concerns another host becomes
-/// [`Action::Elsewhere`], and a group that does not concern `host` at all consists of nothing else.
-/// Which host a flowop concerns follows from the connection that it means, in straight-line order.
+/// Groups, transactions and flowops keep their positions: flowops of other hosts become [`FlowopAction::Elsewhere`],
+/// and a group that does not concern `host` consists only of those. Which host a flowop concerns follows from the
+/// connection that it uses, in straight-line order.
 ///
-/// - An endpoint keeps `remote` as written, so that a mirror names the same host as its profile, and the port,
-///   which is that of the side that accepts. It loses `local`, an address of the first side.
-/// - A message's size is that of its own side's calls and `remote_size` that of the other's, so they change
-///   places; the message itself is as large as its sender's size. A random size is the same on both sides.
-/// - A rate stays where `host` speaks first in a transaction; otherwise it only answers, at the other's pace.
-/// - Files come with their sizes from `file_sizes`, as only the first side has them. That has no way back: in
-///   the mirror of a mirror they are [`Action::Elsewhere`].
+/// - An endpoint keeps `remote` as written, so that a mirror names the same host as its profile, and the port, which is
+///   that of the accepting side. It loses `local`, an address of the first side.
+/// - A message's size is that of its own side's system calls and `remote_size` that of the other's, so they are
+///   swapped; the message itself has the sender's size. A random size is the same on both sides.
+/// - A rate is kept where `host` sends first in a transaction; otherwise it only responds, at the other's pace.
+/// - Files come with their sizes from `file_sizes`, as only the first side has them. That cannot be inverted: in the
+///   mirror of a mirror they are [`FlowopAction::Elsewhere`].
 pub fn mirror(profile: &NetProfile, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> NetProfile {
     let groups = profile.groups.iter().map(|group| mirror_group(group, host, file_sizes)).collect();
     NetProfile { name: profile.name.clone(), groups }
@@ -44,21 +44,21 @@ fn mirror_group(group: &Group, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u6
     let concerned = endpoints.iter().flatten().any(belongs);
     let transactions = group.transactions.iter().zip(&endpoints).map(|(transaction, endpoints)| {
         let flowops = transaction.flowops.iter().zip(endpoints).map(|(flowop, endpoint)| {
-            let here = concerned && (belongs(endpoint) || is_symmetric(&flowop.action));
-            if here { mirror_flowop(flowop, file_sizes) } else { skip(flowop) }
+            let applies = concerned && (belongs(endpoint) || is_symmetric(&flowop.action));
+            if applies { mirror_flowop(flowop, file_sizes) } else { skip(flowop) }
         });
         drop_passive_rates(Transaction { flowops: flowops.collect(), ..transaction.clone() })
     });
     Group { transactions: transactions.collect(), ..group.clone() }
 }
 
-/// Whether it is done on every side.
+/// Whether every side executes the action.
 fn is_symmetric(action: &FlowopAction) -> bool {
     matches!(action, FlowopAction::Think { .. } | FlowopAction::Nop)
 }
 
 fn skip(flowop: &Flowop) -> Flowop {
-    Flowop { action: FlowopAction::Elsewhere, ..flowop.clone() }
+    Flowop { action: FlowopAction::Skip, ..flowop.clone() }
 }
 
 fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Flowop {
@@ -71,8 +71,7 @@ fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Fl
             FlowopAction::ReceiveFiles(FileSizes { sizes: file_sizes(files), count: files.count })
         }
         FlowopAction::ReceiveFiles(_) => return skip(flowop),
-        same
-        @ (FlowopAction::Disconnect | FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere) => {
+        same @ (FlowopAction::Disconnect | FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Skip) => {
             same.clone()
         }
     };
@@ -95,7 +94,7 @@ fn mirror_message(message: &Message) -> Message {
     mirrored
 }
 
-/// Without its rates unless it speaks first; a transaction without messages does if it opens with a connect.
+/// Drops rates unless this side sends first; in a transaction without messages, unless it starts with a connect.
 fn drop_passive_rates(mut transaction: Transaction) -> Transaction {
     let actions = || transaction.flowops.iter().map(|flowop| &flowop.action);
     let first_message = actions().find_map(|action| match action {
@@ -136,7 +135,7 @@ mod tests {
     fn outline(profile: &NetProfile) -> Vec<String> {
         let line = |transaction: &Transaction| {
             let word = |flowop: &Flowop| match flowop.action {
-                FlowopAction::Elsewhere => "-".to_owned(),
+                FlowopAction::Skip => "-".to_owned(),
                 _ => flowop.name.clone(),
             };
             let words: Vec<_> = transaction.flowops.iter().map(word).collect();
@@ -160,37 +159,37 @@ mod tests {
           <flowop type=sendfile options='dir=/srv nfiles=3'/>";
 
     #[test]
-    fn each_host_finds_its_part_in_its_place() {
+    fn each_host_keeps_the_positions_of_its_part() {
         assert_eq!(hosts(&profile(TWO)), ["a", "b"]);
-        let of_a = ["accept - -", "recvfrom - nop", "disconnect -", "- - -"];
-        assert_eq!(outline(&mirrored(TWO, "a")), of_a);
-        let of_b = ["- connect accept", "- send nop at 10/s", "- disconnect", "accept think recvfile"];
-        assert_eq!(outline(&mirrored(TWO, "b")), of_b);
+        let expected = ["accept - -", "recvfrom - nop", "disconnect -", "- - -"];
+        assert_eq!(outline(&mirrored(TWO, "a")), expected);
+        let expected = ["- connect accept", "- send nop at 10/s", "- disconnect", "accept think recvfile"];
+        assert_eq!(outline(&mirrored(TWO, "b")), expected);
         assert!(outline(&mirrored(TWO, "c")).iter().all(|line| line.split(' ').all(|word| word == "-")));
     }
 
     #[test]
-    fn files_come_with_their_sizes() {
+    fn mirrored_files_have_their_sizes() {
         let mirrored = mirrored(TWO, "b");
         let files = &mirrored.groups[1].transactions[0].flowops[2].action;
         assert_eq!(*files, FlowopAction::ReceiveFiles(FileSizes { sizes: vec![1, 2], count: 3 }));
     }
 
     #[test]
-    fn who_only_answers_keeps_no_pace() {
-        let asks = "<profile><group nthreads=1><transaction rate=5>
+    fn rates_are_dropped_on_the_side_that_only_responds() {
+        let text = "<profile><group nthreads=1><transaction rate=5>
             <flowop type=connect options='remotehost=h protocol=tcp'/>
             <flowop type=write options='size=4 rate=7'/><flowop type=read options='size=4'/>";
-        let answers = mirrored(asks, "h");
-        assert_eq!(outline(&answers), ["accept read write"]);
-        assert_eq!(answers.groups[0].transactions[0].flowops[1].rate, None);
-        let told = mirrored(&asks.replace("write", "recv"), "h");
-        assert_eq!(outline(&told), ["accept send write at 5/s"]);
-        assert_eq!(told.groups[0].transactions[0].flowops[1].rate, Some(7.0));
+        let mirror = mirrored(text, "h");
+        assert_eq!(outline(&mirror), ["accept read write"]);
+        assert_eq!(mirror.groups[0].transactions[0].flowops[1].rate, None);
+        let mirror = mirrored(&text.replace("write", "recv"), "h");
+        assert_eq!(outline(&mirror), ["accept send write at 5/s"]);
+        assert_eq!(mirror.groups[0].transactions[0].flowops[1].rate, Some(7.0));
     }
 
     #[test]
-    fn streams_and_sizes_change_places() {
+    fn streams_and_sizes_are_swapped() {
         let other = mirrored(
             "<profile><group nthreads=1><transaction>
              <flowop type=connect options='remotehost=h protocol=sctp sctp_in_streams=4 sctp_out_streams=8 localhost=me'/>
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_is_told_stays() {
+    fn sctp_options_of_a_message_are_kept() {
         let text = "<profile><group nthreads=1><transaction>
             <flowop type=connect options='remotehost=h protocol=sctp'/>
             <flowop type=write options='size=4 sctp_unordered sctp_pr_policy=ttl sctp_pr_value=9'/>";

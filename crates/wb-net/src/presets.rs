@@ -1,4 +1,4 @@
-//! Workloads for people who do not want to write a profile.
+//! Preset workloads for users who do not want to write a profile.
 //!
 //! Each opens its connections, moves messages for a window of time, and closes them.
 
@@ -9,22 +9,22 @@ use crate::language::{
     SctpMessage, StrandKind, SyscallFamily, Transaction,
 };
 
-/// What all of them need to know.
+/// Options that all presets share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresetConfig {
-    /// Where the other side runs.
+    /// The remote host.
     pub host: String,
-    /// By which protocol.
+    /// The transport protocol.
     pub protocol: Protocol,
-    /// How many connections, each with a strand of its own; at least 1.
+    /// Number of connections, each with a strand of its own; at least 1.
     pub instances: u32,
-    /// What a strand is.
+    /// Whether strands are threads or processes.
     pub kind: StrandKind,
-    /// How long messages are moved.
+    /// Duration of the data phase.
     pub runtime: Duration,
-    /// Sends small messages at once; if not said, where messages are waited for.
+    /// Sends small messages immediately; by default only in presets that wait for responses.
     pub no_delay: Option<bool>,
-    /// Socket buffers in bytes; without, the kernel tunes them.
+    /// Socket buffer size in bytes; `None` for the kernel's automatic tuning.
     pub window: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ impl PresetConfig {
         flowop("connect", FlowopAction::Connect(Box::new(endpoint)))
     }
 
-    /// A group that connects, goes through `messages` for the runtime, and disconnects.
+    /// A group that connects, repeats `messages` for the runtime, and disconnects.
     fn connected_group(&self, name: &str, no_delay: bool, messages: Vec<Flowop>) -> Group {
         let once = Extent::Iterations(1);
         let parts = [
@@ -86,36 +86,36 @@ impl PresetConfig {
     }
 }
 
-/// Bulk data from here to the host: how much goes through?
+/// Bulk transfer to the host: measures throughput.
 pub fn stream(setup: &PresetConfig, size: u32) -> NetProfile {
     profile("stream", vec![setup.connected_group("stream", false, vec![send(size)])])
 }
 
-/// Bulk data from the host to here: [`stream`], the other way.
+/// Bulk transfer from the host: [`stream`] in the other direction.
 pub fn maerts(setup: &PresetConfig, size: u32) -> NetProfile {
     profile("maerts", vec![setup.connected_group("maerts", false, vec![receive(size)])])
 }
 
-/// Bulk data in both directions at once, each with `instances` connections of its own.
+/// Bulk transfer in both directions at once, each with `instances` connections of its own.
 pub fn bidirec(setup: &PresetConfig, size: u32) -> NetProfile {
-    let there = setup.connected_group("stream", false, vec![send(size)]);
-    let back = setup.connected_group("maerts", false, vec![receive(size)]);
-    profile("bidirec", vec![there, back])
+    let outgoing = setup.connected_group("stream", false, vec![send(size)]);
+    let incoming = setup.connected_group("maerts", false, vec![receive(size)]);
+    profile("bidirec", vec![outgoing, incoming])
 }
 
-/// Request and response by turns on a connection that stays open: how long does a round take?
+/// Alternating request and response on an open connection: measures the duration of a round trip.
 pub fn rr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
     profile("rr", vec![setup.connected_group("rr", true, vec![send(request), receive(response)])])
 }
 
-/// A connection for every request and response: how many can be opened and closed?
+/// A connection for every request and response: measures the rate of opening and closing.
 pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
     let round =
         vec![setup.connect(true), send(request), receive(response), flowop("disconnect", FlowopAction::Disconnect)];
     profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
 }
 
-/// [`rr`] by UDP, whatever the protocol of `setup`.
+/// [`rr`] over UDP, whatever the protocol of `setup`.
 pub fn udp_rr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
     let setup = PresetConfig { protocol: Protocol::Udp, no_delay: Some(false), ..setup.clone() };
     profile("udp-rr", vec![setup.connected_group("udp-rr", false, vec![send(request), receive(response)])])
@@ -164,7 +164,7 @@ mod tests {
     use crate::mirror::mirror;
 
     fn names(group: &Group) -> Vec<&str> {
-        group.transactions.iter().flat_map(|part| &part.flowops).map(|flowop| flowop.name.as_str()).collect()
+        group.transactions.iter().flat_map(|transaction| &transaction.flowops).map(|flowop| flowop.name.as_str()).collect()
     }
 
     #[test]
@@ -176,16 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_have_as_many_strands_each() {
+    fn both_directions_have_the_same_number_of_strands() {
         let both = bidirec(&PresetConfig { instances: 4, ..PresetConfig::new("h") }, 1024);
         assert_eq!(both.groups.iter().map(|group| group.strands).collect::<Vec<_>>(), [4, 4]);
     }
 
     #[test]
-    fn only_what_waits_for_answers_sends_at_once() {
+    fn only_presets_that_wait_for_responses_set_no_delay() {
         let no_delay = |profile: NetProfile| match &profile.groups[0].transactions[0].flowops[0].action {
             FlowopAction::Connect(endpoint) => endpoint.no_delay,
-            other => panic!("{other:?} is no connect"),
+            other => panic!("expected a connect: {other:?}"),
         };
         let setup = PresetConfig::new("h");
         assert!(no_delay(rr(&setup, 1, 1)) && no_delay(crr(&setup, 1, 1)));

@@ -1,4 +1,4 @@
-//! What a profile needs that this kernel cannot do.
+//! Detects features that a profile needs and this kernel does not support.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 
 use crate::language::{Endpoint, FlowopAction, NetProfile, Protocol};
 
-/// Something that cannot be done here.
+/// A feature that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedFeature {
-    /// What: a protocol, or an algorithm of congestion control.
+    /// The feature: a protocol, or a congestion control algorithm.
     pub feature: String,
-    /// The system's word for why.
+    /// The reason, as reported by the system.
     pub reason: String,
     /// Every flowop that needs it.
     pub flowops: Vec<FlowopPath>,
-    /// The way out, if there is one.
+    /// How to make it available, if possible.
     pub help: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct FlowopPath {
 
 impl fmt::Display for UnsupportedFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be used here: {}", self.feature, self.reason)
+        write!(f, "unsupported {}: {}", self.feature, self.reason)
     }
 }
 
@@ -44,67 +44,67 @@ impl fmt::Display for FlowopPath {
     }
 }
 
-/// What this kernel lacks for `profile`. The other side's kernel answers for itself.
+/// The features of `profile` that this kernel does not support. The other side's kernel is checked there.
 pub fn unsupported_features(profile: &NetProfile) -> Vec<UnsupportedFeature> {
     SupportCheck::new(&RunningKernel).unsupported_features(profile)
 }
 
-/// Tries out what a kernel can do.
+/// Probes the features of a kernel.
 pub trait KernelProbe {
-    /// Opens a socket as the protocol needs it.
+    /// Creates a socket of the protocol.
     fn probe_socket(&self, protocol: Protocol) -> io::Result<()>;
     /// Sets a TCP socket's congestion control.
     fn probe_congestion(&self, algorithm: &str) -> io::Result<()>;
-    /// The algorithms that are loaded.
+    /// The available congestion control algorithms.
     fn loaded_algorithms(&self) -> Vec<String>;
 }
 
-/// Finds what a profile lacks where `probe` looks.
+/// Checks a profile against the features that a probe finds.
 pub struct SupportCheck<'p> {
     probe: &'p dyn KernelProbe,
 }
 
 impl<'p> SupportCheck<'p> {
-    /// By what `probe` finds.
+    /// Creates a check with this probe.
     pub fn new(probe: &'p dyn KernelProbe) -> Self {
         Self { probe }
     }
 
-    /// What `profile` needs in vain: each once, in the order of the profile.
+    /// The unsupported features of `profile`: each once, in the order of the profile.
     pub fn unsupported_features(&self, profile: &NetProfile) -> Vec<UnsupportedFeature> {
-        let mut known: BTreeMap<KernelFeature, Option<usize>> = BTreeMap::new();
+        let mut probed: BTreeMap<KernelFeature, Option<usize>> = BTreeMap::new();
         let mut lacks: Vec<UnsupportedFeature> = Vec::new();
-        for (endpoint, place) in endpoints(profile) {
-            for need in required_features(endpoint) {
-                let lack = *known.entry(need.clone()).or_insert_with(|| {
-                    lacks.push(self.probe_feature(&need)?);
+        for (endpoint, flowop) in endpoints(profile) {
+            for feature in required_features(endpoint) {
+                let index = *probed.entry(feature.clone()).or_insert_with(|| {
+                    lacks.push(self.probe_feature(&feature)?);
                     Some(lacks.len() - 1)
                 });
-                if let Some(lack) = lack {
-                    lacks[lack].flowops.push(place.clone());
+                if let Some(index) = index {
+                    lacks[index].flowops.push(flowop.clone());
                 }
             }
         }
         lacks
     }
 
-    fn probe_feature(&self, need: &KernelFeature) -> Option<UnsupportedFeature> {
-        let (what, why, help) = match need {
+    fn probe_feature(&self, feature: &KernelFeature) -> Option<UnsupportedFeature> {
+        let (name, reason, help) = match feature {
             KernelFeature::Protocol(protocol) => {
-                let what = format!("protocol {}", protocol.name());
+                let name = format!("protocol {}", protocol.name());
                 match (self.probe.probe_socket(*protocol), protocol) {
-                    (Err(error), _) => (what, kernel_reason(&error), protocol_help(*protocol)),
-                    (Ok(()), Protocol::Rds) => (what, "nothing here speaks RDS: not implemented".to_owned(), None),
+                    (Err(error), _) => (name, kernel_reason(&error), protocol_help(*protocol)),
+                    (Ok(()), Protocol::Rds) => (name, "RDS is not implemented".to_owned(), None),
                     (Ok(()), _) => return None,
                 }
             }
             KernelFeature::Congestion(algorithm) => {
                 let error = self.probe.probe_congestion(algorithm).err()?;
-                let what = format!("congestion control {algorithm}");
-                (what, kernel_reason(&error), Some(self.congestion_help(algorithm, &error)))
+                let name = format!("congestion control {algorithm}");
+                (name, kernel_reason(&error), Some(self.congestion_help(algorithm, &error)))
             }
         };
-        Some(UnsupportedFeature { feature: what, reason: why, flowops: Vec::new(), help })
+        Some(UnsupportedFeature { feature: name, reason, flowops: Vec::new(), help })
     }
 
     fn congestion_help(&self, algorithm: &str, error: &io::Error) -> String {
@@ -112,11 +112,11 @@ impl<'p> SupportCheck<'p> {
             return format!("as root, add {algorithm} to net.ipv4.tcp_allowed_congestion_control");
         }
         let loaded = self.probe.loaded_algorithms().join(", ");
-        format!("`modprobe tcp_{algorithm}` loads it, if the kernel was built with it; loaded are {loaded}")
+        format!("`modprobe tcp_{algorithm}` loads it, if the kernel was built with it; available: {loaded}")
     }
 }
 
-/// What an endpoint needs of the kernel.
+/// A kernel feature that an endpoint needs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum KernelFeature {
     Protocol(Protocol),
@@ -136,18 +136,18 @@ fn endpoints(profile: &NetProfile) -> impl Iterator<Item = (&Endpoint, FlowopPat
                 let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.action else {
                     return None;
                 };
-                let place = FlowopPath {
+                let path = FlowopPath {
                     group: group.name.clone(),
                     transaction: transaction.name.clone(),
                     flowop: flowop.name.clone(),
                 };
-                Some((&**endpoint, place))
+                Some((&**endpoint, path))
             })
         })
     })
 }
 
-/// The kernel's word without the number that Rust adds, in this program's voice.
+/// The system's error message in lower case, without the error number that Rust appends.
 fn kernel_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -165,7 +165,7 @@ fn protocol_help(protocol: Protocol) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The kernel that this runs on.
+/// The kernel of this machine.
 pub struct RunningKernel;
 
 impl KernelProbe for RunningKernel {
@@ -180,10 +180,10 @@ impl KernelProbe for RunningKernel {
             Protocol::Vsock => (&[AddressFamily::VSOCK], SocketType::STREAM, None),
             Protocol::Rds => (&[AddressFamily::RDS], SocketType::SEQPACKET, None),
         };
-        // Either family of IP will do; the word of the first is as good as the other's.
-        let mut tried = families.iter().map(|family| socket(*family, kind, number).map(drop));
-        let first = tried.next().unwrap_or(Ok(()));
-        if first.is_ok() || tried.any(|other| other.is_ok()) { Ok(()) } else { Ok(first?) }
+        // One family of IP suffices; if both fail, the first error is reported.
+        let mut attempts = families.iter().map(|family| socket(*family, kind, number).map(drop));
+        let first = attempts.next().unwrap_or(Ok(()));
+        if first.is_ok() || attempts.any(|other| other.is_ok()) { Ok(()) } else { Ok(first?) }
     }
 
     fn probe_congestion(&self, algorithm: &str) -> io::Result<()> {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::language::{Variables, parse};
 
-    /// A kernel that has TCP, and cubic.
+    /// A fake kernel that supports TCP, and cubic.
     struct Small;
 
     impl KernelProbe for Small {
@@ -236,34 +236,34 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_is_no_lack() {
+    fn supported_features_are_not_reported() {
         assert_eq!(lacking(&["protocol=tcp cc=cubic", "protocol=ssl"]), []);
     }
 
     #[test]
-    fn a_lack_is_told_once_with_all_its_places() {
-        let lacks = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
-        assert_eq!(lacks.len(), 1);
-        assert_eq!(lacks[0].to_string(), "protocol sctp cannot be used here: protocol not supported");
-        assert_eq!(lacks[0].flowops.iter().map(FlowopPath::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
-        assert!(lacks[0].help.as_ref().is_some_and(|help| help.contains("modprobe sctp")));
+    fn an_unsupported_feature_is_reported_once_with_all_its_flowops() {
+        let features = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
+        assert_eq!(features.len(), 1);
+        assert_eq!(features[0].to_string(), "unsupported protocol sctp: protocol not supported");
+        assert_eq!(features[0].flowops.iter().map(FlowopPath::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
+        assert!(features[0].help.as_ref().is_some_and(|help| help.contains("modprobe sctp")));
     }
 
     #[test]
-    fn the_way_to_an_algorithm_depends_on_what_bars_it() {
-        let help = |cc: &str| lacking(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("there is a way");
+    fn the_help_for_an_algorithm_depends_on_the_cause() {
+        let help = |cc: &str| lacking(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("it has help");
         assert_eq!(help("vegas"), "as root, add vegas to net.ipv4.tcp_allowed_congestion_control");
-        let module = "`modprobe tcp_bbr` loads it, if the kernel was built with it; loaded are cubic, vegas";
+        let module = "`modprobe tcp_bbr` loads it, if the kernel was built with it; available: cubic, vegas";
         assert_eq!(help("bbr"), module);
     }
 
     #[test]
-    fn nothing_speaks_rds_even_where_the_kernel_does() {
-        assert_eq!(lacking(&["protocol=rds"])[0].reason, "nothing here speaks RDS: not implemented");
+    fn rds_is_unsupported_even_where_the_kernel_supports_it() {
+        assert_eq!(lacking(&["protocol=rds"])[0].reason, "RDS is not implemented");
     }
 
     #[test]
-    fn this_kernel_has_tcp_and_its_own_algorithms_but_not_invented_ones() {
+    fn this_kernel_supports_tcp_and_no_invented_algorithms() {
         assert!(RunningKernel.probe_socket(Protocol::Tcp).is_ok());
         assert!(RunningKernel.probe_congestion("nosuch").is_err());
     }

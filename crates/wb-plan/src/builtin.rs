@@ -1,28 +1,28 @@
-//! Plans that come with the program.
+//! Built-in plans.
 
 use crate::PlanError;
 use crate::file::{self, PlanFile};
 
-/// Name and text of every plan that comes with the program.
+/// Name and text of every built-in plan.
 const PLANS: [(&str, &str); 2] =
     [("quick", include_str!("../plans/quick.toml")), ("standard", include_str!("../plans/standard.toml"))];
 
-/// The plan of this name, if there is one.
+/// Parses the built-in plan of this name; `None` if there is no such plan.
 pub fn plan(name: &str) -> Option<Result<PlanFile, PlanError>> {
-    PLANS.iter().find(|(known, _)| *known == name).map(|(name, text)| file::parse(&format!("{name}.toml"), text))
+    PLANS.iter().find(|(candidate, _)| *candidate == name).map(|(name, text)| file::parse(&format!("{name}.toml"), text))
 }
 
-/// The text of the plan of this name, to look at or to start one's own from.
+/// The text of a built-in plan, to read or to use as a template.
 pub fn text(name: &str) -> Option<&'static str> {
-    PLANS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    PLANS.iter().find(|(candidate, _)| *candidate == name).map(|(_, text)| *text)
 }
 
-/// What the plan of this name says, as JSON.
+/// The content of a built-in plan as JSON.
 pub fn json(name: &str) -> Option<serde_json::Value> {
     toml::from_str(text(name)?).ok()
 }
 
-/// The names of the plans.
+/// The names of the built-in plans.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PLANS.iter().map(|(name, _)| *name)
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plan_can_be_read() {
+    fn every_builtin_plan_parses() {
         for name in names() {
             let plan = plan(name).unwrap().unwrap();
             assert_eq!(plan.name, name);

@@ -1,4 +1,4 @@
-//! Plans as files: TOML with a table `[sampling]` and one `[[test]]` per test.
+//! Plan files: TOML with a table `[sampling]` and one `[[test]]` per test.
 //!
 //! ```toml
 //! name = "nightly"
@@ -25,33 +25,33 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wb_model::Value;
+use wb_model::ParamValue;
 
-use crate::error::Errors;
+use crate::error::ErrorCollector;
 use crate::expand::KNOBS;
-use crate::request::{Form, Written};
-use crate::tools::{self, Groups};
-use crate::{Given, PlanError, Request, Sampling, Source, spec};
+use crate::request::{SpannedValue, ValueForm};
+use crate::tools::{self, ToolGroups};
+use crate::{PlanError, Request, Sampling, SourceText, SpannedParam, spec};
 
-/// A plan as it was written.
+/// A parsed plan file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanFile {
-    /// Its name; the file's stem where it gives none.
+    /// The plan's name; the file stem if it gives none.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the plan.
     pub summary: String,
-    /// How it samples.
+    /// The sampling settings.
     pub sampling: Sampling,
-    /// The command that publishes what was measured.
+    /// The command that publishes the results.
     pub publish: Option<String>,
-    /// Its tests, in order.
+    /// The requested tests, in order.
     pub requests: Vec<Request>,
 }
 
-/// Everything but the tools, the workers and the tests, which keep the places of all they say.
+/// The plan's header. Tools, workers and tests are parsed separately to keep their spans.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Head {
+struct PlanHead {
     name: Option<String>,
     #[serde(default)]
     summary: String,
@@ -63,38 +63,39 @@ struct Head {
     #[serde(default)]
     sampling: Sampling,
     #[serde(default)]
-    tool_groups: Groups,
+    tool_groups: ToolGroups,
     #[serde(default, rename = "test")]
     _tests: Vec<toml::Table>,
 }
 
-/// Reads a plan. `name` is the file's path, for messages.
+/// Parses a plan file. `name` is the file's path, for messages.
 pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
-    let source = Source::new(name, text);
-    let table = DeTable::parse(text).map_err(|error| PlanError::toml(&source, &error))?.into_inner();
-    let head: Head = toml::from_str(text).map_err(|error| misplaced(&source, &error))?;
-    let mut errors = Errors::default();
-    if let Some(fault) = head.sampling.fault() {
-        let at = key_of_sampling(&table, &fault.keys);
-        errors.push(PlanError::at(&source, at, fault.what, "here"));
+    let source = SourceText::new(name, text);
+    let table = DeTable::parse(text).map_err(|error| PlanError::from_toml(&source, &error))?.into_inner();
+    let head: PlanHead = toml::from_str(text).map_err(|error| toml_error(&source, &error))?;
+    let mut errors = ErrorCollector::default();
+    if let Some(fault) = head.sampling.validate() {
+        let at = sampling_key_span(&table, &fault.keys);
+        errors.push(PlanError::at(&source, at, fault.message, "here"));
     }
-    errors.ok(tools::check(&source, &head.tool_groups));
-    if let Some(line) = head.publish.as_ref().filter(|line| tools::words(line.get_ref()).is_none()) {
-        let what = "`publish` is no command: it is empty, or a quote is open";
-        errors.push(PlanError::at(&source, line.span(), what, "here"));
+    errors.ok(tools::validate_groups(&source, &head.tool_groups));
+    if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
+        let message = "invalid `publish` command: expected a non-empty command line with closed quotes";
+        errors.push(PlanError::at(&source, line.span(), message, "here"));
     }
-    let of_all = |value| written(&source, value).and_then(|value| tools::unfold(&source, &value, &head.tool_groups));
-    let of_all = table.get("tools").and_then(|value| errors.ok(of_all(value))).unwrap_or_default();
+    let plan_tools =
+        |value| parse_value(&source, value).and_then(|value| tools::expand_tools(&source, &value, &head.tool_groups));
+    let plan_tools = table.get("tools").and_then(|value| errors.ok(plan_tools(value))).unwrap_or_default();
     let on = table.get_key_value("on").and_then(|(name, value)| {
-        let value = errors.ok(written(&source, value))?;
-        Some(Given { name: name.get_ref().to_string(), name_at: name.span(), value })
+        let value = errors.ok(parse_value(&source, value))?;
+        Some(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value })
     });
     let mut requests = Vec::new();
     if let Some(DeValue::Array(tests)) = table.get("test").map(Spanned::get_ref) {
         for test in tests {
-            let Some(mut request) = errors.ok(request(&source, test, &head.tool_groups)) else { continue };
-            request.tools.splice(0..0, of_all.iter().cloned());
-            request.on_of_plan.clone_from(&on);
+            let Some(mut request) = errors.ok(parse_request(&source, test, &head.tool_groups)) else { continue };
+            request.tools.splice(0..0, plan_tools.iter().cloned());
+            request.default_on.clone_from(&on);
             requests.push(request);
         }
     }
@@ -105,103 +106,108 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
     Ok(PlanFile { name, summary: head.summary, sampling: head.sampling, publish, requests })
 }
 
-/// The text of a plan file.
-pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
+/// Decodes the UTF-8 text of a plan file.
+pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let wrong = error.as_bytes()[at];
-        // What precedes the place is the same in the text that can be shown.
-        let source = Source::new(name, &String::from_utf8_lossy(error.as_bytes()));
+        let byte = error.as_bytes()[at];
+        // The text before the invalid byte is the same in the replacement text.
+        let source = SourceText::new(name, &String::from_utf8_lossy(error.as_bytes()));
         let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
-        PlanError::at(&source, span, "this plan is not UTF-8", format!("byte 0x{wrong:02x} is no text"))
+        PlanError::at(&source, span, "the plan is not valid UTF-8", format!("invalid UTF-8 byte 0x{byte:02x}"))
             .with_help("save the file in UTF-8")
     })
 }
 
-/// What serde did not like. `tools` is a word of the plan and of its tests; after `[sampling]` it is in that table.
-fn misplaced(source: &Source, error: &toml::de::Error) -> PlanError {
+/// Converts an error of the TOML parser. `tools` is a key of the plan and of its tests; written after `[sampling]`, it
+/// is a key of that table.
+fn toml_error(source: &SourceText, error: &toml::de::Error) -> PlanError {
     match error.span() {
         Some(at) if source.text.get(at.clone()) == Some("tools") => {
-            PlanError::at(source, at, "`tools` has no place in this table", "write it above the first table")
-                .with_help("above the first table it holds for all tests, in a [[test]] for that one")
+            PlanError::at(source, at, "misplaced key `tools`", "move it above the first table")
+                .with_help("above the first table it applies to all tests, inside a [[test]] to that test alone")
         }
-        _ => PlanError::toml(source, error),
+        _ => PlanError::from_toml(source, error),
     }
 }
 
-/// Where the first of these keys that is written stands.
-fn key_of_sampling(table: &DeTable, keys: &[&str]) -> Range<usize> {
+/// The span of the first of these keys that is present.
+fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     let Some((name, DeValue::Table(entries))) = table.get_key_value("sampling").map(|(k, v)| (k, v.get_ref())) else {
         return 0..0;
     };
-    let place = keys.iter().find_map(|key| entries.get_key_value(*key));
-    place.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
+    let entry = keys.iter().find_map(|key| entries.get_key_value(*key));
+    entry.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
 }
 
-fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<Request, PlanError> {
+fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGroups) -> Result<Request, PlanError> {
     let DeValue::Table(entries) = test.get_ref() else {
-        return Err(PlanError::at(source, test.span(), "a test is a table", "`[[test]]` is expected"));
+        return Err(PlanError::at(source, test.span(), "invalid test: expected a table", "expected `[[test]]`"));
     };
     let mut request = Request {
         source: source.clone(),
         test: String::new(),
-        test_at: test.span(),
+        test_span: test.span(),
         id: None,
         given: Vec::new(),
         stages: Vec::new(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
-        on_of_plan: None,
+        default_on: None,
     };
-    let mut errors = Errors::default();
+    let mut errors = ErrorCollector::default();
     for (name, value) in entries {
         if let ("knobs", DeValue::Table(knobs)) = (name.get_ref().as_ref(), value.get_ref()) {
             for (knob, value) in knobs {
                 let (given, name_at) = (format!("{KNOBS}{}", knob.get_ref()), knob.span());
-                let Some(value) = errors.ok(written(source, value)) else { continue };
-                request.given.push(Given { name: given, name_at, value });
+                let Some(value) = errors.ok(parse_value(source, value)) else { continue };
+                request.given.push(SpannedParam { name: given, name_span: name_at, value });
             }
             continue;
         }
-        let Some(value) = errors.ok(written(source, value)) else { continue };
+        let Some(value) = errors.ok(parse_value(source, value)) else { continue };
         match name.get_ref().as_ref() {
-            "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
-            "id" => request.id = errors.ok(spec::pinned(source, &value)),
-            "tools" => request.tools.extend(errors.ok(tools::unfold(source, &value, groups)).unwrap_or_default()),
-            // pbench's name for it, which fio and uperf have: it starts the group, and stays a parameter.
+            "name" => (request.test, request.test_span) = (value.value().to_string(), value.span),
+            "id" => request.id = errors.ok(spec::parse_id(source, &value)),
+            "tools" => request.tools.extend(errors.ok(tools::expand_tools(source, &value, groups)).unwrap_or_default()),
+            // pbench's name, used by fio and uperf: it starts the group and remains a parameter.
             "tool-group" => {
-                request.tools.extend(errors.ok(tools::group(source, &value, groups)).unwrap_or_default());
-                request.given.push(Given { name: name.get_ref().to_string(), name_at: name.span(), value });
+                request.tools.extend(errors.ok(tools::expand_group(source, &value, groups)).unwrap_or_default());
+                request.given.push(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value });
             }
-            other => request.given.push(Given { name: other.to_owned(), name_at: name.span(), value }),
+            other => request.given.push(SpannedParam { name: other.to_owned(), name_span: name.span(), value }),
         }
     }
     if request.test.is_empty() {
-        let unnamed = PlanError::at(source, test.span(), "this test has no name", "`name = \"…\"` is missing");
+        let unnamed = PlanError::at(source, test.span(), "missing test name", "missing `name = \"…\"`");
         errors.push(unnamed);
     }
     errors.finish()?;
-    request.given.sort_by_key(|given| given.name_at.start);
+    request.given.sort_by_key(|given| given.name_span.start);
     Ok(request)
 }
 
-fn written(source: &Source, value: &Spanned<DeValue>) -> Result<Written, PlanError> {
+fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, PlanError> {
     let at = value.span();
-    let unusable =
-        |at: Range<usize>| PlanError::at(source, at, "a parameter takes a value or a list of values", "not this");
+    let invalid =
+        |at: Range<usize>| PlanError::at(source, at, "invalid parameter value: expected a value or a list of values", "unsupported value");
     let form = match value.get_ref() {
-        DeValue::String(text) => Form::One(Value::Text(text.to_string())),
-        DeValue::Boolean(value) => Form::One(Value::Bool(*value)),
+        DeValue::String(text) => ValueForm::Single(ParamValue::Text(text.to_string())),
+        DeValue::Boolean(value) => ValueForm::Single(ParamValue::Bool(*value)),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map(|number| Form::One(Value::Integer(number)))
-            .map_err(|_| unusable(at.clone()))?,
-        DeValue::Float(number) => {
-            number.as_str().parse().map(|n| Form::One(Value::Number(n))).map_err(|_| unusable(at.clone()))?
+            .map(|number| ValueForm::Single(ParamValue::Integer(number)))
+            .map_err(|_| invalid(at.clone()))?,
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .map(|n| ValueForm::Single(ParamValue::Number(n)))
+            .map_err(|_| invalid(at.clone()))?,
+        DeValue::Array(list) => {
+            ValueForm::List(list.iter().map(|value| parse_value(source, value)).collect::<Result<_, _>>()?)
         }
-        DeValue::Array(list) => Form::Many(list.iter().map(|value| written(source, value)).collect::<Result<_, _>>()?),
-        DeValue::Datetime(_) | DeValue::Table(_) => return Err(unusable(at)),
+        DeValue::Datetime(_) | DeValue::Table(_) => return Err(invalid(at)),
     };
-    Ok(Written { form, at })
+    Ok(SpannedValue { form, span: at })
 }
 
 #[cfg(test)]
@@ -211,21 +217,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_keeps_the_places_of_what_it_says() {
+    fn requests_keep_their_spans() {
         let text =
             "[sampling]\nmin-time = \"2s\"\n\n[[test]]\nname = \"fio\"\nrw = [\"read\", \"write\"]\nid = \"night\"\n";
         let plan = parse("/x/nightly.toml", text).unwrap();
         assert_eq!(plan.name, "nightly");
         assert_eq!(plan.sampling.min_time.seconds(), 2.0);
         let request = &plan.requests[0];
-        assert_eq!(&text[request.test_at.clone()], "\"fio\"");
-        assert_eq!(&text[request.given[0].name_at.clone()], "rw");
-        assert_eq!(&text[request.given[0].value.at.clone()], "[\"read\", \"write\"]");
+        assert_eq!(&text[request.test_span.clone()], "\"fio\"");
+        assert_eq!(&text[request.given[0].name_span.clone()], "rw");
+        assert_eq!(&text[request.given[0].value.span.clone()], "[\"read\", \"write\"]");
         assert_eq!(request.id.as_ref().unwrap().as_str(), "night");
     }
 
     #[test]
-    fn tool_groups_are_unfolded_and_those_of_the_plan_hold_for_all_tests() {
+    fn tool_groups_are_expanded_and_tools_of_the_plan_apply_to_all_tests() {
         let text = "tools = [\"sh -c true\"]\n[tool-groups]\ncache = [\"perf stat\"]\n\
             [[test]]\nname = \"fio\"\ntools = [\"cache\", \"sar 1\"]\n[[test]]\nname = \"net\"\n";
         let plan = parse("p.toml", text).unwrap();
@@ -234,26 +240,26 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_group_that_a_test_names_is_started() {
+    fn the_tool_group_of_a_test_is_expanded() {
         let plan = |group: &str| {
             format!("[tool-groups]\ncache = [\"perf stat\"]\n[[test]]\nname = \"fio\"\ntool-group = \"{group}\"\n")
         };
-        let started = |group: &str| parse("p.toml", &plan(group)).unwrap().requests[0].tools.clone();
-        assert_eq!((started("cache"), started("default")), (vec!["perf stat".to_owned()], Vec::new()));
-        assert_eq!(said(&plan("cahce")), "there is no tool group `cahce` | \"cahce\" | did you mean `cache`?");
+        let tools = |group: &str| parse("p.toml", &plan(group)).unwrap().requests[0].tools.clone();
+        assert_eq!((tools("cache"), tools("default")), (vec!["perf stat".to_owned()], Vec::new()));
+        assert_eq!(rendered(&plan("cahce")), "unknown tool group `cahce` | \"cahce\" | did you mean `cache`?");
     }
 
-    /// The message, the place and the label of what is wrong with a plan.
-    fn said(text: &str) -> String {
+    /// The message, the marked text and the label of a plan's error.
+    fn rendered(text: &str) -> String {
         use miette::Diagnostic;
         let error = parse("p.toml", text).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();
-        let place = &text[label.offset()..label.offset() + label.len()];
-        format!("{error} | {place} | {}", label.label().unwrap_or_default())
+        let marked = &text[label.offset()..label.offset() + label.len()];
+        format!("{error} | {marked} | {}", label.label().unwrap_or_default())
     }
 
     #[test]
-    fn a_mistake_is_shown_at_its_key_with_the_right_spelling() {
+    fn an_error_is_shown_at_its_key_with_a_suggestion() {
         let tools = |tools: &str| {
             format!("[tool-groups]\ncache = [\"perf stat\"]\n[[test]]\nname = \"fio\"\ntools = [{tools}]\n")
         };
@@ -277,37 +283,37 @@ mod tests {
             "[[tests]]\nname = \"fio\"".to_owned(),
             "publish = \"upload '\"".to_owned(),
         ];
-        insta::assert_snapshot!(all.map(|text| said(&text)).join("\n"), @r#"
-        there is no tool group and no program `cahce` | "cahce" | did you mean `cache`?
-        there is no tool group and no program `nosuchgroup` | "nosuchgroup" | unknown
-        a tool has no command | "" | this is empty
-        the tool `sar '1` is no command | "sar '1" | a quote is open
-        a tool has no command | " " | this is empty
-        there is no key `min-tme` here | min-tme | did you mean `min-time`?
-        there is no key `zebra` here | zebra | unknown
-        `tools` has no place in this table | tools | write it above the first table
-        `precision` must be a positive number of percent, not -1 | precision = -1 | here
-        `min-samples` must be more than 0 | min-samples = 0 | here
-        max-samples (3) is below min-samples (6) | max-samples = 3 | here
-        `min-time` must be more than 0 | min-time = 0 | here
-        `limit` must be more than 0 | limit = "0s" | here
-        there is no value `interleavd` here | "interleavd" | did you mean `interleaved`?
-        this plan cannot be read: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds | "soon" | here
-        there is no key `tests` here | tests | did you mean `test`?
-        `publish` is no command: it is empty, or a quote is open | "upload '" | here
+        insta::assert_snapshot!(all.map(|text| rendered(&text)).join("\n"), @r#"
+        unknown tool group or program `cahce` | "cahce" | did you mean `cache`?
+        unknown tool group or program `nosuchgroup` | "nosuchgroup" | unknown
+        empty tool command | "" | expected a command line or a tool group
+        invalid tool command `sar '1` | "sar '1" | unclosed quote
+        empty tool command | " " | expected a command line or a tool group
+        unknown key `min-tme` | min-tme | did you mean `min-time`?
+        unknown key `zebra` | zebra | unknown
+        misplaced key `tools` | tools | move it above the first table
+        invalid `precision` -1: expected a positive percentage | precision = -1 | here
+        `min-samples` must be greater than 0 | min-samples = 0 | here
+        `max-samples` (3) is less than `min-samples` (6) | max-samples = 3 | here
+        `min-time` must be greater than 0 | min-time = 0 | here
+        `limit` must be greater than 0 | limit = "0s" | here
+        unknown value `interleavd` | "interleavd" | did you mean `interleaved`?
+        invalid plan: invalid time `soon`: expected a number with ns, us, ms, s, min or h, or plain seconds | "soon" | here
+        unknown key `tests` | tests | did you mean `test`?
+        invalid `publish` command: expected a non-empty command line with closed quotes | "upload '" | here
         "#);
     }
 
     #[test]
-    fn a_plan_in_another_encoding_says_where_it_is() {
+    fn a_plan_in_another_encoding_is_an_error_at_its_first_invalid_byte() {
         use miette::Diagnostic;
-        let error = text("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
+        let error = decode_utf8("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();
-        assert_eq!((label.offset(), label.label()), (11, Some("byte 0xe9 is no text")));
+        assert_eq!((label.offset(), label.label()), (11, Some("invalid UTF-8 byte 0xe9")));
     }
 
     #[test]
-    fn mistakes_are_errors_with_a_place() {
+    fn invalid_plans_are_refused() {
         for bad in [
             "x = 1",
             "[sampling]\nmin-tim = 1",

@@ -1,36 +1,35 @@
 //! Plan files, test specifications, expansion into cells, selection.
 //!
-//! A plan says *what* is to be measured. It knows no worker, no process and no test's code: a
-//! [`Catalogue`] tells it what tests exist and how the machine decides open values.
+//! A plan defines *what* is measured. It knows nothing of workers, processes or the code of tests: a [`Catalogue`]
+//! provides the available tests and how unset parameters are resolved from a machine.
 //!
-//! Start with [`request`] (what was asked for, wherever it was written), then [`expand`] (the cells
-//! that follow). [`spec`] and [`file`] are the two ways of writing; a
-//! [`variant`] is a request with something changed.
+//! Start with [`request`] (a requested test, from the command line or a plan file), then [`expand`] (the resulting
+//! cells). [`spec`] and [`file`] parse the two notations; a [`variant`] is a request with some settings changed.
 
 pub mod builtin;
-mod cast;
-pub mod catalogue;
+pub mod catalog;
 pub mod error;
 pub mod expand;
 pub mod file;
-pub mod masked;
-pub mod nearest;
+pub mod masking;
 pub mod plan;
 mod programs;
 pub mod request;
+mod role_assignment;
 pub mod sampling;
-pub mod select;
+pub mod selection;
 pub mod spec;
+pub mod suggestion;
 pub mod tools;
 pub mod variant;
 pub mod workers;
 
-pub use catalogue::Catalogue;
+pub use catalog::Catalog;
 pub use error::PlanError;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
-pub use plan::{Cell, Duration, LeftOut, Plan, Shortfall};
-pub use request::{Given, Request, Source, comma_parts};
-pub use sampling::{Order, Sampling};
-pub use select::Selection;
+pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
+pub use request::{Request, SourceText, SpannedParam, split_commas};
+pub use sampling::{Sampling, SamplingOrder};
+pub use selection::Selection;
 pub use variant::Variant;
-pub use workers::Workers;
+pub use workers::PlanWorkers;

@@ -1,145 +1,146 @@
-//! A plan: the cells that will be measured, and how long that takes.
+//! A plan: the cells to measure, and the time that takes.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Nanos, Params, Scope, Team};
-use wb_stats::Rule;
+use wb_model::{CellId, DefinitionKey, Nanos, Params, Roles, Scope};
+use wb_stats::SamplingRule;
 
 use crate::Sampling;
 
-/// What will be measured: the same requests on the same facts always make the same plan.
+/// The cells to measure. The same requests and facts always give the same plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// The cells, in the order they were asked for.
+    /// The cells, in the order requested.
     pub cells: Vec<Cell>,
-    /// Cells that were asked for and will not be measured.
-    pub left_out: Vec<LeftOut>,
-    /// How it samples.
+    /// Requested cells that are skipped.
+    pub skipped: Vec<SkippedCell>,
+    /// The sampling settings.
     pub sampling: Sampling,
 }
 
-/// One cell that will be measured.
+/// A cell to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Its name.
     pub id: CellId,
-    /// What it may be compared and resumed with; none while values are open.
+    /// Identifies what it may be compared and resumed with; `None` while parameters are unresolved.
     pub key: Option<DefinitionKey>,
     /// The test's measurement version.
     pub version: u32,
-    /// Every effective parameter that is known.
+    /// Every resolved parameter, defaults included.
     pub params: Params,
-    /// Parameters that the machine decides while no machine is known, and how.
-    pub open: BTreeMap<String, String>,
-    /// Why it cannot be measured here, if so.
+    /// Parameters that depend on the machine and are unresolved without a worker, each with how it is resolved.
+    pub unresolved: BTreeMap<String, String>,
+    /// Why it cannot be measured on its workers; `None` if it can.
     pub unsupported: Option<String>,
-    /// When it is done.
-    pub rule: Rule,
-    /// How long one sample takes, about.
+    /// The stopping rule.
+    pub rule: SamplingRule,
+    /// Estimated time of one sample.
     pub estimate: Nanos,
-    /// How much longer the first sample takes, which finds out how much work each does.
+    /// Additional time of the first sample, which calibrates the work of each sample.
     #[serde(default)]
     pub calibration_time: Nanos,
-    /// Whether the estimate is of this test; otherwise nothing says how long a sample takes.
-    #[serde(default = "estimated")]
+    /// Whether the estimate is specific to this test; otherwise the time of a sample is unknown.
+    #[serde(default = "default_is_estimated")]
     pub is_estimated: bool,
-    /// How long what its test prepares stays alive.
+    /// The lifetime of what its test prepares.
     pub scope: Scope,
-    /// User tools around its samples.
+    /// User tools that run around its samples.
     pub tools: Vec<String>,
-    /// Files in the place of programs that it calls, by the programs' names.
+    /// Files that replace programs, by program name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
-    /// Who measures it; several teams do at the same time. None while no worker is known.
+    /// The workers that measure it; several teams measure at the same time. Empty while no worker is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<Team>,
-    /// The block it is scheduled in, from 0.
+    pub teams: Vec<Roles>,
+    /// The index of the block in which it is scheduled.
     pub block: usize,
 }
 
-/// A cell that was asked for and will not be measured.
+/// A requested cell that is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+pub struct SkippedCell {
     /// Its name.
     pub id: CellId,
-    /// Why.
-    pub why: String,
+    /// The reason.
+    pub reason: String,
 }
 
-fn estimated() -> bool {
+fn default_is_estimated() -> bool {
     true
 }
 
-/// How long measuring takes, about: with as few samples as its rule can be met with, and with as many as it takes.
+/// The estimated time range of a measurement: with the minimum and with the maximum number of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Duration {
-    /// The shortest.
-    pub least: Nanos,
-    /// The longest, without failed attempts and without samples that are taken again.
-    pub most: Nanos,
+pub struct TimeEstimate {
+    /// The minimum.
+    pub min: Nanos,
+    /// The maximum, not counting failed attempts and retaken samples.
+    pub max: Nanos,
 }
 
-impl std::iter::Sum for Duration {
+impl std::iter::Sum for TimeEstimate {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |all, one| Self {
-            least: Nanos(all.least.0.saturating_add(one.least.0)),
-            most: Nanos(all.most.0.saturating_add(one.most.0)),
+            min: Nanos(all.min.0.saturating_add(one.min.0)),
+            max: Nanos(all.max.0.saturating_add(one.max.0)),
         })
     }
 }
 
 impl Plan {
-    /// How long the cells take that can be measured and whose samples have an estimate.
-    pub fn duration(&self) -> Duration {
+    /// The estimated time of all supported cells that have an estimate.
+    pub fn duration(&self) -> TimeEstimate {
         let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
         cells.map(|cell| self.cell_duration(cell)).sum()
     }
 
-    /// How long a cell takes: warm-ups and samples, of which none is begun once the budget is spent.
-    pub fn cell_duration(&self, cell: &Cell) -> Duration {
-        let (fewest, most) = (cell.rule.fewest() as u64, cell.rule.most() as u64);
+    /// The estimated time of a cell: warm-ups and samples, none of which starts once the budget is spent.
+    pub fn cell_duration(&self, cell: &Cell) -> TimeEstimate {
+        let (fewest, most) = (cell.rule.min_samples() as u64, cell.rule.max_samples() as u64);
         let warm_up = u64::from(self.sampling.warm_up);
-        // What is compared ends when it is decided, and has no budget but one that was asked for.
-        let is_compared = matches!(cell.rule, Rule::Compared { .. });
+        // A cell that is compared ends with a verdict, and has no budget unless one was requested.
+        let is_compared = matches!(cell.rule, SamplingRule::External { .. });
         let attempts = |samples: u64| {
-            let wanted = warm_up + samples;
+            let required = warm_up + samples;
             let within = |budget: Nanos| self.attempts_within(cell, budget);
             match (self.sampling.budget, self.sampling.budget(!is_compared)) {
-                (Some(budget), _) => wanted.min(within(budget)),
-                (None, Some(usual)) => wanted.min(within(usual).max(warm_up + fewest)),
-                (None, None) => wanted,
+                (Some(budget), _) => required.min(within(budget)),
+                (None, Some(default)) => required.min(within(default).max(warm_up + fewest)),
+                (None, None) => required,
             }
         };
         let time = |attempts: u64| {
             let first = if attempts > 0 { cell.calibration_time.0 } else { 0 };
             Nanos(cell.estimate.0.saturating_mul(attempts).saturating_add(first))
         };
-        Duration { least: time(attempts(fewest)), most: time(attempts(most)) }
+        TimeEstimate { min: time(attempts(fewest)), max: time(attempts(most)) }
     }
 
-    /// How many attempts are begun before a budget is spent.
+    /// The number of attempts that start before a budget is spent.
     fn attempts_within(&self, cell: &Cell, budget: Nanos) -> u64 {
         let rest = budget.0.saturating_sub(cell.calibration_time.0);
         rest.div_ceil(cell.estimate.0.max(1)).max(1)
     }
 
-    /// Whether the budget ends a cell, about, before its fewest samples are taken.
+    /// The shortfall if the budget is expected to end a cell before its minimum number of samples.
     pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
-        let wanted = cell.rule.fewest();
-        // No attempt is begun once the budget is spent; one that is begun is finished.
+        let required = cell.rule.min_samples();
+        // No attempt starts once the budget is spent; one that has started is finished.
         let attempts = self.attempts_within(cell, self.sampling.budget?);
-        let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
-        (cell.unsupported.is_none() && cell.is_estimated && holds < wanted).then_some(Shortfall { holds, wanted })
+        let affordable = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
+        let is_short = cell.unsupported.is_none() && cell.is_estimated && affordable < required;
+        is_short.then_some(Shortfall { affordable, required })
     }
 }
 
-/// A cell whose budget is too small for its rule.
+/// A budget that is too small for a cell's stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shortfall {
-    /// So many samples fit into the budget.
-    pub holds: usize,
-    /// So many are wanted.
-    pub wanted: usize,
+    /// The number of samples that fit into the budget.
+    pub affordable: usize,
+    /// The minimum number of samples of the rule.
+    pub required: usize,
 }

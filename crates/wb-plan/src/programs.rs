@@ -1,27 +1,23 @@
-//! The programs that cells call on their workers, and files that take their places.
+//! The programs that cells run on their workers, and files that replace them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::Params;
 
-use crate::{Catalogue, Cell, PlanError, Request};
+use crate::{Catalog, Cell, PlanError, Request};
 
-/// What runs the tests that come with this program.
-const OWN: &str = "weighbridge";
+/// The program that runs native tests: Weighbridge itself.
+const NATIVE_PROGRAM: &str = "weighbridge";
 
-/// The programs that a cell of these parameters calls.
-pub(crate) fn called(catalogue: &dyn Catalogue, test: &str, params: &Params) -> Vec<String> {
+/// The programs that a cell with these parameters runs.
+pub(crate) fn required_programs(catalogue: &dyn Catalog, test: &str, params: &Params) -> Vec<String> {
     let required = catalogue.requires(test, params).into_iter().map(|need| need.program);
-    required.chain(catalogue.is_native(test).then(|| OWN.to_owned())).collect()
+    required.chain(catalogue.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
 }
 
-/// Refuses a file in the place of a program that no cell calls: it would change nothing.
-pub(crate) fn refuse_uncalled(
-    requests: &[Request],
-    cells: &[Cell],
-    catalogue: &dyn Catalogue,
-) -> Result<(), PlanError> {
-    // Where no cell follows, that is what is wrong.
+/// Rejects a replacement for a program that no cell runs, since it would have no effect.
+pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dyn Catalog) -> Result<(), PlanError> {
+    // Without cells, the missing cells are the error to report.
     if cells.is_empty() {
         return Ok(());
     }
@@ -31,30 +27,33 @@ pub(crate) fn refuse_uncalled(
     let mut of_tests: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for cell in cells {
         let test = cell.id.test.as_str();
-        of_tests.entry(test).or_default().extend(called(catalogue, test, &cell.params));
+        of_tests.entry(test).or_default().extend(required_programs(catalogue, test, &cell.params));
     }
     let needs: Vec<(&str, Vec<&str>)> =
         of_tests.iter().map(|(test, all)| (*test, all.iter().map(String::as_str).collect())).collect();
-    Err(unknown(program, &needs, |instead| format!("--program {instead}={file}")))
+    Err(unknown_program(program, &needs, |instead| format!("--program {instead}={file}")))
 }
 
-/// The error of a file for a program that no test needs, each test given with those that it does. `written` is how a file
-/// is given for one of them.
-pub(crate) fn unknown(program: &str, needs: &[(&str, Vec<&str>)], written: impl FnOnce(&str) -> String) -> PlanError {
+/// The error for replacing a program that no test needs; `needs` has the programs of each test. `format_argument`
+/// formats the corrected argument for one of these.
+pub(crate) fn unknown_program(
+    program: &str,
+    needs: &[(&str, Vec<&str>)], format_argument: impl FnOnce(&str) -> String,
+) -> PlanError {
     let Some(first) = needs.iter().find_map(|(_, programs)| programs.first()) else {
         let tests: Vec<String> = needs.iter().map(|(test, _)| format!("`{test}`")).collect();
-        let (tests, verb, they) = match &tests[..] {
-            [only] => (only.clone(), "names", "it needs"),
-            all => (all.join(", "), "name", "they need"),
+        let (tests, verb) = match &tests[..] {
+            [only] => (only.clone(), "declares"),
+            all => (all.join(", "), "declare"),
         };
-        return PlanError::plain(format!("{tests} {verb} no program that {they}"))
-            .with_help("a definition names its programs under [[requires]]; a parameter may be what chooses them");
+        return PlanError::without_location(format!("{tests} {verb} no required programs"))
+            .with_help("a definition lists its programs under [[requires]]; a parameter may select among them");
     };
     let each = |(test, programs): &(&str, Vec<&str>)| match &programs[..] {
         [] => format!("`{test}` needs none"),
         all => format!("`{test}` needs {}", all.join(", ")),
     };
     let all: Vec<String> = needs.iter().map(each).collect();
-    PlanError::plain(format!("unknown program `{program}`: {}", all.join("; ")))
-        .with_help(format!("name the program that the file replaces: `{}`", written(first)))
+    PlanError::without_location(format!("unknown program `{program}`: {}", all.join("; ")))
+        .with_help(format!("name the program to replace: `{}`", format_argument(first)))
 }

@@ -1,104 +1,104 @@
-//! What was asked for, wherever it was written: on the command line or in a plan file.
+//! Requested tests, whether from the command line or a plan file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use wb_model::{TestName, Value};
+use wb_model::{ParamValue, TestName};
 
-/// The text that something was read from, for messages that point into it.
+/// A source text that messages point into.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     /// A file's path, or `command line`.
     pub name: Arc<str>,
-    /// All of it.
+    /// The whole text.
     pub text: Arc<str>,
 }
 
-impl Source {
-    /// A source of this name and text.
+impl SourceText {
+    /// Creates a source with this name and text.
     pub fn new(name: &str, text: &str) -> Self {
         Self { name: name.into(), text: text.into() }
     }
 }
 
-/// One parameter as it was given.
+/// A parameter as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct SpannedParam {
     /// The name as written.
     pub name: String,
-    /// Where the name stands.
-    pub name_at: Range<usize>,
+    /// The span of the name.
+    pub name_span: Range<usize>,
     /// The value as written; a list makes an axis unless the parameter itself is a list.
-    pub value: Written,
+    pub value: SpannedValue,
 }
 
-/// A value as it was written.
+/// A value as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Written {
-    /// What was written.
-    pub form: Form,
-    /// Where it stands.
-    pub at: Range<usize>,
-}
-
-/// One value, or several.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Form {
-    /// One.
-    One(Value),
-    /// A list.
-    Many(Vec<Written>),
-}
-
-impl Written {
-    /// One value.
-    pub fn one(value: Value, at: Range<usize>) -> Self {
-        Self { form: Form::One(value), at }
+pub struct SpannedValue {
+    /// The value or list.
+    pub form: ValueForm,
+    /// The span of the value.
+    pub span: Range<usize>,
     }
 
-    /// The value without its places.
-    pub fn value(&self) -> Value {
+/// A single value or a list.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ValueForm {
+    /// A single value.
+    Single(ParamValue),
+    /// A list.
+    List(Vec<SpannedValue>),
+}
+
+impl SpannedValue {
+    /// A single value at this span.
+    pub fn one(value: ParamValue, span: Range<usize>) -> Self {
+        Self { form: ValueForm::Single(value), span }
+    }
+
+    /// The value without its spans.
+    pub fn value(&self) -> ParamValue {
         match &self.form {
-            Form::One(value) => value.clone(),
-            Form::Many(list) => Value::List(list.iter().map(Written::value).collect()),
+            ValueForm::Single(value) => value.clone(),
+            ValueForm::List(list) => ParamValue::List(list.iter().map(SpannedValue::value).collect()),
         }
     }
 }
 
-/// The parts of a text that has commas between them, without the blanks around each.
-pub fn comma_parts(text: &str) -> impl Iterator<Item = &str> {
+/// Splits a text at commas and trims each part.
+pub fn split_commas(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
 
-/// A group of properties.
+/// A group of properties: the parameters of one stage.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Stage {
-    /// Where it stands, with the colon before it.
+pub struct PropertyGroup {
+    /// The span of the group, including its leading colon.
     pub at: Range<usize>,
-    /// What it says.
-    pub given: Vec<Given>,
+    /// The parameters of the group.
+    pub params: Vec<SpannedParam>,
 }
 
-/// A test that was asked for.
+/// A requested test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Where it was written.
-    pub source: Source,
+    /// The text that it was parsed from.
+    pub source: SourceText,
     /// The test's name as written.
     pub test: String,
-    /// Where that stands.
-    pub test_at: Range<usize>,
-    /// The name that pins its serial.
+    /// The span of the test's name.
+    pub test_span: Range<usize>,
+    /// The name used as its serial instead of its position.
     pub id: Option<TestName>,
     /// Its parameters.
-    pub given: Vec<Given>,
+    pub given: Vec<SpannedParam>,
     /// Property groups of later stages, for staged tests.
-    pub stages: Vec<Stage>,
-    /// User tools around its samples, each a command line.
+    pub stages: Vec<PropertyGroup>,
+    /// User tools that run around its samples, each a command line.
     pub tools: Vec<String>,
-    /// Files that are programs in the place of those that the path has, by the programs' names.
+    /// Files that replace programs of the search path, by program name.
     pub programs: BTreeMap<String, String>,
-    /// The plan's `on`: the workers that measure it where it names none itself.
-    pub on_of_plan: Option<Given>,
+    /// The plan's `on`: the workers that measure it unless the test has an `on` of its own.
+    pub default_on: Option<SpannedParam>,
 }

@@ -1,60 +1,60 @@
-//! How many samples are taken, how long each is, and in which order.
+//! Sampling settings: number, length and order of samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
-/// In which order the cells of a profile are sampled.
+/// The order in which the cells of a profile are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum SamplingOrder {
     /// In rounds, each taking one sample of every unfinished cell in a random order: drift hits all alike.
     #[default]
     Interleaved,
-    /// Each cell to its end before the next.
+    /// One cell after the other.
     Sequential,
 }
 
-/// How a plan samples. In a plan file it is the table `[sampling]`.
+/// The sampling settings of a plan; the table `[sampling]` of a plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Sampling {
-    /// A sample's work is calibrated to take at least this long.
+    /// Minimum time of a sample, to which its work is calibrated.
     pub min_time: Nanos,
-    /// Samples before the counted ones; recorded and excluded.
+    /// Number of warm-up samples, which are recorded and excluded.
     pub warm_up: u32,
-    /// No cell is done with fewer samples.
+    /// Minimum number of samples of a cell.
     #[schemars(range(min = 1))]
     pub min_samples: usize,
-    /// No more samples are taken, but for retaken disturbed ones.
+    /// Maximum number of samples of a cell, not counting retaken disturbed samples.
     #[schemars(range(min = 1))]
     pub max_samples: usize,
-    /// A cell is done when half the interval of its median is within so many percent of it.
+    /// Target precision: the half-width of the median's interval, in percent of the median, at which a cell is done.
     pub precision: f64,
-    /// A cell's samples take no longer than this in all. Without, ten minutes, which end no cell before its fewest
-    /// samples are taken.
+    /// Maximum total time of a cell's samples. The default is ten minutes, which ends no cell before its minimum number
+    /// of samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
-    /// In which order cells are sampled.
-    pub order: Order,
-    /// Decides every random choice; drawn and recorded where none is given.
+    /// The order in which cells are sampled.
+    pub order: SamplingOrder,
+    /// Seed of every random choice; generated and recorded if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How many disturbed samples of a cell are taken again.
+    /// Maximum number of disturbed samples of a cell that are taken again.
     pub retakes: usize,
-    /// How often one sample is tried before its cell is given up.
+    /// Maximum number of attempts at one sample before its cell is given up.
     #[schemars(range(min = 1))]
     pub attempts: u32,
-    /// One attempt takes no longer than this; default: ten times its estimate and a minute.
+    /// Maximum time of one attempt; the default is ten times its estimate plus one minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Nanos>,
-    /// How many cells whose preparation outlives a sample are alive at once.
+    /// Maximum number of cells that stay prepared between samples at the same time.
     #[schemars(range(min = 1))]
     pub max_prepared: usize,
-    /// Time between two readings of the telemetry.
+    /// Interval between two telemetry readings.
     pub telemetry_interval: Nanos,
-    /// How much standard output of declarative tests a run records in all; what is more is cut.
+    /// Maximum total standard output of declarative tests that a run records; the rest is cut.
     pub max_stdout: Bytes,
 }
 
@@ -69,7 +69,7 @@ impl Default for Sampling {
             max_samples: 30,
             precision: 2.0,
             budget: None,
-            order: Order::Interleaved,
+            order: SamplingOrder::Interleaved,
             seed: None,
             retakes: 6,
             attempts: 3,
@@ -82,27 +82,27 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The rule for cells whose test asks for none of its own.
-    pub fn rule(&self) -> Rule {
-        Rule::Precision {
+    /// The stopping rule for cells whose test requests none of its own.
+    pub fn rule(&self) -> SamplingRule {
+        SamplingRule::Precision {
             percent: self.precision,
             min_samples: self.min_samples,
             max_samples: self.max_samples.max(self.min_samples),
         }
     }
 
-    /// How long a cell's attempts may take in all, once it has `enough` samples or none of them.
+    /// The maximum total time of a cell's attempts; the default budget only applies once it has `enough` samples.
     pub fn budget(&self, enough: bool) -> Option<Nanos> {
         self.budget.or(enough.then_some(Nanos(600 * SECOND)))
     }
 
-    /// How long one attempt may take that is estimated to take `estimate`.
+    /// The maximum time of one attempt that is estimated to take `estimate`.
     pub fn limit(&self, estimate: Nanos) -> Nanos {
         self.limit.unwrap_or(Nanos(estimate.0.saturating_mul(10).saturating_add(60 * SECOND)))
     }
 
-    /// What is wrong with it, if anything.
-    pub fn fault(&self) -> Option<Fault> {
+    /// The first invalid setting; `None` if all are valid.
+    pub fn validate(&self) -> Option<InvalidSampling> {
         let zero = [
             ("min-time", self.min_time.0 == 0),
             ("min-samples", self.min_samples == 0),
@@ -114,25 +114,26 @@ impl Sampling {
             ("telemetry-interval", self.telemetry_interval.0 == 0),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Some(Fault { keys: vec![key], what: format!("`{key}` must be more than 0") });
+            return Some(InvalidSampling { keys: vec![key], message: format!("`{key}` must be greater than 0") });
         }
         if self.max_samples < self.min_samples {
-            let what = format!("max-samples ({}) is below min-samples ({})", self.max_samples, self.min_samples);
-            return Some(Fault { keys: vec!["max-samples", "min-samples"], what });
+            let message =
+                format!("`max-samples` ({}) is less than `min-samples` ({})", self.max_samples, self.min_samples);
+            return Some(InvalidSampling { keys: vec!["max-samples", "min-samples"], message });
         }
         if !(self.precision > 0.0 && self.precision.is_finite()) {
-            let what = format!("`precision` must be a positive number of percent, not {}", self.precision);
-            return Some(Fault { keys: vec!["precision"], what });
+            let message = format!("invalid `precision` {}: expected a positive percentage", self.precision);
+            return Some(InvalidSampling { keys: vec!["precision"], message });
         }
         None
     }
 }
 
-/// What is wrong with a [`Sampling`].
+/// An invalid setting of a [`Sampling`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The keys that say it; not all of them need be written.
+pub struct InvalidSampling {
+    /// The keys that are in error; some of them may not have been written.
     pub keys: Vec<&'static str>,
-    /// What it is.
-    pub what: String,
+    /// The message.
+    pub message: String,
 }

@@ -1,49 +1,49 @@
-//! The workers that a plan is made for.
+//! The workers of a plan.
 
 use std::collections::BTreeMap;
 
 use wb_model::{Facts, WorkerName};
 
-/// The workers that a plan is made for, and groups of them.
+/// The workers of a plan, with their facts, and groups of them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Workers {
-    /// In the order they were given, with their facts, or why there is no way to them; at least one.
-    pub all: Vec<(WorkerName, Result<Facts, String>)>,
-    /// By name.
+pub struct PlanWorkers {
+    /// At least one worker, in the order given, with its facts or the reason why it is unreachable.
+    pub workers: Vec<(WorkerName, Result<Facts, String>)>,
+    /// The members of each group, by its name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
-    /// What those to which there is no way were when they were measured last: what the machine decides follows from that.
+    /// The last recorded facts of unreachable workers, from which machine-dependent values are resolved.
     pub recorded: BTreeMap<WorkerName, Facts>,
 }
 
-impl Workers {
-    /// This machine alone.
+impl PlanWorkers {
+    /// The local machine as the only worker.
     pub fn local(facts: Facts) -> Self {
-        Self { all: vec![(WorkerName::local(), Ok(facts))], ..Self::default() }
+        Self { workers: vec![(WorkerName::local(), Ok(facts))], ..Self::default() }
     }
 
-    /// Their names, in order.
+    /// The workers' names, in order.
     pub fn names(&self) -> impl Iterator<Item = &WorkerName> {
-        self.all.iter().map(|(name, _)| name)
+        self.workers.iter().map(|(name, _)| name)
     }
 
-    /// The facts of a worker, or why there is no way to it; none where it is none of these.
+    /// The facts of a worker, or why it is unreachable; `None` if it is not a worker of this plan.
     pub fn facts(&self, worker: &WorkerName) -> Option<Result<&Facts, &str>> {
-        let found = self.all.iter().find(|(name, _)| name == worker);
+        let found = self.workers.iter().find(|(name, _)| name == worker);
         found.map(|(_, facts)| facts.as_ref().map_err(String::as_str))
     }
 
-    /// The facts by which what the machine decides is resolved for a worker: those of now, or else those recorded.
+    /// The facts from which a worker's machine-dependent values are resolved: the current ones, or else the recorded
+    /// ones.
     pub(crate) fn latest_facts(&self, worker: &WorkerName) -> Option<&Facts> {
         self.facts(worker)?.ok().or_else(|| self.recorded.get(worker))
     }
 
-    /// Puts others in the place of one to which there is no way, with the facts that are recorded of them: the guests of a
-    /// host.
-    pub fn replace_absent(&mut self, worker: &WorkerName, by: BTreeMap<WorkerName, Facts>) {
-        let Some(at) = self.all.iter().position(|(name, facts)| name == worker && facts.is_err()) else { return };
+    /// Replaces an unreachable worker, such as a host, by others with their recorded facts, such as its guests.
+    pub fn replace_unreachable(&mut self, worker: &WorkerName, by: BTreeMap<WorkerName, Facts>) {
+        let Some(at) = self.workers.iter().position(|(name, facts)| name == worker && facts.is_err()) else { return };
         let names: Vec<WorkerName> = by.keys().cloned().collect();
-        let (_, why) = self.all.remove(at);
-        self.all.splice(at..at, names.iter().map(|name| (name.clone(), why.clone())));
+        let (_, reason) = self.workers.remove(at);
+        self.workers.splice(at..at, names.iter().map(|name| (name.clone(), reason.clone())));
         for members in self.groups.values_mut() {
             if let Some(at) = members.iter().position(|name| name == worker) {
                 members.splice(at..=at, names.iter().cloned());
@@ -53,9 +53,9 @@ impl Workers {
         self.recorded.extend(by);
     }
 
-    /// The workers of this name: one, or a group.
-    pub(crate) fn named(&self, name: &str) -> Option<Vec<WorkerName>> {
-        let one = self.names().find(|worker| worker.as_str() == name).map(|worker| vec![worker.clone()]);
-        one.or_else(|| self.groups.get(name).cloned())
+    /// The workers that a name refers to: one worker, or the members of a group.
+    pub(crate) fn resolve(&self, name: &str) -> Option<Vec<WorkerName>> {
+        let single = self.names().find(|worker| worker.as_str() == name).map(|worker| vec![worker.clone()]);
+        single.or_else(|| self.groups.get(name).cloned())
     }
 }

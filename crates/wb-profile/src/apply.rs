@@ -1,140 +1,151 @@
-//! Putting a host into a profile, and back.
+//! Applies a profile to a host and reverts it.
 //!
-//! All that is changed belongs to one group of the host's agent, which notes in the undo log what was there before. So a
-//! host is as it was when the group is torn down, when the agent ends for whatever reason, and, where it was killed, when
-//! the next one starts.
+//! All changes belong to one group of the host's agent, which records the previous state in the undo log. The host is
+//! therefore restored when the group is torn down, when the agent ends for any reason, and, if the agent was killed,
+//! when the next agent starts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Group, PutBack, Scratch, Teardown, Worker};
-use wb_fleet::{Address, Options, Params, Program};
+use wb_agent::{Group, RestoredChange, Scratch, TeardownReport, Worker};
+use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
-use wb_knobs::tune::Tuned;
+use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::Step;
 
-use crate::error::{ProfileError, Why};
-use crate::guest::{self, Made};
+use crate::apply_site::ApplySite;
+use crate::error::{ProfileError, ProfileErrorKind};
+use crate::guest::{self, GuestRecord};
 use crate::host::run;
-use crate::profile::{Named, Paired, Profile};
-use crate::site::Site;
+use crate::profile::{NamedProfile, Profile, ReversibleCommand};
 
-/// A host that a profile is for.
-pub struct HostAt<'a> {
+/// A host that a profile is applied to.
+pub struct ProfileHost<'a> {
     /// The handle on it.
     pub worker: &'a Worker,
-    /// What is said of it.
-    pub params: &'a Params,
-    /// Where it is; none where it is this machine.
+    /// Its parameters from the inventory and the command line.
+    pub params: &'a HostParams,
+    /// Its address; none for this machine.
     pub address: Option<&'a Address>,
 }
 
-/// What all hosts of a run have in common.
-pub struct Means<'a> {
-    /// How hosts and guests are connected to.
-    pub options: &'a Options,
+/// Settings shared by all hosts of a run.
+pub struct ApplyContext<'a> {
+    /// Connection options for hosts and guests.
+    pub options: &'a ConnectOptions,
     /// The program that becomes the agent of guests.
     pub program: &'a Program,
-    /// Folders with what belongs to hosts.
+    /// Folders with files that belong to hosts.
     pub assets: &'a [PathBuf],
-    /// The sets of knobs that there are.
+    /// All available knob sets.
     pub sets: &'a [KnobSet],
-    /// Whom to tell what takes a while.
-    pub told: &'a (dyn Fn(&WorkerName, String) + Sync),
+    /// Called with a message before each slow step.
+    pub notify: &'a (dyn Fn(&WorkerName, String) + Sync),
 }
 
-/// What a host was made to be, for the record.
+/// Record of a profile as applied to a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Standing {
+pub struct AppliedProfile {
     /// The profile's name.
     pub name: ProfileName,
-    /// The profile, with what was said where it was asked for.
+    /// The profile, including the parameters given where it was selected.
     pub profile: Profile,
     /// The host.
     pub host: WorkerName,
-    /// The knobs and values of its sets, which are files of their own, by the set's name.
+    /// Knobs and values of its sets (which are separate files), by set name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sets: BTreeMap<String, BTreeMap<String, String>>,
-    /// What became of each knob.
-    pub knobs: Vec<Tuned>,
+    /// The result for each knob.
+    pub knobs: Vec<KnobResult>,
     /// Its guests.
-    pub guests: Vec<Made>,
+    pub guests: Vec<GuestRecord>,
 }
 
-/// A host in its profile. Without [`Applied::revert`] it comes back when this is dropped, and nobody is told how.
-pub struct Applied {
-    /// What it is like.
-    pub standing: Standing,
-    /// The workers of its guests; the host itself measures where there are none.
+/// A host with a profile applied. Dropping this reverts the host too, but without a report; see [`Applied::revert`].
+pub struct ActiveProfile {
+    /// What was applied.
+    pub standing: AppliedProfile,
+    /// The workers of its guests; if empty, the host itself measures.
     guests: Vec<Worker>,
-    /// Where on the host their consoles are.
+    /// Paths of their console files on the host.
     consoles: Vec<String>,
     group: Group,
-    kept: Option<(Scratch, guest::Keys)>,
+    guest_files: Option<(Scratch, guest::GuestSshKeys)>,
 }
 
-/// Puts a host into a profile.
+/// Applies a profile to a host.
 ///
 /// # Errors
-/// When something of it cannot be done: then the host is as it was.
-pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Result<Applied, ProfileError> {
-    let failed =
-        |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
-    let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
-    let site = Site::new(&group, host, means);
-    match put(named, &site, means.sets).await {
+/// If any part of it fails; the host is then restored.
+pub async fn apply(
+    named: &NamedProfile,
+    host: &ProfileHost<'_>,
+    means: &ApplyContext<'_>,
+) -> Result<ActiveProfile, ProfileError> {
+    let failed = |why: ProfileErrorKind| ProfileError {
+        profile: named.name.clone(),
+        host: host.worker.name().clone(),
+        kind: Box::new(why),
+    };
+    let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
+    let site = ApplySite::new(&group, host, means);
+    match apply_steps(named, &site, means.sets).await {
         Ok((knobs, running)) => {
-            let (guests, kept) = match running {
+            let (guests, guest_files) = match running {
                 None => (Vec::new(), None),
-                Some(guest::Running { all, folder, keys }) => (all, Some((folder, keys))),
+                Some(guest::RunningGuests { all, folder, keys }) => (all, Some((folder, keys))),
             };
-            let (guests, made, consoles): (Vec<Worker>, Vec<Made>, Vec<String>) = guests.into_iter().collect();
-            let standing = Standing {
+            let (guests, records, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) = guests.into_iter().collect();
+            let standing = AppliedProfile {
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
                 sets: set_values(&named.profile, means.sets),
                 knobs,
-                guests: made,
+                guests: records,
             };
-            Ok(Applied { standing, guests, consoles, group, kept })
+            Ok(ActiveProfile { standing, guests, consoles, group, guest_files })
         }
         Err(why) => {
             let fault = group.teardown().await.map_or_else(|error| Some(error.to_string()), |teardown| teardown.fault);
             if let Some(fault) = fault {
-                (means.told)(host.worker.name(), format!("not all is as it was: {fault}"));
+                (means.notify)(host.worker.name(), format!("cannot restore the host completely: {fault}"));
             }
             Err(failed(why))
         }
     }
 }
 
-/// The knobs and values of a profile's sets, by the set's name.
+/// The knobs and values of a profile's sets, by set name.
 pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTreeMap<String, String>> {
-    let values = |set: &KnobSet| set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
+    let values = |set: &KnobSet| set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
     let named = sets.iter().filter(|set| profile.sets.contains(&set.name));
     named.map(|set| (set.name.clone(), values(set))).collect()
 }
 
-async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
+async fn apply_steps(
+    named: &NamedProfile,
+    site: &ApplySite<'_>,
+    sets: &[KnobSet],
+) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
     let mut knobs = match one_thread_per_core(site).await? {
         Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?,
         None => Vec::new(),
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
-        let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
-        knobs.extend(site.group.tune_leniently(wanted).await?);
+        let targets = set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
+        knobs.extend(site.group.tune_best_effort(targets).await?);
     }
     for file in &profile.files {
-        site.group.change(file.step(), Some(file.text.clone())).await?;
+        site.group.apply_step(file.step(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
-        site.group.change(step(paired), Some(APPLIED.to_owned())).await?;
+        site.group.apply_step(command_step(paired), Some(APPLIED.to_owned())).await?;
         require_applied(paired, site).await?;
     }
     if !profile.knobs.is_empty() {
@@ -147,8 +158,11 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
     Ok((knobs, running))
 }
 
-/// The knobs without which a host is not in a profile; those of its sets are not among them.
-pub(crate) async fn required_knobs(profile: &Profile, site: &Site<'_>) -> Result<BTreeMap<String, String>, Why> {
+/// The knobs that a profile requires to be set; knobs of its sets are optional and not included.
+pub(crate) async fn required_knobs(
+    profile: &Profile,
+    site: &ApplySite<'_>,
+) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
     Ok(one_thread_per_core(site).await?.into_iter().chain(profile_knobs(profile)).collect())
 }
 
@@ -156,41 +170,44 @@ fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
     profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string()))
 }
 
-/// The knob by which every core of a host runs one thread, where its parameters say `disable-smt` and one runs more. It
-/// is set before CPUs are counted for anything.
-async fn one_thread_per_core(site: &Site<'_>) -> Result<Option<(String, String)>, Why> {
+/// The knob setting that leaves one thread per core, if the host's parameters say `disable-smt` and SMT is on. It is
+/// set before CPUs are counted.
+async fn one_thread_per_core(site: &ApplySite<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
     if site.params.disable_smt != Some(true) {
         return Ok(None);
     }
     let facts = site.group.worker().facts().await?;
-    let is_so = facts.one_cpu_per_core().len() == facts.cpus.len();
-    Ok((!is_so).then(|| ("smt".to_owned(), "off".to_owned())))
+    let is_disabled = facts.one_cpu_per_core().len() == facts.cpus.len();
+    Ok((!is_disabled).then(|| ("smt".to_owned(), "off".to_owned())))
 }
 
-/// That a command was carried out says nothing of what came of it.
-async fn require_applied(paired: &Paired, site: &Site<'_>) -> Result<(), Why> {
-    let is_so = run(site.group, ["sh", "-c", &paired.is]).await;
-    is_so.map(drop).map_err(|_| Why::NotSo { command: paired.name.clone(), is: paired.is.trim().to_owned() })
+/// Requires that a command had its effect, which its exit status alone does not prove.
+async fn require_applied(paired: &ReversibleCommand, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
+    let checked = run(site.group, ["sh", "-c", &paired.check]).await;
+    checked.map(drop).map_err(|_| ProfileErrorKind::NotEffective {
+        command: paired.name.clone(),
+        is: paired.check.trim().to_owned(),
+    })
 }
 
-/// The state of commands that were carried out.
+/// The state of a command that was applied.
 const APPLIED: &str = "applied";
 
-fn step(paired: &Paired) -> Step {
-    let words = |script: String, argument: Option<&str>| {
+fn command_step(paired: &ReversibleCommand) -> Step {
+    let shell = |script: String, argument: Option<&str>| {
         let fixed = ["sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()];
         fixed.into_iter().chain(argument.map(str::to_owned)).collect()
     };
-    let Paired { name, is, apply, revert } = paired;
+    let ReversibleCommand { name, check: is, apply, revert } = paired;
     Step::Command {
         name: name.clone(),
-        read: words(format!("if ( {is}\n) >&2; then printf {APPLIED}; else printf none; fi"), None),
-        write: words(format!("case $1 in {APPLIED}) {apply}\n;; *) {revert}\n;; esac >&2"), Some("{}")),
+        read: shell(format!("if ( {is}\n) >&2; then printf {APPLIED}; else printf none; fi"), None),
+        write: shell(format!("case $1 in {APPLIED}) {apply}\n;; *) {revert}\n;; esac >&2"), Some("{}")),
     }
 }
 
-impl Applied {
-    /// What the consoles of its guests have said.
+impl ActiveProfile {
+    /// The console output of its guests.
     pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
         let mut all = Vec::new();
         for (guest, path) in self.standing.guests.iter().zip(&self.consoles) {
@@ -199,42 +216,46 @@ impl Applied {
         all
     }
 
-    /// The guests with how they were made and where on the host their consoles are.
-    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &Made, &str)> {
-        let made = self.standing.guests.iter().zip(&self.consoles);
-        self.guests.iter().zip(made).map(|(guest, (made, console))| (guest, made, console.as_str()))
+    /// The guests, each with its record and the path of its console on the host.
+    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &GuestRecord, &str)> {
+        let records = self.standing.guests.iter().zip(&self.consoles);
+        self.guests.iter().zip(records).map(|(guest, (record, console))| (guest, record, console.as_str()))
     }
 
-    /// Puts the host back; what became of each change, the last first.
+    /// Restores the host; returns the result of each change, the last one first.
     ///
     /// # Errors
-    /// When something could not be put back: it stays in the host's undo log, and the next agent there tries again.
-    pub async fn revert(self) -> Result<Vec<PutBack>, ProfileError> {
-        let Self { standing, guests, consoles: _, group, kept } = self;
+    /// If something could not be restored: it stays in the host's undo log, and the next agent there tries again.
+    pub async fn revert(self) -> Result<Vec<RestoredChange>, ProfileError> {
+        let Self { standing, guests, consoles: _, group, guest_files } = self;
         let host = group.worker().name().clone();
         for guest in guests {
-            // A guest that does not answer any more is ended all the same.
+            // A guest that no longer responds is stopped by the teardown.
             let _ = guest.close().await;
         }
-        let torn = group.teardown().await;
-        if let Some((folder, keys)) = kept {
-            // What is not removed now is removed by the next agent.
+        let teardown = group.teardown().await;
+        if let Some((folder, keys)) = guest_files {
+            // The next agent removes whatever remains.
             let _ = folder.close().await;
             let _ = keys.close().await;
         }
-        match torn {
-            Ok(Teardown { put_back, fault: None, .. }) => Ok(put_back),
-            Ok(Teardown { put_back, fault: Some(fault), .. }) => {
-                let restored = put_back.into_iter().map(|one| one.what).collect();
-                Err(ProfileError { profile: standing.name, host, why: Box::new(Why::NotRestored { fault, restored }) })
+        match teardown {
+            Ok(TeardownReport { reverted: put_back, fault: None, .. }) => Ok(put_back),
+            Ok(TeardownReport { reverted: put_back, fault: Some(fault), .. }) => {
+                let restored = put_back.into_iter().map(|item| item.what).collect();
+                Err(ProfileError {
+                    profile: standing.name,
+                    host,
+                    kind: Box::new(ProfileErrorKind::NotRestored { fault, restored }),
+                })
             }
-            Err(error) => Err(ProfileError { profile: standing.name, host, why: Box::new(error.into()) }),
+            Err(error) => Err(ProfileError { profile: standing.name, host, kind: Box::new(error.into()) }),
         }
     }
 }
 
-/// The folders in which users have profiles of their own: in theirs, and among assets.
-pub fn folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
+/// The folders with users' own profiles: in the user's configuration, and among assets.
+pub fn profile_folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
     let own = config.map(|config| config.join("weighbridge/profiles.d"));
     own.into_iter().chain(assets.iter().map(|folder| folder.join("profiles.d"))).collect()
 }

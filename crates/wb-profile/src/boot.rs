@@ -1,22 +1,22 @@
-//! Kernel arguments of a host: its kernel started once more by kexec, with more arguments. Nothing of it is on a disk, so
-//! that whatever starts the machine the next time starts it as ever.
+//! Adds kernel arguments to a host by restarting its running kernel with kexec. Nothing is written to disk, so the next
+//! ordinary boot starts the machine unchanged.
 
 use wb_agent::{Worker, WorkerError};
 use wb_model::Bytes;
 
-/// What stands in a kernel's command line before the arguments that we added. A kernel passes over words with a dot whose
-/// module it does not have.
-const MARK: &str = "weighbridge.added";
-/// Where a kernel's command line is read.
+/// Separates the original arguments on a kernel's command line from those that we added. A kernel ignores words with a
+/// dot that name a module it does not have.
+const ADDED_ARGUMENTS_MARKER: &str = "weighbridge.added";
+/// The file with the running kernel's command line.
 pub const COMMAND_LINE: &str = "/proc/cmdline";
-/// The longest that one may be; no architecture takes more.
-const LONGEST: Bytes = Bytes(64 << 10);
+/// Maximum length of a command line; no architecture accepts more.
+const MAX_COMMAND_LINE: Bytes = Bytes(64 << 10);
 
-/// Reboots by whatever starts the machine.
-const USUAL: &str = "systemctl reboot || reboot";
-/// Finds kexec, and the files of the running kernel where distributions have kernels and initrds.
+/// Reboots through the machine's own boot loader.
+const REBOOT_SCRIPT: &str = "systemctl reboot || reboot";
+/// Finds kexec, and the running kernel and its initrd in the paths that distributions use.
 const FIND: &str = r#"
-command -v kexec >/dev/null || { echo "there is no program \`kexec\` (Debian's package kexec-tools)" >&2; exit 1; }
+command -v kexec >/dev/null || { echo "no such program: \`kexec\` (Debian's package kexec-tools)" >&2; exit 1; }
 release=$(uname -r)
 for kernel in "/boot/vmlinuz-$release" "/usr/lib/modules/$release/vmlinuz" ""; do [ ! -e "$kernel" ] || break; done
 for initrd in "/boot/initrd.img-$release" "/boot/initramfs-$release.img" "/boot/initrd-$release" ""; do
@@ -24,42 +24,42 @@ for initrd in "/boot/initrd.img-$release" "/boot/initramfs-$release.img" "/boot/
 done
 [ -n "$kernel" ] || { echo "the running kernel $release is not in /boot" >&2; exit 1; }
 "#;
-/// Starts that kernel once more, with the command line `$1`.
+/// Restarts that kernel with the command line `$1`.
 const KEXEC: &str = r#"
 kexec -a -l "$kernel" ${initrd:+--initrd="$initrd"} --append="$1" >&2 || exit 1
 systemctl kexec || { sync; kexec -e; }
 "#;
 
-/// How a machine's kernel is started next.
+/// How a machine's kernel is started at the next reboot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boot {
-    /// By whatever starts the machine.
-    Usual,
-    /// The running kernel once more, with this command line.
-    Again(String),
+    /// By the machine's own boot loader.
+    Default,
+    /// By kexec of the running kernel with this command line.
+    Kexec(String),
 }
 
 impl Boot {
-    /// The words of the command that asks for it.
-    pub(crate) fn words(&self) -> Vec<String> {
+    /// The command that starts the reboot.
+    pub(crate) fn command(&self) -> Vec<String> {
         let (script, line) = match self {
-            Self::Usual => (USUAL.to_owned(), ""),
-            Self::Again(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
+            Self::Default => (REBOOT_SCRIPT.to_owned(), ""),
+            Self::Kexec(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
         };
         ["sh", "-c", &script, "sh", line].map(str::to_owned).into()
     }
 
-    /// The words of the command that says whether it can be asked for, and changes nothing.
-    pub(crate) fn check_words(&self) -> Vec<String> {
+    /// The command that checks whether the reboot is possible, without changing anything.
+    pub(crate) fn check_command(&self) -> Vec<String> {
         let script = match self {
-            Self::Usual => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
-            Self::Again(_) => FIND,
+            Self::Default => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
+            Self::Kexec(_) => FIND,
         };
         ["sh", "-c", script].map(str::to_owned).into()
     }
 }
 
-/// What a running kernel was started with.
+/// The arguments that a running kernel was started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     own: Vec<String>,
@@ -67,80 +67,80 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// That of a worker's machine.
+    /// Reads the command line of a worker's machine.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub async fn of(worker: &Worker) -> Result<Self, WorkerError> {
-        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(COMMAND_LINE, LONGEST).await?)))
+    /// If it cannot be read.
+    pub async fn read(worker: &Worker) -> Result<Self, WorkerError> {
+        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(COMMAND_LINE, MAX_COMMAND_LINE).await?)))
     }
 
-    /// That of this machine.
+    /// Reads the command line of this machine.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn here() -> std::io::Result<Self> {
+    /// If it cannot be read.
+    pub fn local() -> std::io::Result<Self> {
         Ok(Self::parse(&std::fs::read_to_string(COMMAND_LINE)?))
     }
 
     fn parse(text: &str) -> Self {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        match words.iter().position(|word| word == MARK) {
+        match words.iter().position(|word| word == ADDED_ARGUMENTS_MARKER) {
             None => Self { own: words, added: Vec::new() },
-            Some(at) => Self { own: words[..at].to_vec(), added: words[at + 1..].to_vec() },
+            Some(marker) => Self { own: words[..marker].to_vec(), added: words[marker + 1..].to_vec() },
         }
     }
 
-    /// Whether it is what such a start makes of it.
-    pub(crate) fn is_of(&self, boot: &Boot) -> bool {
+    /// Whether this is the command line that results from `boot`.
+    pub(crate) fn matches_boot(&self, boot: &Boot) -> bool {
         match boot {
-            Boot::Usual => self.added.is_empty(),
-            Boot::Again(line) => *self == Self::parse(line),
+            Boot::Default => self.added.is_empty(),
+            Boot::Kexec(line) => *self == Self::parse(line),
         }
     }
 
-    /// What we added; nothing where it was started as ever.
+    /// The arguments that we added; empty after an ordinary boot.
     pub fn added(&self) -> &[String] {
         &self.added
     }
 
-    /// The start that it takes until the kernel has just these arguments more than its own; none where it has them.
-    pub fn start(&self, wanted: &[String]) -> Option<Boot> {
-        let missing: Vec<&str> = wanted.iter().filter(|word| !self.own.contains(word)).map(String::as_str).collect();
+    /// The boot required for the kernel to have exactly these added arguments; none if it already has them.
+    pub fn required_boot(&self, required: &[String]) -> Option<Boot> {
+        let missing: Vec<&str> = required.iter().filter(|word| !self.own.contains(word)).map(String::as_str).collect();
         if missing == self.added {
             return None;
         }
         if missing.is_empty() {
-            return Some(Boot::Usual);
+            return Some(Boot::Default);
         }
-        // A boot loader's note of where it found the kernel is no argument.
+        // BOOT_IMAGE is added by the boot loader and is not a kernel argument.
         let own = self.own.iter().map(String::as_str).filter(|word| !word.starts_with("BOOT_IMAGE="));
-        Some(Boot::Again(own.chain([MARK]).chain(missing).collect::<Vec<_>>().join(" ")))
+        Some(Boot::Kexec(own.chain([ADDED_ARGUMENTS_MARKER]).chain(missing).collect::<Vec<_>>().join(" ")))
     }
 }
 
-/// What is wrong with a kernel argument.
-pub(crate) fn fault(argument: &str) -> Option<String> {
+/// The error in a kernel argument, if any.
+pub(crate) fn argument_error(argument: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
-    let bad = argument.is_empty() || argument == MARK || !argument.chars().all(is_plain);
-    bad.then(|| format!("`{argument}` is no kernel argument: each is one word, as `nosmt` or `hugepagesz=1G`"))
+    let bad = argument.is_empty() || argument == ADDED_ARGUMENTS_MARKER || !argument.chars().all(is_plain);
+    bad.then(|| format!("invalid kernel argument `{argument}`: expected one word, such as `nosmt` or `hugepagesz=1G`"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn start(line: &str, wanted: &[&str]) -> Option<Boot> {
-        let wanted: Vec<String> = wanted.iter().map(|word| (*word).to_owned()).collect();
-        CommandLine::parse(line).start(&wanted)
+    fn start(line: &str, required: &[&str]) -> Option<Boot> {
+        let required: Vec<String> = required.iter().map(|word| (*word).to_owned()).collect();
+        CommandLine::parse(line).required_boot(&required)
     }
 
     fn again(line: &str) -> Option<Boot> {
-        Some(Boot::Again(line.to_owned()))
+        Some(Boot::Kexec(line.to_owned()))
     }
 
     #[test]
-    fn a_kernel_is_started_once_more_with_what_it_lacks() {
+    fn kexec_adds_the_missing_arguments() {
         let plain = "BOOT_IMAGE=/vmlinuz root=/dev/vda1 quiet\n";
         assert_eq!(start(plain, &["nosmt", "quiet"]), again("root=/dev/vda1 quiet weighbridge.added nosmt"));
         assert_eq!(start(plain, &["quiet"]), None);
@@ -148,18 +148,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_known_and_goes_with_the_next_start() {
+    fn added_arguments_are_parsed_and_dropped_by_the_next_boot() {
         let added = "root=/dev/vda1 weighbridge.added nosmt";
         assert_eq!(CommandLine::parse(added).added(), ["nosmt"]);
         assert_eq!(start(added, &["nosmt"]), None);
-        assert_eq!(start(added, &[]), Some(Boot::Usual));
+        assert_eq!(start(added, &[]), Some(Boot::Default));
         assert_eq!(start(added, &["mitigations=off"]), again("root=/dev/vda1 weighbridge.added mitigations=off"));
-        assert_eq!(start(added, &["root=/dev/vda1"]), Some(Boot::Usual));
+        assert_eq!(start(added, &["root=/dev/vda1"]), Some(Boot::Default));
     }
 
     #[test]
     fn arguments_are_single_words() {
-        assert!(fault("hugepagesz=1G").is_none() && fault("isolcpus=1-3,5").is_none());
-        assert!(["", "a b", "a\nb", "a=\"b\"", MARK].into_iter().all(|bad| fault(bad).is_some()));
+        assert!(argument_error("hugepagesz=1G").is_none() && argument_error("isolcpus=1-3,5").is_none());
+        assert!(
+            ["", "a b", "a\nb", "a=\"b\"", ADDED_ARGUMENTS_MARKER].into_iter().all(|bad| argument_error(bad).is_some())
+        );
     }
 }

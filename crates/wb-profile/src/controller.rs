@@ -1,39 +1,39 @@
-//! Programs on this machine, the controller: run for the hosts and not measured.
+//! Runs programs on this machine, the controller, on behalf of the hosts; they are not measured.
 
 use std::cell::RefCell;
 use std::path::Path;
 
-use wb_agent::{Command, Ending, Group, Process, Stream, Worker, WorkerError};
+use wb_agent::{Command, ExitReason, Group, Process, Stream, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-/// The most that is kept of what a program says.
+/// Maximum size of a program's captured output.
 const OUTPUT: Bytes = Bytes(64 << 20);
-/// So much of what a program said last is told when it fails.
+/// Number of last output lines quoted when a program fails.
 const LAST_LINES: usize = 5;
 
-/// This machine, as a place to run programs on. They have an agent of their own, which ends them and all that they started
-/// when this program ends, however it does.
+/// This machine, as a place to run programs. They have an agent of their own, which ends them and their descendants
+/// when this program ends for any reason.
 #[derive(Debug)]
 pub struct Controller {
     worker: Worker,
 }
 
-/// A program to be run here: with the variables and in the folder of this process.
+/// A program to run on the controller, with the environment and working directory of this process.
 #[derive(Debug, Clone, Default)]
-pub struct Program {
+pub struct ControllerProgram {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// More variables.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
     /// Its standard input.
     pub stdin: Vec<u8>,
 }
 
-/// A program that has ended.
+/// Output and exit status of a finished program.
 #[derive(Debug)]
-pub struct Ended {
-    /// How.
-    pub ending: Ending,
+pub struct ProgramOutput {
+    /// How it ended.
+    pub ending: ExitReason,
     /// What it wrote to standard output.
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.
@@ -46,93 +46,98 @@ impl Controller {
     /// Starts its agent: `program agent`.
     ///
     /// # Errors
-    /// When that cannot be started.
+    /// If the agent cannot be started.
     pub async fn start(program: &Path) -> Result<Self, WorkerError> {
-        Ok(Self { worker: Worker::here(WorkerName::local(), program).await? })
+        Ok(Self { worker: Worker::local_named(WorkerName::local(), program).await? })
     }
 
-    /// The handle on this machine.
+    /// The handle of this machine.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
 
-    /// Runs a program to its end, or up to a limit; `hear` is given each line of its standard output as it comes.
+    /// Runs a program to its end, or up to a limit; `on_line` is called with each line of its standard output as it
+    /// arrives.
     ///
     /// # Errors
-    /// When it cannot be started.
-    pub async fn run(&self, program: Program, limit: Nanos, hear: impl FnMut(&str)) -> Result<Ended, WorkerError> {
-        let group = self.worker.group().await?;
-        let ended = self.run_in(&group, program, limit, hear).await;
+    /// If it cannot be started.
+    pub async fn run(
+        &self,
+        program: ControllerProgram,
+        limit: Nanos, on_line: impl FnMut(&str),
+    ) -> Result<ProgramOutput, WorkerError> {
+        let group = self.worker.new_group().await?;
+        let ended = self.run_in(&group, program, limit, on_line).await;
         group.teardown().await?;
         ended
     }
 
-    /// The same in a group that has been made, for what needs its folder.
+    /// Like [`Controller::run`], but in an existing group, for callers that need the group's folder.
     pub(crate) async fn run_in(
         &self,
         group: &Group,
-        program: Program,
+        program: ControllerProgram,
         limit: Nanos,
-        hear: impl FnMut(&str),
-    ) -> Result<Ended, WorkerError> {
-        let Program { argv, env, stdin } = program;
-        let own =
+        on_line: impl FnMut(&str),
+    ) -> Result<ProgramOutput, WorkerError> {
+        let ControllerProgram { argv, env, stdin } = program;
+        let inherited =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut command = Command::new(argv).stdin(stdin).output_limit(OUTPUT);
-        // An agent's processes speak C, in which some programs refuse to read anything else.
+        // An agent's processes have the locale C, in which some programs refuse to read anything but ASCII.
         let locale = [("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
-        command.env = locale.into_iter().chain(own).chain(env).collect();
+        command.env = locale.into_iter().chain(inherited).chain(env).collect();
         command.cwd = std::env::current_dir().ok().and_then(|folder| Some(folder.to_str()?.to_owned()));
         let process = group.spawn(command).await?;
-        let (finished, ()) = tokio::join!(process.wait(Some(limit)), listen(&process, limit, hear));
+        let (finished, ()) = tokio::join!(process.wait(Some(limit)), forward_lines(&process, limit, on_line));
         let finished = finished?;
         let elapsed = finished.elapsed();
-        Ok(Ended { ending: finished.ending, stdout: finished.stdout, stderr: finished.stderr, elapsed })
+        Ok(ProgramOutput { ending: finished.ending, stdout: finished.stdout, stderr: finished.stderr, elapsed })
     }
 
     /// Ends its agent.
     ///
     /// # Errors
-    /// When that has ended before.
+    /// If the agent has already ended.
     pub async fn close(self) -> Result<(), WorkerError> {
         self.worker.close().await
     }
 }
 
-/// Hands on the lines of a process as they come.
-async fn listen(process: &Process, limit: Nanos, hear: impl FnMut(&str)) {
-    let hear = RefCell::new(hear);
-    let none = |line: &str| {
-        hear.borrow_mut()(line);
+/// Forwards the lines of a process as they arrive.
+async fn forward_lines(process: &Process, limit: Nanos, on_line: impl FnMut(&str)) {
+    let on_line = RefCell::new(on_line);
+    let forward = |line: &str| {
+        on_line.borrow_mut()(line);
         false
     };
-    // Whoever waits for its end is told what became of the process.
-    let _ = process.wait_for_line(Stream::Stdout, limit, none).await;
+    // Errors of the process are reported to the caller that waits for its end.
+    let _ = process.wait_for_line(Stream::Stdout, limit, forward).await;
 }
 
-impl Ended {
-    /// What went wrong with it, if anything: how it ended, and the last that it said.
+impl ProgramOutput {
+    /// Fails unless the program succeeded, with how it ended and its last output.
     ///
     /// # Errors
-    /// With that.
-    pub fn succeeded(&self) -> Result<(), String> {
+    /// If the program did not succeed.
+    pub fn result(&self) -> Result<(), String> {
         if self.ending.is_success() {
             return Ok(());
         }
-        let said = [&self.stderr, &self.stdout].into_iter().map(|stream| last_lines(stream));
-        let said = said.into_iter().find(|said| !said.is_empty());
-        Err(said.map_or_else(|| self.ending.to_string(), |said| format!("{}: {said}", self.ending)))
+        let streams = [&self.stderr, &self.stdout].into_iter().map(|stream| last_lines(stream));
+        let output = streams.into_iter().find(|output| !output.is_empty());
+        Err(output.map_or_else(|| self.ending.to_string(), |output| format!("{}: {output}", self.ending)))
     }
 
-    /// Everything that it said, under a line of what it was.
-    pub fn log(&self, what: &str) -> Vec<u8> {
-        log(what, &self.ending, &self.stdout, &self.stderr)
+    /// Its complete output under a title line.
+    pub fn log(&self, title: &str) -> Vec<u8> {
+        log(title, &self.ending, &self.stdout, &self.stderr)
     }
 }
 
-/// Everything that a program said, under a line of what it was.
-pub(crate) fn log(what: &str, ending: &Ending, stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
-    let mut log = format!("{what}\n{ending}\n").into_bytes();
+/// A program's complete output under a title line.
+pub(crate) fn log(title: &str, ending: &ExitReason, stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
+    let mut log = format!("{title}\n{ending}\n").into_bytes();
     for (name, stream) in [("standard output", stdout), ("standard error", stderr)] {
         if !stream.is_empty() {
             log.extend(format!("\n{name}:\n").into_bytes());
@@ -142,7 +147,7 @@ pub(crate) fn log(what: &str, ending: &Ending, stdout: &[u8], stderr: &[u8]) -> 
     log
 }
 
-/// The end of what was said, in a line.
+/// The last lines of an output, joined into one.
 pub(crate) fn last_lines(stream: &[u8]) -> String {
     let text = String::from_utf8_lossy(stream);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -1,238 +1,238 @@
-//! Why a host was not put into a profile.
+//! Errors of applying a profile to a host.
 
 use wb_agent::{Fault, WorkerError};
 use wb_fleet::FleetError;
-use wb_fleet::inventory::BadAddress;
+use wb_fleet::inventory::ParseAddressError;
 use wb_model::{Nanos, ProfileName, WorkerName};
 
-use crate::image::{BadImage, ImageError, SeedError};
+use crate::image::{ImageError, ParseImageError, SeedError};
 
-/// Why a host was not put into a profile. What had been done is put back.
+/// Error of applying a profile to a host. Changes made before the error were reverted.
 #[derive(Debug, thiserror::Error)]
-#[error("`{profile}` on `{host}`: {}", of_the_host(.host, .why))]
+#[error("`{profile}` on `{host}`: {}", without_host_prefix(.host, .kind))]
 pub struct ProfileError {
     /// The profile.
     pub profile: ProfileName,
     /// The host.
     pub host: WorkerName,
-    /// Why.
-    pub why: Box<Why>,
+    /// The cause.
+    pub kind: Box<ProfileErrorKind>,
 }
 
-/// What is in the way of a profile.
+/// Kinds of errors in applying a profile.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
-    /// The agent, or what it was asked to change.
+pub enum ProfileErrorKind {
+    /// An error of the agent, or of a change that it was to make.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// Only root can.
-    #[error("guests need root's rights, and the agent has a user's")]
+    /// The agent is not root.
+    #[error("guests require root, and the agent runs as a user")]
     NotRoot,
-    /// A knob that the host has not, or not with this value.
-    #[error("the knob `{knob}` cannot be `{value}`: {reason}")]
+    /// A knob that the host does not have, or that does not accept this value.
+    #[error("cannot set knob `{knob}` to `{value}`: {reason}")]
     Knob {
         /// Its name.
         knob: String,
         /// The value in the profile.
         value: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// A file of a profile that cannot be put where it belongs.
+    /// A file of a profile that cannot be written.
     #[error("cannot write the file `{path}`: {reason}")]
     Unwritable {
         /// Its path.
         path: String,
-        /// What is in the way.
+        /// The cause.
         reason: String,
     },
-    /// A command of a profile that is no shell script.
+    /// A command of a profile with a syntax error.
     #[error("invalid command `{command}`: expected a shell script: {output}")]
     Syntax {
         /// Its name.
         command: String,
-        /// The end of what the shell printed.
+        /// The last lines that the shell printed.
         output: String,
     },
-    /// A command of a profile that changed nothing.
-    #[error("the command `{command}` ran, and what it is to make so is not so: `{is}` says no")]
-    NotSo {
+    /// A command of a profile that had no effect.
+    #[error("command `{command}` had no effect: its check `{is}` fails after it ran")]
+    NotEffective {
         /// Its name.
         command: String,
-        /// What says whether it is so.
+        /// The script that checks its effect.
         is: String,
     },
-    /// Something that could not be put back.
-    #[error("{fault}; put back all the same: {}", .restored.join(", "))]
+    /// Something that could not be restored.
+    #[error("{fault}; restored nevertheless: {}", .restored.join(", "))]
     NotRestored {
-        /// What, and why.
+        /// The item and the cause.
         fault: String,
-        /// What was put back.
+        /// The restored items.
         restored: Vec<String>,
     },
-    /// A program that is not there.
-    #[error("there is no program `{program}`: `apt-get install {package}` brings it")]
+    /// A program that is not installed.
+    #[error("no such program: `{program}`; `apt-get install {package}` installs it")]
     NoProgram {
         /// The program.
         program: String,
-        /// Debian's package of it.
+        /// Debian's package with it.
         package: &'static str,
     },
-    /// A program that did not do what it should.
+    /// A program that failed.
     #[error("`{program}` ended with {ending}: {said}")]
     Program {
         /// The program.
         program: String,
         /// How it ended.
         ending: String,
-        /// The end of what it said.
+        /// The last lines of its output.
         said: String,
     },
-    /// libvirt does not answer.
-    #[error("libvirt does not answer: {said}")]
+    /// libvirt does not respond.
+    #[error("libvirt does not respond: {said}")]
     NoLibvirt {
-        /// What virsh said.
+        /// The output of virsh.
         said: String,
     },
-    /// The processor cannot, or may not, run guests.
-    #[error("the processor runs no guests here: {said}")]
+    /// KVM is not available.
+    #[error("KVM is not available: {said}")]
     NoKvm {
-        /// How that was seen.
+        /// The output of the check.
         said: String,
     },
-    /// Kernel arguments of this machine, which is not rebooted.
-    #[error("its kernel arguments would reboot this machine, and the run would end with it")]
-    Here,
-    /// A kernel that cannot be started once more.
-    #[error("its kernel cannot be started with other arguments: {output}")]
-    NoReboot {
-        /// What is in the way.
+    /// Kernel arguments for this machine, which cannot be rebooted during its own run.
+    #[error("its kernel arguments require a reboot of this machine, which would end the run")]
+    LocalReboot,
+    /// A host whose kernel cannot be restarted with kexec.
+    #[error("cannot restart the kernel with other arguments: {output}")]
+    RebootUnavailable {
+        /// The output of the check.
         output: String,
     },
-    /// A network of libvirt's that is not defined.
+    /// A network that libvirt does not define.
     #[error("libvirt has no network `{network}`: {output}")]
     NoNetwork {
         /// Its name.
         network: String,
-        /// The end of what virsh printed.
+        /// The last lines that virsh printed.
         output: String,
     },
-    /// A program that libvirt does not run guests with.
+    /// An emulator that libvirt cannot use.
     #[error("libvirt cannot run guests this way: {output}")]
     NoEmulator {
-        /// The end of what virsh printed.
+        /// The last lines that virsh printed.
         output: String,
     },
     /// Not enough CPUs or memory.
     #[error("{0}")]
-    NoRoom(String),
-    /// What guests' disks are made from.
+    NotEnoughResources(String),
+    /// The base image of guests.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// A distribution without an image.
     #[error(transparent)]
-    NoSuchImage(BadImage),
-    /// Nobody knows which image is meant.
-    #[error("neither the guests' distribution nor the host's is known")]
+    NoSuchImage(ParseImageError),
+    /// Neither the profile nor the host determines the image.
+    #[error("cannot choose an image: the distributions of the guests and of the host are unknown")]
     NoDistribution,
-    /// What a guest is told.
+    /// The cloud-init seed of a guest.
     #[error(transparent)]
     Seed(#[from] SeedError),
-    /// A guest's name, as ssh should know it.
+    /// A guest's name that cannot be an ssh host name.
     #[error(transparent)]
-    Address(#[from] BadAddress),
+    Address(#[from] ParseAddressError),
     /// The XML of a domain.
     #[error("{file}: {what}")]
     Xml {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// A guest that has no address.
-    #[error("the guest `{guest}` has no address after {limit}{}", ending(.console))]
+    /// A guest that got no address in time.
+    #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
     NoAddress {
         /// The guest.
         guest: WorkerName,
-        /// How long was waited.
+        /// The time limit.
         limit: Nanos,
-        /// The end of what its console said.
+        /// The last lines of its console.
         console: String,
     },
-    /// A guest that ended.
-    #[error("the guest `{guest}` ended while it started{}", ending(.console))]
+    /// A guest that ended during its start.
+    #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]
     Died {
         /// The guest.
         guest: WorkerName,
-        /// The end of what its console said.
+        /// The last lines of its console.
         console: String,
     },
-    /// A guest that lets nobody in.
-    #[error("the guest `{guest}` does not let us in after {limit}: {last}{}", ending(.console))]
+    /// A guest that cannot be reached over ssh in time.
+    #[error("cannot log in to the guest `{guest}` after {limit}: {last}{}", console_suffix(.console))]
     NotReached {
         /// The guest.
         guest: WorkerName,
-        /// How long was waited.
+        /// The time limit.
         limit: Nanos,
-        /// Why the last try failed.
+        /// The error of the last attempt.
         last: Box<FleetError>,
-        /// The end of what its console said.
+        /// The last lines of its console.
         console: String,
     },
-    /// A file of this machine.
+    /// A file error on this machine.
     #[error("{path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// What is wrong, without the host's name where it begins with that.
-fn of_the_host(host: &WorkerName, why: &Why) -> String {
-    let said = why.to_string();
-    said.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(said)
+/// The error's message without a leading host name, which the caller prints itself.
+fn without_host_prefix(host: &WorkerName, why: &ProfileErrorKind) -> String {
+    let message = why.to_string();
+    message.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(message)
 }
 
-fn ending(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; its console ends:\n{said}") }
+fn console_suffix(console: &str) -> String {
+    if console.is_empty() { String::new() } else { format!("; its console ends:\n{console}") }
 }
 
-/// How an agent has root's rights.
+/// How to run an agent as root.
 const BE_ROOT: &str =
-    "on another machine connect as root, or let this user use sudo without a password; here start it with sudo";
+    "on another machine, connect as root or allow this user sudo without a password; on this machine, use sudo";
 
 impl ProfileError {
-    /// The way out, where there is one to be told.
+    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
-        self.why.help()
+        self.kind.help()
     }
 }
 
-impl Why {
-    /// The way out, where one is known.
+impl ProfileErrorKind {
+    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Here => Some(
+            Self::LocalReboot => Some(
                 "name other hosts with --hosts, and start the run from a machine that is not measured".to_owned(),
             ),
-            Self::NoNetwork { .. } => Some("`virsh net-list --all` shows the networks; `network` of a profile names one".to_owned()),
-            Why::NoLibvirt { .. } => Some(
-                "is it installed and running? `systemctl start libvirtd`; on Debian libvirt-daemon-system brings it".to_owned(),
+            Self::NoNetwork { .. } => Some("`virsh net-list --all` lists the networks; set `network` in the profile to one of them".to_owned()),
+            ProfileErrorKind::NoLibvirt { .. } => Some(
+                "start it with `systemctl start libvirtd`, or install it (Debian's package libvirt-daemon-system)".to_owned(),
             ),
-            Why::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` has them run in software".to_owned()),
-            Why::NoRoom(_) => Some("--force-params says how many CPUs and how much memory guests may have".to_owned()),
-            Why::NoAddress { .. } | Why::NotReached { .. } => {
-                Some("`\"limit\": \"20min\"` waits longer; guests in software start slowly".to_owned())
+            ProfileErrorKind::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` emulates guests in software".to_owned()),
+            ProfileErrorKind::NotEnoughResources(_) => Some("set the CPUs and memory for guests with --force-params".to_owned()),
+            ProfileErrorKind::NoAddress { .. } | ProfileErrorKind::NotReached { .. } => {
+                Some("raise the limit with `\"limit\": \"20min\"`; guests emulated in software start slowly".to_owned())
             }
-            Why::Image(error) => error.help(),
-            Why::NoDistribution | Why::NoSuchImage(_) => Some(
-                "`\"image\": …` names one: of the catalogue, `built:bookworm`, a URL with its SHA-256, or a file of the host"
+            ProfileErrorKind::Image(error) => error.help(),
+            ProfileErrorKind::NoDistribution | ProfileErrorKind::NoSuchImage(_) => Some(
+                "set `\"image\"` to a name in the catalogue, `built:bookworm`, a URL with its SHA-256, or a file on the host"
                     .to_owned(),
             ),
-            Why::NotRoot => Some(BE_ROOT.to_owned()),
-            Why::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
+            ProfileErrorKind::NotRoot => Some(BE_ROOT.to_owned()),
+            ProfileErrorKind::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
             _ => None,
         }
     }
@@ -243,15 +243,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_named_once_and_who_is_no_root_is_told_the_way_out() {
+    fn host_is_named_once_and_missing_root_has_a_hint() {
         let fault = WorkerError::Fault { worker: "a".parse().unwrap(), fault: Fault::NotRoot };
-        let why = Box::new(Why::from(fault));
-        let error = ProfileError { profile: "mine".parse().unwrap(), host: "a".parse().unwrap(), why };
+        let why = Box::new(ProfileErrorKind::from(fault));
+        let error = ProfileError { profile: "mine".parse().unwrap(), host: "a".parse().unwrap(), kind: why };
         insta::assert_snapshot!(
             format!("{error}\n{}", error.help().unwrap()),
             @r"
-        `mine` on `a`: changing the machine takes root's rights, and the agent has a user's
-        on another machine connect as root, or let this user use sudo without a password; here start it with sudo
+        `mine` on `a`: cannot change system settings: the agent runs without root privileges
+        on another machine, connect as root or allow this user sudo without a password; on this machine, use sudo
         "
         );
     }

@@ -1,15 +1,17 @@
-//! Profiles: states that a host is put into and brought back from.
+//! Profiles: states that are applied to a host and reverted.
 //!
-//! A profile is a list of reversible steps on a host, made through its agent and the one undo log there, and, where it
-//! has guests, the machines that measure in the host's place. Here is no test and no schedule; how hosts are reached is
-//! `wb-fleet`'s.
+//! A profile is a list of reversible steps on a host, made through its agent and recorded in the host's undo log, and
+//! optionally guests (virtual machines) that measure in place of the host. Tests and scheduling are in other crates;
+//! connecting to hosts is in `wb-fleet`.
 //!
-//! Start with [`profile`] (what a profile is), then [`apply()`] (what is done on a host) and [`image`] (what a guest's
-//! disk is made from); [`mod@preflight`] finds out beforehand whether that can be done; and [`provision`], [`script`], [`mod@reboot`] and [`boot`], what is
-//! done to a host before any profile.
+//! Start with [`profile`] (the data of a profile), then [`apply()`] (its application to a host) and [`image`] (base
+//! images for guests' disks). [`mod@preflight`] checks beforehand whether a profile can be applied; [`provision`],
+//! [`script`], [`mod@reboot`] and [`boot`] prepare a host before any profile.
 
 pub mod apply;
+mod apply_site;
 pub mod boot;
+pub mod catalog;
 pub mod controller;
 pub mod error;
 mod guest;
@@ -20,15 +22,13 @@ pub mod profile;
 pub mod provision;
 pub mod reboot;
 pub mod script;
-pub mod shelf;
-mod site;
-pub mod usage;
+pub mod selection;
 
-pub use apply::{Applied, HostAt, Means, Standing, apply, folders, set_values};
+pub use apply::{ActiveProfile, AppliedProfile, ApplyContext, ProfileHost, apply, profile_folders, set_values};
+pub use catalog::{ProfileCatalog, ProfileCatalogError};
 pub use controller::Controller;
-pub use error::{ProfileError, Why};
-pub use guest::{GuestLog, GuestLogs, Made, Planned, console, guest_logs, remove_guest_logs};
+pub use error::{ProfileError, ProfileErrorKind};
+pub use guest::{GuestLog, GuestLogs, GuestRecord, PlannedGuest, console, guest_logs, remove_guest_logs};
 pub use preflight::{Preflight, preflight};
-pub use profile::{Named, Profile};
-pub use shelf::{BadProfile, Shelf};
-pub use usage::{BadUse, asked};
+pub use profile::{NamedProfile, Profile};
+pub use selection::{ProfileSelectionError, parse_profiles};

@@ -1,4 +1,4 @@
-//! What a profile is: a state of a host, as data.
+//! The data of a profile: a state of a host.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,138 +6,142 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_knobs::knobs;
-use wb_knobs::tune::Wanted;
-use wb_model::secrets::masked_lines;
-use wb_model::wording::without_rust_types;
+use wb_knobs::tune::KnobSetting;
+use wb_model::secrets::mask_lines;
+use wb_model::serde_message::humanize_serde_error;
 use wb_model::{Bytes, Nanos, ProfileName};
-use wb_plan::nearest::{nearest, nearest_expected};
+use wb_plan::suggestion::{suggest, suggest_expected};
 use wb_sys::undo::Step;
 
 use crate::boot;
-use crate::image::{Format, Image};
+use crate::image::{ImageFormat, ImageSpec};
 
-/// A state that a host is put into and brought back from.
+/// A state that is applied to a host and reverted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Profile {
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub summary: String,
-    /// Named sets of knobs; what of them cannot be set on a host is told and left.
+    /// Names of knob sets; knobs of them that a host cannot set are reported and skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
-    /// Knobs by name or `NAME@TARGET`; one that cannot be set is an error.
+    /// Knobs by name or `NAME@TARGET`; it is an error if one cannot be set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub knobs: BTreeMap<String, Setting>,
-    /// Files that it puts on the host.
+    pub knobs: BTreeMap<String, ProfileKnobValue>,
+    /// Files to write on the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<HostFile>,
-    /// What commands set and put back.
+    /// Commands that apply and revert something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<Paired>,
-    /// What the host's kernel is started with, beside its own arguments.
+    pub commands: Vec<ReversibleCommand>,
+    /// Additional kernel arguments of the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_arguments: Vec<String>,
-    /// Machines that measure in the host's place.
-    pub guests: Option<Guests>,
-    /// The tests that it is measured with; `$@` stands for those that were asked for.
+    /// Virtual machines that measure in place of the host.
+    pub guests: Option<GuestsConfig>,
+    /// The tests to run in it; `$@` stands for the requested ones.
     pub tests: Option<Vec<String>>,
 }
 
 impl Profile {
-    /// Whether it leaves a host as it is.
-    pub fn is_plain(&self) -> bool {
+    /// Whether it leaves a host unchanged.
+    pub fn is_empty(&self) -> bool {
         let Self { sets, knobs, files, commands, kernel_arguments, guests, .. } = self;
         let lists = [sets.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
         lists.into_iter().all(|is_empty| is_empty) && knobs.is_empty() && guests.is_none()
     }
 
-    /// What it makes of a host, without what it is for and what it is measured with.
+    /// The state alone, without summary and tests.
     #[must_use]
     pub fn state(&self) -> Self {
         Self { summary: String::new(), tests: None, ..self.clone() }
     }
 
-    /// As it is recorded: what sounds like a secret in texts of the user's is masked.
+    /// A copy for the record, in which likely secrets in the user's texts are masked.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
-        let mut shown = self.clone();
-        for file in &mut shown.files {
-            file.text = masked_lines(&file.text);
+        let mut masked = self.clone();
+        for file in &mut masked.files {
+            file.text = mask_lines(&file.text);
         }
-        for Paired { name: _, is, apply, revert } in &mut shown.commands {
+        for ReversibleCommand { name: _, check: is, apply, revert } in &mut masked.commands {
             for script in [is, apply, revert] {
-                *script = masked_lines(script);
+                *script = mask_lines(script);
             }
         }
-        shown
+        masked
     }
 
-    /// As a file has it.
+    /// Serialises it in the format of profile files.
     pub fn to_toml(&self) -> String {
-        // It was read from such a text.
+        // It was parsed from TOML, so it can be serialised.
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// What is wrong with it that its types do not say.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    /// The first error in it that its types do not exclude.
+    pub(crate) fn validate(&self) -> Option<ProfileFault> {
         let relative = self.files.iter().find(|file| !file.path.starts_with('/'));
-        let relative = relative.map(|file| format!("`{}` is no absolute path", file.path));
+        let relative = relative.map(|file| format!("invalid path `{}`: expected an absolute path", file.path));
         let mode = self.files.iter().find(|file| file.permissions().is_none());
-        let mode = mode.map(|file| format!("`{}` is no mode of a file: write `0644`", file.mode));
-        let word = || self.kernel_arguments.iter().find_map(|word| boot::fault(word));
-        relative.or(mode).map(Fault::from).or_else(|| self.unknown_knob()).or_else(|| word().map(Fault::from))
+        let mode = mode.map(|file| format!("invalid file mode `{}`: expected octal digits such as `0644`", file.mode));
+        let argument = || self.kernel_arguments.iter().find_map(|argument| boot::argument_error(argument));
+        relative
+            .or(mode)
+            .map(ProfileFault::from)
+            .or_else(|| self.unknown_knob())
+            .or_else(|| argument().map(ProfileFault::from))
     }
 
-    fn unknown_knob(&self) -> Option<Fault> {
+    fn unknown_knob(&self) -> Option<ProfileFault> {
         self.knobs.iter().find_map(|(key, value)| {
-            let what = Wanted::new(key, value.to_string()).err()?;
+            let message = KnobSetting::new(key, value.to_string()).err()?;
             let (knob, _) = key.split_once('@').unwrap_or((key, ""));
-            let near = nearest(knob, knobs::all().iter().map(|knob| knob.name()));
-            Some(Fault { what, near: near.map(str::to_owned) })
+            let near = suggest(knob, knobs::all().iter().map(|knob| knob.name()));
+            Some(ProfileFault { what: message, near: near.map(str::to_owned) })
         })
     }
 }
 
-/// What is wrong with a profile.
+/// An error in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// What.
+pub(crate) struct ProfileFault {
+    /// The message.
     pub(crate) what: String,
-    /// A name that may have been meant.
+    /// A similar valid name.
     pub(crate) near: Option<String>,
 }
 
-impl From<String> for Fault {
-    fn from(what: String) -> Self {
-        Self { what, near: None }
+impl From<String> for ProfileFault {
+    fn from(message: String) -> Self {
+        Self { what: message, near: None }
     }
 }
 
-impl Fault {
-    /// A message of serde, with the nearest name where one is unknown.
+impl ProfileFault {
+    /// An error from serde's message, with the most similar name if one is unknown.
     pub(crate) fn of_serde(message: &str) -> Self {
-        Self { what: without_rust_types(message), near: nearest_expected(message).map(str::to_owned) }
+        Self { what: humanize_serde_error(message), near: suggest_expected(message).map(str::to_owned) }
     }
 }
 
-/// The beginning of a way out, where somebody may have meant another name.
+/// The start of a hint that suggests a similar name.
 pub(crate) fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
-/// The value of a knob, as files write it.
+/// The value of a knob in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Setting {
+pub enum ProfileKnobValue {
     /// On or off.
     Flag(bool),
     /// A number.
     Number(i64),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for ProfileKnobValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(on) => f.write_str(if *on { "on" } else { "off" }),
@@ -147,92 +151,92 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A file that is on a host while a profile is.
+/// A file that is on a host while a profile is applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostFile {
-    /// Its path, absolute.
+    /// Its absolute path.
     pub path: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
-    /// Its permissions, in octal digits, where it was not there before.
-    #[serde(default = "readable")]
+    /// Its permissions in octal digits, if it did not exist before.
+    #[serde(default = "default_mode")]
     pub mode: String,
 }
 
 impl HostFile {
-    /// Its mode as a number; none where it is no such thing.
+    /// Its mode as a number; none if it is invalid.
     pub(crate) fn permissions(&self) -> Option<u32> {
         u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o7777)
     }
 
-    /// The change of a machine that puts it there.
+    /// The step that writes it.
     pub(crate) fn step(&self) -> Step {
-        // A profile with another mode is not read.
+        // Profiles with an invalid mode are refused when read.
         Step::File { path: self.path.clone(), mode: self.permissions().unwrap_or(0o644) }
     }
 }
 
-fn readable() -> String {
+fn default_mode() -> String {
     "0644".to_owned()
 }
 
-/// A command that sets something, and one that puts it back. Both are for `sh -c`.
+/// A pair of commands for `sh -c` that apply and revert something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Paired {
-    /// What it is, in a word or two.
+pub struct ReversibleCommand {
+    /// A short name.
     pub name: String,
-    /// Says by its exit status whether it is so.
-    pub is: String,
-    /// Makes it so.
+    /// Checks by its exit status whether it is applied.
+    pub check: String,
+    /// Applies it.
     pub apply: String,
-    /// Makes it otherwise.
+    /// Reverts it.
     pub revert: String,
 }
 
-/// Machines that are made for a profile.
+/// Virtual machines of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Guests {
-    /// How many there are.
-    pub count: Count,
-    /// The CPUs of each; without, all the CPUs for guests.
+pub struct GuestsConfig {
+    /// Number of guests.
+    pub count: GuestCount,
+    /// CPUs of each guest; by default, an equal share of the CPUs for guests.
     pub cpus: Option<u32>,
-    /// The memory of each; without, an even share of the memory for guests.
+    /// Memory of each guest; by default, an equal share of the memory for guests.
     pub memory: Option<Bytes>,
-    /// Where their CPUs run.
-    pub placement: Placement,
-    /// What their disks are made from; without, the image of the host's `guest-distro`, or of its own distribution.
-    pub image: Option<Image>,
-    /// How large their disks are.
+    /// Placement of their CPUs.
+    pub placement: CpuPinning,
+    /// Base image of their disks; by default, that of the host's `guest-distro`, or of the host's own distribution.
+    pub image: Option<ImageSpec>,
+    /// Size of their disks.
     pub disk: Bytes,
-    /// The format of what lies upon the image.
-    pub image_format: Format,
-    /// libvirt's network that they are in.
+    /// Format of their disks.
+    pub image_format: ImageFormat,
+    /// The libvirt network that they are connected to.
     pub network: String,
-    /// What runs them.
+    /// The hypervisor that runs them.
     pub virt_type: VirtType,
-    /// Another program than the one that libvirt would take.
+    /// Path of the QEMU program; by default, libvirt's choice.
     pub qemu_bin: Option<String>,
-    /// More arguments of virt-install, as one would type them.
+    /// Additional arguments for virt-install, quoted as for a shell.
     pub virt_install_extra: String,
-    /// The domain's XML, in place of what virt-install makes: a file of an asset folder, or the text itself.
+    /// The domain's XML template in place of virt-install's: a file in an asset folder, or the text itself.
     pub xml: Option<String>,
-    /// How long they may take to answer.
+    /// Time limit for their start.
     pub limit: Nanos,
 }
 
-impl Default for Guests {
+impl Default for GuestsConfig {
     fn default() -> Self {
         Self {
-            count: Count::Exactly(1),
+            count: GuestCount::Exactly(1),
             cpus: None,
             memory: None,
-            placement: Placement::Free,
+            placement: CpuPinning::Free,
             image: None,
             disk: Bytes(20 << 30),
-            image_format: Format::Qcow2,
+            image_format: ImageFormat::Qcow2,
             network: "default".to_owned(),
             virt_type: VirtType::Auto,
             qemu_bin: None,
@@ -243,16 +247,16 @@ impl Default for Guests {
     }
 }
 
-/// How many guests there are.
+/// Number of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawCount", into = "RawCount")]
 #[schemars(with = "RawCount")]
-pub enum Count {
-    /// So many.
+pub enum GuestCount {
+    /// A fixed number.
     Exactly(u32),
-    /// As many as the CPUs for guests are enough for.
+    /// As many as fit on the CPUs for guests.
     Fill,
-    /// As many as so many times the host's CPUs are enough for.
+    /// As many as fit on this many times the host's CPUs.
     Times(f64),
 }
 
@@ -264,68 +268,68 @@ enum RawCount {
     Word(String),
 }
 
-impl TryFrom<RawCount> for Count {
+impl TryFrom<RawCount> for GuestCount {
     type Error = String;
     fn try_from(raw: RawCount) -> Result<Self, String> {
         let times =
             |word: &str| word.strip_prefix('x')?.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
         match raw {
-            RawCount::Number(0) => Err("there is at least one guest".to_owned()),
+            RawCount::Number(0) => Err("invalid count of guests `0`: expected at least one".to_owned()),
             RawCount::Number(count) => Ok(Self::Exactly(count)),
             RawCount::Word(word) if word == "fill" => Ok(Self::Fill),
             RawCount::Word(word) => times(&word).map(Self::Times).ok_or_else(|| {
-                format!("`{word}` is no count of guests: a number, `fill`, or `x1.5` for 1.5 times the host's CPUs")
+                format!("invalid count of guests `{word}`: expected a number, `fill`, or `x1.5` for 1.5 times the host's CPUs")
             }),
         }
     }
 }
 
-impl From<Count> for RawCount {
-    fn from(count: Count) -> Self {
+impl From<GuestCount> for RawCount {
+    fn from(count: GuestCount) -> Self {
         match count {
-            Count::Exactly(count) => Self::Number(count),
-            Count::Fill => Self::Word("fill".to_owned()),
-            Count::Times(times) => Self::Word(format!("x{times}")),
+            GuestCount::Exactly(count) => Self::Number(count),
+            GuestCount::Fill => Self::Word("fill".to_owned()),
+            GuestCount::Times(times) => Self::Word(format!("x{times}")),
         }
     }
 }
 
-/// Where the CPUs of guests run.
+/// Placement of guests' CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// Wherever the host puts them.
+pub enum CpuPinning {
+    /// Scheduled by the host on any CPU.
     Free,
-    /// Each on a CPU of its own; memory is of their nodes and of huge pages, disks have a thread of their own, and
-    /// everything else on the host stays off their CPUs where there are others.
+    /// Each pinned to a CPU of its own; memory is from their NUMA nodes and huge pages, disks have an I/O thread, and
+    /// all other processes on the host are kept off their CPUs if there are others.
     Pinned,
 }
 
-/// What runs guests.
+/// Hypervisor of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VirtType {
-    /// The processor, where it can; software where it cannot, which is said.
+    /// KVM if it works, otherwise emulation in software with a message.
     Auto,
-    /// The processor.
+    /// Hardware virtualisation with KVM.
     Kvm,
-    /// Software.
+    /// Emulation in software.
     Qemu,
 }
 
 impl VirtType {
-    /// As libvirt calls it.
+    /// Its name in libvirt.
     pub(crate) fn name(self) -> &'static str {
         if self == Self::Qemu { "qemu" } else { "kvm" }
     }
 }
 
-/// A profile under its name.
+/// A profile with its name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct NamedProfile {
     /// Its name, the first part of cells' names.
     pub name: ProfileName,
-    /// What it is.
+    /// The profile.
     pub profile: Profile,
 }
 
@@ -334,14 +338,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_numbers_words_or_factors() {
-        let read = |json: &str| serde_json::from_str::<Count>(json).map_err(|error| error.to_string());
-        assert_eq!(read("3"), Ok(Count::Exactly(3)));
-        assert_eq!(read("\"fill\""), Ok(Count::Fill));
-        assert_eq!(read("\"x1.5\""), Ok(Count::Times(1.5)));
-        for wrong in ["0", "\"x0\"", "\"all\"", "\"xnan\""] {
-            assert!(read(wrong).is_err(), "{wrong}");
+    fn counts_are_numbers_fill_or_factors() {
+        let read = |json: &str| serde_json::from_str::<GuestCount>(json).map_err(|error| error.to_string());
+        assert_eq!(read("3"), Ok(GuestCount::Exactly(3)));
+        assert_eq!(read("\"fill\""), Ok(GuestCount::Fill));
+        assert_eq!(read("\"x1.5\""), Ok(GuestCount::Times(1.5)));
+        for invalid in ["0", "\"x0\"", "\"all\"", "\"xnan\""] {
+            assert!(read(invalid).is_err(), "{invalid}");
         }
-        assert_eq!(serde_json::to_string(&Count::Times(1.5)).unwrap(), "\"x1.5\"");
+        assert_eq!(serde_json::to_string(&GuestCount::Times(1.5)).unwrap(), "\"x1.5\"");
     }
 }

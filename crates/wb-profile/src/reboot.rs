@@ -1,184 +1,189 @@
-//! A machine that reboots: asked to, waited for, and seen to be in another boot than before.
+//! Reboots a machine, waits for it, and verifies that it is in a new boot.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 use wb_agent::{Command, Worker, WorkerError};
-use wb_fleet::{Connected, FleetError, Host, Options, Program, Why, connect};
+use wb_fleet::{ConnectErrorKind, ConnectOptions, ConnectedHost, FleetError, Host, Program, connect};
 use wb_model::{Nanos, WorkerName};
 
 use crate::boot::{Boot, CommandLine};
 use crate::controller::last_lines;
 
-/// How long the command that asks for it may take.
-const ASKING: Nanos = Nanos(60_000_000_000);
-/// How often it is looked whether the machine is still there.
-const LOOKING: Duration = Duration::from_millis(500);
-/// The pause before the first try to reach it again, and the longest between two.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+/// Time limit of the command that starts the reboot.
+const COMMAND_TIMEOUT: Nanos = Nanos(60_000_000_000);
+/// Interval for polling whether the machine is still up.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Pause before the first attempt to reconnect, and maximum pause between attempts.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
-/// Why a machine is not in another boot.
+/// Error of a reboot.
 #[derive(Debug, thiserror::Error)]
 pub enum RebootError {
-    /// It does not do it.
-    #[error("`{host}` does not reboot: {why}")]
+    /// The command that starts the reboot failed.
+    #[error("cannot reboot `{host}`: {why}")]
     Refused {
-        /// Which.
+        /// The host.
         host: WorkerName,
-        /// What it says.
+        /// The command's output.
         why: String,
-        /// What it was asked to start.
+        /// The requested boot.
         next: Boot,
     },
-    /// It was asked to, and is where it was.
-    #[error("`{host}` was asked to reboot and is still in the same boot after {limit}")]
+    /// The machine did not shut down.
+    #[error("`{host}` was told to reboot and is still in the same boot after {limit}")]
     SameBoot {
-        /// Which.
+        /// The host.
         host: WorkerName,
-        /// How long it was given.
+        /// The time limit.
         limit: Nanos,
     },
-    /// It went away and stayed away.
+    /// The machine could not be reached again.
     #[error("`{host}` did not come back from its reboot within {limit}: {last}")]
-    NeverBack {
-        /// Which.
+    TimedOut {
+        /// The host.
         host: WorkerName,
-        /// How long it was given.
+        /// The time limit.
         limit: Nanos,
-        /// Why it could not be reached the last time.
+        /// The error of the last attempt.
         last: String,
     },
-    /// It came back, and its kernel was started otherwise than it was asked to be.
-    #[error("`{host}` is back from its reboot, and its kernel was started {}", otherwise(.added))]
-    Arguments {
-        /// Which.
+    /// The machine rebooted, but its kernel has other arguments than requested.
+    #[error("`{host}` rebooted, but its kernel was started {}", describe_arguments(.added))]
+    WrongArguments {
+        /// The host.
         host: WorkerName,
-        /// The arguments of ours that it has.
+        /// The added arguments that it has.
         added: Vec<String>,
     },
-    /// It came back as something that it was not.
+    /// The machine can no longer be connected to, for a permanent reason.
     #[error("after its reboot {0}")]
-    Other(FleetError),
-    /// It was lost before it was asked.
+    Connect(FleetError),
+    /// The connection was lost before the reboot.
     #[error(transparent)]
     Worker(#[from] WorkerError),
 }
 
 impl RebootError {
-    /// The way out, where there is one to be told.
+    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::SameBoot { .. } | Self::NeverBack { .. } => {
-                Some("--reboot-limit gives it more time; its console says what it waits for".to_owned())
+            Self::SameBoot { .. } | Self::TimedOut { .. } => {
+                Some("raise --reboot-limit, or look at its console for what it waits for".to_owned())
             }
-            Self::Refused { next: Boot::Usual, .. } => {
-                Some("`systemctl reboot` or `reboot` must work there, as root".to_owned())
+            Self::Refused { next: Boot::Default, .. } => {
+                Some("`systemctl reboot` or `reboot` must work on the host as root".to_owned())
             }
-            Self::Refused { next: Boot::Again(_), .. } => {
-                Some("kernel arguments take kexec there, as root; docs/profiles.md says what else does it".to_owned())
+            Self::Refused { next: Boot::Kexec(_), .. } => {
+                Some("kernel arguments require kexec on the host as root; docs/profiles.md has alternatives".to_owned())
             }
-            Self::Arguments { .. } => Some(
-                "a service there that loads a kernel for every reboot stands in the way (Debian: LOAD_KEXEC in /etc/default/kexec)"
+            Self::WrongArguments { .. } => Some(
+                "a service on the host loads another kernel at every reboot; disable it (Debian: LOAD_KEXEC in /etc/default/kexec)"
                     .to_owned(),
             ),
-            Self::Other(error) => error.help(),
+            Self::Connect(error) => error.help(),
             Self::Worker(_) => None,
         }
     }
 }
 
-fn otherwise(added: &[String]) -> String {
-    if added.is_empty() { "without the arguments of ours".to_owned() } else { format!("with {}", added.join(" ")) }
+fn describe_arguments(added: &[String]) -> String {
+    if added.is_empty() { "without the requested arguments".to_owned() } else { format!("with {}", added.join(" ")) }
 }
 
-/// Has the host of a worker start its kernel again, and connects to it then. `boot` is the boot that it is in.
+/// Reboots the host of a worker and reconnects to it. `boot` is the ID of its current boot.
 ///
 /// # Errors
-/// When it does not reboot, or is not back within the limit.
+/// If it does not reboot, or cannot be reached within the limit.
 pub async fn reboot(
     worker: Worker,
     boot: &str,
     next: &Boot,
     host: &Host,
     program: &Program,
-    options: &Options,
+    options: &ConnectOptions,
     limit: Nanos,
-) -> Result<Connected, RebootError> {
+) -> Result<ConnectedHost, RebootError> {
     let deadline = Instant::now() + Duration::from(limit);
-    ask(&worker, next, host).await?;
-    // Until its agent has ended it is where it was.
-    let mut seen = Seen::SameBoot;
-    while Instant::now() < deadline && matches!(seen, Seen::SameBoot) {
-        match worker.clock().await {
-            Ok(_) => sleep(LOOKING).await,
-            Err(error) => seen = Seen::Away(error.to_string()),
+    request_reboot(&worker, next, host).await?;
+    // The machine is in the same boot until its agent has ended.
+    let mut state = RebootState::SameBoot;
+    while Instant::now() < deadline && matches!(state, RebootState::SameBoot) {
+        match worker.clock_offset().await {
+            Ok(_) => sleep(POLL_INTERVAL).await,
+            Err(error) => state = RebootState::Away(error.to_string()),
         }
     }
     drop(worker);
-    let mut pause = PAUSES.0;
+    let mut pause = RETRY_PAUSES.0;
     loop {
-        let then = Instant::now() + pause;
-        if then >= deadline {
-            return Err(seen.error(host, limit));
+        let next_attempt = Instant::now() + pause;
+        if next_attempt >= deadline {
+            return Err(state.error(host, limit));
         }
-        tokio::time::sleep_until(then).await;
-        pause = (pause * 2).min(PAUSES.1);
-        seen = match timeout_at(deadline, connect(host, program, options)).await {
+        tokio::time::sleep_until(next_attempt).await;
+        pause = (pause * 2).min(RETRY_PAUSES.1);
+        state = match timeout_at(deadline, connect(host, program, options)).await {
             Ok(Ok(connected)) => match connected.worker.facts().await {
-                Ok(facts) if facts.boot_id != boot => return as_asked(connected, next, host).await,
-                Ok(_) => Seen::SameBoot,
-                Err(error) => Seen::Away(error.to_string()),
+                Ok(facts) if facts.boot_id != boot => return verify_arguments(connected, next, host).await,
+                Ok(_) => RebootState::SameBoot,
+                Err(error) => RebootState::Away(error.to_string()),
             },
-            Ok(Err(error)) if is_final(&error) => return Err(RebootError::Other(error)),
-            Ok(Err(error)) => Seen::Away(error.to_string()),
-            Err(_) => seen,
+            Ok(Err(error)) if is_final(&error) => return Err(RebootError::Connect(error)),
+            Ok(Err(error)) => RebootState::Away(error.to_string()),
+            Err(_) => state,
         };
     }
 }
 
-/// Whether its kernel was started as it was asked to be.
-async fn as_asked(connected: Connected, next: &Boot, host: &Host) -> Result<Connected, RebootError> {
-    let line = CommandLine::of(&connected.worker).await?;
-    if line.is_of(next) {
+/// Verifies that its kernel was started with the requested arguments.
+async fn verify_arguments(connected: ConnectedHost, next: &Boot, host: &Host) -> Result<ConnectedHost, RebootError> {
+    let line = CommandLine::read(&connected.worker).await?;
+    if line.matches_boot(next) {
         return Ok(connected);
     }
-    Err(RebootError::Arguments { host: host.name.clone(), added: line.added().to_vec() })
+    Err(RebootError::WrongArguments { host: host.name.clone(), added: line.added().to_vec() })
 }
 
-/// What was last seen of a machine that was asked to reboot.
-enum Seen {
+/// Last observed state of a machine during its reboot.
+enum RebootState {
     SameBoot,
     Away(String),
 }
 
-impl Seen {
+impl RebootState {
     fn error(self, host: &Host, limit: Nanos) -> RebootError {
         let host = host.name.clone();
         match self {
             Self::SameBoot => RebootError::SameBoot { host, limit },
-            Self::Away(last) => RebootError::NeverBack { host, limit, last },
+            Self::Away(last) => RebootError::TimedOut { host, limit, last },
         }
     }
 }
 
-/// Asks for it. That the way to the machine ends meanwhile is what was asked for.
-async fn ask(worker: &Worker, next: &Boot, host: &Host) -> Result<(), RebootError> {
-    let group = worker.group().await?;
-    let process = group.spawn(Command::new(next.words())).await?;
-    match process.wait(Some(ASKING)).await {
+/// Starts the reboot. A connection lost meanwhile counts as success.
+async fn request_reboot(worker: &Worker, next: &Boot, host: &Host) -> Result<(), RebootError> {
+    let group = worker.new_group().await?;
+    let process = group.spawn(Command::new(next.command())).await?;
+    match process.wait(Some(COMMAND_TIMEOUT)).await {
         Err(error) if error.is_lost() => Ok(()),
         Err(error) => Err(error.into()),
-        // Some commands last until everything ends, and are ended by it.
+        // Some commands run until the shutdown ends them.
         Ok(finished) if finished.ending.is_success() => Ok(()),
         Ok(finished) => {
-            let said = last_lines(&finished.stderr);
-            let why = if said.is_empty() { finished.ending.to_string() } else { said };
+            let message = last_lines(&finished.stderr);
+            let why = if message.is_empty() { finished.ending.to_string() } else { message };
             Err(RebootError::Refused { host: host.name.clone(), why, next: next.clone() })
         }
     }
 }
 
-/// Whether waiting brings nothing: the machine is there, and is another.
+/// Whether waiting is futile: the machine responds, but it is another one.
 fn is_final(error: &FleetError) -> bool {
-    matches!(*error.why, Why::HostKeyChanged { .. } | Why::HostKeyUnknown { .. } | Why::Architecture { .. })
+    matches!(
+        *error.kind,
+        ConnectErrorKind::HostKeyChanged { .. }
+            | ConnectErrorKind::UnknownHostKey { .. }
+            | ConnectErrorKind::Architecture { .. }
+    )
 }

@@ -1,121 +1,121 @@
-//! Scripts of the user's that set a machine up: carried to it, run there once, and gone with what they started.
+//! Runs a user's setup script once on a machine; the script and the processes it started are removed afterwards.
 
 use std::path::{Path, PathBuf};
 
 use wb_agent::{Command, Worker, WorkerError};
-use wb_model::secrets::masked_arguments;
+use wb_model::secrets::mask_arguments;
 use wb_model::{Bytes, Nanos, Sha256};
 
 use crate::controller::{last_lines, log};
 
-/// The longest that a script may be.
-const LONGEST: Bytes = Bytes(16 << 20);
-/// The most that is kept of what it says.
-const OUTPUT: Bytes = Bytes(64 << 20);
+/// Maximum size of a script.
+const MAX_SCRIPT_SIZE: Bytes = Bytes(16 << 20);
+/// Maximum size of its captured output.
+const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 
-/// A script, read from a file of this machine's.
+/// A script read from a file on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// Its file here.
+    /// Its path on this machine.
     pub path: PathBuf,
     arguments: Vec<String>,
     text: Vec<u8>,
 }
 
-/// Why something is no script.
+/// Error in reading a script.
 #[derive(Debug, thiserror::Error)]
-pub enum BadScript {
-    /// It cannot be read.
-    #[error("the script {} cannot be read: {source}", path.display())]
+pub enum ReadScriptError {
+    /// Its file cannot be read.
+    #[error("cannot read the script {}: {source}", path.display())]
     Unreadable {
-        /// Its file.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is too long.
-    #[error("the script {} has {length} bytes, and {LONGEST} are the most", path.display())]
+    #[error("the script {} is too long: {length} bytes, at most {MAX_SCRIPT_SIZE} are allowed", path.display())]
     TooLong {
-        /// Its file.
+        /// Its path.
         path: PathBuf,
-        /// What it has.
+        /// Its length in bytes.
         length: usize,
     },
-    /// What was given is no file and no words.
-    #[error("`{given}` is no script: a file is expected, and arguments after it if need be")]
-    NoWords {
-        /// What was given.
+    /// Neither a file nor words.
+    #[error("invalid script `{given}`: expected a file, optionally followed by arguments")]
+    Empty {
+        /// The invalid value.
         given: String,
     },
 }
 
-/// A script that ran.
+/// Result of running a script.
 #[derive(Debug)]
-pub struct Ran {
-    /// What went wrong, if anything.
+pub struct ScriptOutput {
+    /// Whether it succeeded.
     pub result: Result<(), ScriptError>,
-    /// What it said.
+    /// Its output.
     pub log: Vec<u8>,
-    /// How long it ran.
+    /// Its duration.
     pub elapsed: Nanos,
 }
 
-/// Why a script did not do its work.
+/// Error of running a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It says so, or was ended.
+    /// It failed or was killed.
     #[error("{script}: {how}")]
     Failed {
-        /// Which.
+        /// The script.
         script: String,
-        /// How it ended, and the last that it said.
+        /// How it ended, and its last output.
         how: String,
     },
-    /// Its worker could not run it.
+    /// The worker could not run it.
     #[error("{script}: {source}")]
     Worker {
-        /// Which.
+        /// The script.
         script: String,
-        /// Why.
+        /// The cause.
         source: WorkerError,
     },
 }
 
 impl Script {
-    /// Reads a script as it is given: a file, or a file and arguments as a shell divides them.
+    /// Reads a script given as a file, or as a file and arguments quoted as for a shell.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn read(given: &str) -> Result<Self, BadScript> {
-        let (path, arguments) = match Path::new(given) {
+    /// If there is no such file, or it is too long.
+    pub fn read(spec: &str) -> Result<Self, ReadScriptError> {
+        let (path, arguments) = match Path::new(spec) {
             file if file.is_file() => (file.to_owned(), Vec::new()),
             _ => {
-                let mut words = shell_words::split(given).unwrap_or_default().into_iter();
-                let file = words.next().ok_or_else(|| BadScript::NoWords { given: given.to_owned() })?;
+                let mut words = shell_words::split(spec).unwrap_or_default().into_iter();
+                let file = words.next().ok_or_else(|| ReadScriptError::Empty { given: spec.to_owned() })?;
                 (PathBuf::from(file), words.collect())
             }
         };
-        let text = std::fs::read(&path).map_err(|source| BadScript::Unreadable { path: path.clone(), source })?;
+        let text = std::fs::read(&path).map_err(|source| ReadScriptError::Unreadable { path: path.clone(), source })?;
         match text.len() {
-            length if length as u64 > LONGEST.0 => Err(BadScript::TooLong { path, length }),
+            length if length as u64 > MAX_SCRIPT_SIZE.0 => Err(ReadScriptError::TooLong { path, length }),
             _ => Ok(Self { path, arguments, text }),
         }
     }
 
-    /// A script that installs packages with dnf: names, files of the machine's, or URLs.
-    pub fn of_packages(packages: &[String]) -> Self {
+    /// A script that installs packages with dnf, given as names, files on the machine, or URLs.
+    pub fn install_packages(packages: &[String]) -> Self {
         let text = "#!/bin/sh\nexec dnf install -y --nobest --skip-broken \"$@\"\n";
         Self { path: PathBuf::from("dnf-install"), arguments: packages.to_vec(), text: text.into() }
     }
 
-    /// The hash of its text and its arguments: what tells it from another.
+    /// Hash of its text and arguments, which identifies it.
     pub fn sha256(&self) -> Sha256 {
-        let mut all = self.text.clone();
+        let mut identity = self.text.clone();
         for argument in &self.arguments {
-            all.push(0);
-            all.extend(argument.as_bytes());
+            identity.push(0);
+            identity.extend(argument.as_bytes());
         }
-        Sha256::of(&all)
+        Sha256::of(&identity)
     }
 
     /// Its file's name.
@@ -123,56 +123,56 @@ impl Script {
         self.path.file_name().map_or_else(|| "script".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Runs it on a worker, up to a limit. What it started and left running ends with it.
-    pub async fn run(&self, worker: &Worker, limit: Nanos) -> Ran {
+    /// Runs it on a worker, up to a limit. Processes that it leaves running are killed.
+    pub async fn run(&self, worker: &Worker, limit: Nanos) -> ScriptOutput {
         let script = self.name();
-        let shown = masked_arguments([script.clone()].into_iter().chain(self.arguments.clone()));
-        let what = shell_words::join(shown);
-        match self.finish(worker, limit).await {
+        let arguments = mask_arguments([script.clone()].into_iter().chain(self.arguments.clone()));
+        let title = shell_words::join(arguments);
+        match self.run_to_end(worker, limit).await {
             Ok(finished) => {
-                let said = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
-                let said = said.into_iter().find(|said| !said.is_empty());
+                let output = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
+                let output = output.into_iter().find(|output| !output.is_empty());
                 let how =
-                    said.map_or_else(|| finished.ending.to_string(), |said| format!("{}: {said}", finished.ending));
-                Ran {
+                    output.map_or_else(|| finished.ending.to_string(), |output| format!("{}: {output}", finished.ending));
+                ScriptOutput {
                     result: if finished.ending.is_success() {
                         Ok(())
                     } else {
                         Err(ScriptError::Failed { script, how })
                     },
-                    log: log(&what, &finished.ending, &finished.stdout, &finished.stderr),
+                    log: log(&title, &finished.ending, &finished.stdout, &finished.stderr),
                     elapsed: finished.elapsed(),
                 }
             }
-            Err(source) => Ran {
-                log: format!("{what}\n{source}\n").into_bytes(),
+            Err(source) => ScriptOutput {
+                log: format!("{title}\n{source}\n").into_bytes(),
                 result: Err(ScriptError::Worker { script, source }),
                 elapsed: Nanos(0),
             },
         }
     }
 
-    async fn finish(&self, worker: &Worker, limit: Nanos) -> Result<wb_agent::Finished, WorkerError> {
-        let group = worker.group().await?;
+    async fn run_to_end(&self, worker: &Worker, limit: Nanos) -> Result<wb_agent::ProcessOutput, WorkerError> {
+        let group = worker.new_group().await?;
         let file = format!("{}/{}", group.folder(), self.name());
         worker.put(&file, &self.text, 0o700).await?;
-        // Its interpreter is called here: the folder may be where nothing can be executed.
+        // Call its interpreter explicitly: the folder may be mounted noexec.
         let argv = interpreter(&self.text).into_iter().chain([file]).chain(self.arguments.iter().cloned());
-        let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(OUTPUT);
+        let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(MAX_OUTPUT);
         let finished = group.spawn(command).await?.wait(Some(limit)).await?;
         group.teardown().await?;
         Ok(finished)
     }
 }
 
-/// What runs a script: its first line after `#!` names a program and one argument, as the kernel takes it; sh otherwise.
+/// The interpreter of a script: the program and at most one argument after `#!`, as the kernel parses it; otherwise sh.
 fn interpreter(text: &[u8]) -> Vec<String> {
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
-    let Some(named) = line.strip_prefix("#!").map(str::trim).filter(|named| !named.is_empty()) else {
+    let Some(shebang) = line.strip_prefix("#!").map(str::trim).filter(|shebang| !shebang.is_empty()) else {
         return vec!["sh".to_owned()];
     };
-    let (program, argument) = named.split_once(char::is_whitespace).unwrap_or((named, ""));
+    let (program, argument) = shebang.split_once(char::is_whitespace).unwrap_or((shebang, ""));
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
     [program].into_iter().chain(argument).map(str::to_owned).collect()
 }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_names_what_runs_a_script() {
+    fn first_line_names_the_interpreter() {
         assert_eq!(interpreter(b"#!/usr/bin/env python3\nprint()"), ["/usr/bin/env", "python3"]);
         assert_eq!(interpreter(b"#! /bin/sh -e x\n"), ["/bin/sh", "-e x"]);
         for plain in [&b"echo hello"[..], b"", b"#!\n", b"\xff\xfe"] {
@@ -191,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_told_from_another_by_its_text_and_arguments() {
+    fn script_is_identified_by_its_text_and_arguments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("set up.sh");
         std::fs::write(&path, "echo 1\n").unwrap();
         let plain = Script::read(path.to_str().unwrap()).unwrap();
-        let with = Script::read(&format!("'{}' 1", path.display())).unwrap();
-        assert_eq!((plain.name(), with.arguments.len()), ("set up.sh".to_owned(), 1));
-        assert_ne!(plain.sha256(), with.sha256());
-        assert!(matches!(Script::read("nosuch.sh"), Err(BadScript::Unreadable { .. })));
-        assert!(matches!(Script::read(" "), Err(BadScript::NoWords { .. })));
+        let with_arguments = Script::read(&format!("'{}' 1", path.display())).unwrap();
+        assert_eq!((plain.name(), with_arguments.arguments.len()), ("set up.sh".to_owned(), 1));
+        assert_ne!(plain.sha256(), with_arguments.sha256());
+        assert!(matches!(Script::read("nosuch.sh"), Err(ReadScriptError::Unreadable { .. })));
+        assert!(matches!(Script::read(" "), Err(ReadScriptError::Empty { .. })));
     }
 }

@@ -1,46 +1,46 @@
-//! `definition.json`: what the cells of one test are, effectively.
+//! `definition.json`: the effective definitions of the cells of one serial.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Team};
-use wb_stats::Rule;
+use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Roles};
+use wb_stats::SamplingRule;
 
 /// The definitions of the cells of one serial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Definitions {
-    /// In the order they were first asked for.
+    /// The definitions, in the order in which the cells were first requested.
     pub cells: Vec<CellDefinition>,
 }
 
 /// A cell's effective definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellDefinition {
-    /// Which cell.
+    /// The cell.
     pub cell: CellId,
-    /// What decides with which others it may be compared.
+    /// The key that determines with which other cells it may be compared.
     pub key: DefinitionKey,
     /// The test's measurement version.
     pub version: u32,
-    /// What the test says of itself, in a line.
+    /// The test's one-line summary.
     pub summary: String,
     /// Every effective parameter.
     pub params: Params,
-    /// What it measures.
+    /// Its metrics.
     pub metrics: Vec<Metric>,
-    /// When it is done; the one of the newest entry.
-    pub rule: Rule,
-    /// How many disturbed samples are taken again.
+    /// Its sampling rule; that of the newest entry.
+    pub rule: SamplingRule,
+    /// The maximum number of additional samples for disturbed ones.
     pub retakes: usize,
-    /// How long the measured part of a sample should take at least; none where its own parameters say how long it takes,
-    /// and in records of before this was kept.
+    /// The minimum duration of the measured part of a sample; absent if the test's own parameters determine the
+    /// duration, and in records from before this field was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_time: Option<Nanos>,
-    /// Who measures it, where it is not this machine alone.
+    /// The workers that measure it with their roles; empty if only this machine does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<Team>,
-    /// Why it cannot be measured, if so.
+    pub teams: Vec<Roles>,
+    /// Why it cannot be measured, if it cannot.
     pub unsupported: Option<String>,
     /// Binaries, versions, hashes, instruction sets, kernel and boot.
     pub provenance: BTreeMap<String, String>,
@@ -52,10 +52,10 @@ impl Definitions {
         self.cells.iter().find(|definition| definition.cell == *cell)
     }
 
-    /// Adds a definition, or puts it in the place of an earlier one of the same cell.
+    /// Adds a definition, or replaces an earlier one of the same cell.
     pub fn put(&mut self, definition: CellDefinition) {
-        match self.cells.iter_mut().find(|known| known.cell == definition.cell) {
-            Some(known) => *known = definition,
+        match self.cells.iter_mut().find(|existing| existing.cell == definition.cell) {
+            Some(existing) => *existing = definition,
             None => self.cells.push(definition),
         }
     }

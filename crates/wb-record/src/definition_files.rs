@@ -1,4 +1,4 @@
-//! Copies of the files that definitions of tests name, so that a run says what was run without them.
+//! Copies of the files that test definitions refer to, so that a run is self-contained.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,160 +6,162 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::{masked_lines, without_declared};
+use wb_model::secrets::{mask_declared, mask_lines};
 use wb_model::{Bytes, Sha256, TestName};
 
 use crate::{RecordError, RunFolder, files};
 
-/// The files of a definition: `tests.d/TEST.files.json` of a run.
+/// The files that a test definition refers to: `tests.d/TEST.files.json` of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DefinitionFiles {
-    /// Each of them.
+    /// The files.
     pub files: Vec<DefinitionFile>,
 }
 
-/// A file that a definition names.
+/// A file that a test definition refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DefinitionFile {
-    /// Its path, as the definition has it.
+    /// Its path, as in the definition.
     pub path: String,
-    /// Its length in bytes; none where it could not be read.
+    /// Its length in bytes; absent if it could not be read.
     pub bytes: Option<u64>,
-    /// The hash of what was in it.
+    /// The hash of its content.
     pub sha256: Option<Sha256>,
     /// The copy.
     #[serde(flatten)]
     pub copy: FileCopy,
 }
 
-/// What a run has of a file.
+/// The copy of a file in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "copy", rename_all = "kebab-case")]
 pub enum FileCopy {
-    /// All that was in it.
+    /// An exact copy.
     Whole {
-        /// Where the copy lies, from the folder of the definition.
+        /// The path of the copy, relative to the folder of the definition.
         file: String,
     },
-    /// The file without the secrets that were in it.
+    /// A copy with secrets masked.
     Masked {
-        /// Where the copy lies, from the folder of the definition.
+        /// The path of the copy, relative to the folder of the definition.
         file: String,
     },
-    /// Nothing.
+    /// No copy.
     Missing {
-        /// The reason.
-        why: String,
+        /// Why there is no copy.
+        reason: String,
     },
 }
 
 impl DefinitionFiles {
-    /// Reads the list beside a definition; none where the definition is no record of a run.
+    /// Reads the list next to a definition; `None` if the definition is not part of a run.
     ///
     /// # Errors
-    /// When the list cannot be read.
-    pub fn beside(definition: &Path) -> Result<Option<Self>, RecordError> {
+    /// If the list cannot be read.
+    pub fn read_beside(definition: &Path) -> Result<Option<Self>, RecordError> {
         files::read_json(&definition.with_extension("files.json"))
     }
 
-    /// The file of this path.
+    /// The file with this path.
     pub fn get(&self, path: &str) -> Option<&DefinitionFile> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
-/// A larger file is recorded by its hash alone.
+/// Maximum size of a copy; only the hash of a larger file is recorded.
 pub const LARGEST_COPY: Bytes = Bytes(16 << 20);
 
-/// The folder of the copies within that of the definitions.
+/// The folder of the copies, relative to the folder of the definitions.
 const FOLDER: &str = "files";
 
 impl RunFolder {
-    /// Copies the files that a test's definition names, each given by its path there and where it lies, and lists them
-    /// in `tests.d/TEST.files.json`. The newly listed files come back.
+    /// Copies the files that a test definition refers to, each given by its path in the definition and its location,
+    /// and lists them in `tests.d/TEST.files.json`. Returns the newly listed files.
     ///
     /// # Errors
-    /// When the run folder cannot be written; a file that cannot be read is listed with the reason.
+    /// If the run folder cannot be written. A file that cannot be read is listed with the reason.
     pub fn copy_files(&self, test: &TestName, named: &[(String, PathBuf)]) -> Result<Vec<DefinitionFile>, RecordError> {
         if named.is_empty() {
             return Ok(Vec::new());
         }
-        let list = self.tests().join(format!("{test}.files.json"));
+        let list = self.tests_folder().join(format!("{test}.files.json"));
         let before: DefinitionFiles = files::read_json(&list)?.unwrap_or_default();
         let mut all = DefinitionFiles::default();
         for (path, location) in named {
-            all.files.push(self.copied(path, location)?);
+            all.files.push(self.copy_file(path, location)?);
         }
-        // What an earlier entry named is still needed to say what was run then.
-        let left = before.files.iter().filter(|file| all.get(&file.path).is_none()).cloned().collect::<Vec<_>>();
-        all.files.extend(left);
+        // Keep the files of earlier entries, which are still part of the record of these.
+        let earlier = before.files.iter().filter(|file| all.get(&file.path).is_none()).cloned().collect::<Vec<_>>();
+        all.files.extend(earlier);
         if all == before {
             return Ok(Vec::new());
         }
-        fs::create_dir_all(self.tests()).map_err(RecordError::io("create", &self.tests()))?;
+        fs::create_dir_all(self.tests_folder()).map_err(RecordError::io("create", &self.tests_folder()))?;
         files::write_json(&list, &all)?;
         Ok(all.files.into_iter().filter(|file| before.get(&file.path) != Some(file)).collect())
     }
 
-    /// A file with its copy.
-    fn copied(&self, path: &str, location: &Path) -> Result<DefinitionFile, RecordError> {
+    /// Copies one file and returns its record.
+    fn copy_file(&self, path: &str, location: &Path) -> Result<DefinitionFile, RecordError> {
         let file = |bytes, sha256, copy| DefinitionFile { path: path.to_owned(), bytes, sha256, copy };
-        let missing = |why: String| FileCopy::Missing { why };
-        let found = match read(location) {
-            Ok(found) => found,
-            Err(error) => return Ok(file(None, None, missing(format!("cannot read it: {error}")))),
+        let missing = |reason: String| FileCopy::Missing { reason };
+        let source = match read(location) {
+            Ok(source) => source,
+            Err(error) => return Ok(file(None, None, missing(format!("cannot read the file: {error}")))),
         };
-        let Some(content) = found.content else {
-            let why = format!("it is larger than {LARGEST_COPY}");
-            return Ok(file(Some(found.bytes), Some(found.sha256), missing(why)));
+        let Some(content) = source.content else {
+            let reason = format!("it is larger than {LARGEST_COPY}");
+            return Ok(file(Some(source.bytes), Some(source.sha256), missing(reason)));
         };
-        let masked = masked(&content);
+        let masked = mask_text(&content);
         let is_masked = masked.is_some();
         let content = masked.unwrap_or(content);
         let name = location.file_name().map_or_else(|| "file".to_owned(), |name| name.to_string_lossy().into_owned());
-        // By the hash of what was run, so that an earlier content stays beside a later one.
-        let copy = format!("{FOLDER}/{}/{name}", found.sha256);
-        let target = self.tests().join(&copy);
+        // Named by the hash of the original, so that copies of earlier and later contents coexist.
+        let copy = format!("{FOLDER}/{}/{name}", source.sha256);
+        let target = self.tests_folder().join(&copy);
         if !fs::read(&target).is_ok_and(|existing| existing == content) {
             let folder = target.parent().unwrap_or(&target);
             fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
-            files::write_whole(&target, &content)?;
+            files::write_atomic(&target, &content)?;
         }
         let copy = if is_masked { FileCopy::Masked { file: copy } } else { FileCopy::Whole { file: copy } };
-        Ok(file(Some(found.bytes), Some(found.sha256), copy))
+        Ok(file(Some(source.bytes), Some(source.sha256), copy))
     }
 }
 
-struct Found {
+/// The content of a file to be copied.
+struct CopySource {
     bytes: u64,
     sha256: Sha256,
-    /// None where it is too large to be copied.
+    /// `None` if it is too large to be copied.
     content: Option<Vec<u8>>,
 }
 
-fn read(location: &Path) -> std::io::Result<Found> {
+fn read(location: &Path) -> std::io::Result<CopySource> {
     let mut file = File::open(location)?;
     let bytes = file.metadata()?.len();
     if bytes > LARGEST_COPY.0 {
-        return Ok(Found { bytes, sha256: Sha256::of_all(file)?, content: None });
+        return Ok(CopySource { bytes, sha256: Sha256::of_reader(file)?, content: None });
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(Found { bytes: content.len() as u64, sha256: Sha256::of(&content), content: Some(content) })
+    Ok(CopySource { bytes: content.len() as u64, sha256: Sha256::of(&content), content: Some(content) })
 }
 
-/// Words of programs that sound like a secret's name to the rule for these, and are none.
-const HARMLESS: [&str; 5] = ["passed", "passes", "passing", "bypass", "keyword"];
+/// Common words in programs that look like the name of a secret to the masking rule, but are not.
+const HARMLESS_WORDS: [&str; 5] = ["passed", "passes", "passing", "bypass", "keyword"];
 
-/// A text without its secrets; none where it has none, or is no text.
-fn masked(content: &[u8]) -> Option<Vec<u8>> {
+/// Masks the secrets of a text; `None` if it has none, or is not UTF-8.
+fn mask_text(content: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(content).ok()?;
-    // A character that no text has takes the place of each.
-    let hidden = |at: usize| char::from(at as u8 + 1).to_string();
-    let of_rule = HARMLESS.iter().enumerate().fold(text.to_owned(), |text, (at, word)| text.replace(word, &hidden(at)));
-    let masked = masked_lines(&of_rule);
-    let masked = HARMLESS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&hidden(at), word));
-    let masked = without_declared(&masked);
+    // Each word is replaced by a control character that does not occur in text.
+    let placeholder = |at: usize| char::from(at as u8 + 1).to_string();
+    let replaced =
+        HARMLESS_WORDS.iter().enumerate().fold(text.to_owned(), |text, (at, word)| text.replace(word, &placeholder(at)));
+    let masked = mask_lines(&replaced);
+    let masked = HARMLESS_WORDS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&placeholder(at), word));
+    let masked = mask_declared(&masked);
     (masked != text).then(|| masked.into_owned().into_bytes())
 }
 
@@ -179,7 +181,7 @@ mod tests {
             Self { folder, run }
         }
 
-        /// Copies a file with this content, and says what became of it.
+        /// Copies a file with this content and returns the newly listed files.
         fn copy(&self, content: &[u8]) -> Vec<DefinitionFile> {
             let path = self.folder.path().join("runner.py");
             fs::write(&path, content).unwrap();
@@ -188,12 +190,12 @@ mod tests {
 
         fn content(&self, file: &DefinitionFile) -> Vec<u8> {
             let (FileCopy::Whole { file } | FileCopy::Masked { file }) = &file.copy else { panic!("{file:?}") };
-            fs::read(self.run.tests().join(file)).unwrap()
+            fs::read(self.run.tests_folder().join(file)).unwrap()
         }
     }
 
     #[test]
-    fn files_are_copied_once_with_their_hash_and_earlier_contents_stay() {
+    fn files_are_copied_once_with_their_hash_and_earlier_contents_are_kept() {
         let lab = Lab::new();
         let [first] = &lab.copy(b"print(1)\n")[..] else { panic!("one file") };
         assert_eq!((first.path.as_str(), first.bytes), ("lib/runner.py", Some(9)));
@@ -216,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_file_the_hash_is_recorded_and_of_one_that_is_gone_the_reason() {
+    fn a_large_file_is_recorded_by_its_hash_and_a_missing_file_with_the_reason() {
         let lab = Lab::new();
         let large = vec![b'x'; LARGEST_COPY.0 as usize + 1];
         let [file] = &lab.copy(&large)[..] else { panic!("one file") };
-        assert_eq!(file.copy, FileCopy::Missing { why: "it is larger than 16m".to_owned() });
+        assert_eq!(file.copy, FileCopy::Missing { reason: "it is larger than 16m".to_owned() });
         assert_eq!(file.sha256, Some(Sha256::of(&large)));
         let gone = [("gone".to_owned(), lab.folder.path().join("gone"))];
         let all = lab.run.copy_files(&TestName::new("y").unwrap(), &gone).unwrap();

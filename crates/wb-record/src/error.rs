@@ -1,104 +1,104 @@
-//! What can go wrong with a run folder.
+//! Errors of run folders.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What went wrong with a run folder, where, and the way out.
+/// An error of a run folder, with the path and a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The system refused.
-    #[error("cannot {what} {}: {source}{}", path.display(), way_out(what, source))]
+    /// An operation on a file failed.
+    #[error("cannot {operation} {}: {source}{}", path.display(), hint(operation, source))]
     Io {
-        /// What was tried: `read`, `write`, `create`.
-        what: &'static str,
-        /// On which file.
+        /// The operation: `read`, `write`, `create`.
+        operation: &'static str,
+        /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something else is where a run is to be recorded, and nothing is written over it or among it.
-    #[error("{} is no run folder: {why}; name a new or empty folder", path.display())]
+    /// The folder for a new run contains something else, which must not be overwritten.
+    #[error("{} is not a run folder: {reason}; choose a new or empty folder", path.display())]
     Foreign {
-        /// What is there.
+        /// The folder.
         path: PathBuf,
-        /// What speaks against it.
-        why: &'static str,
+        /// Why it is not a run folder.
+        reason: &'static str,
     },
-    /// Something else is where a run is to be read.
-    #[error("{} is no run: {why}; name the folder that `weighbridge run --into` wrote", path.display())]
+    /// The path to read a run from is something else.
+    #[error("{} is not a run: {why}; expected the folder of `weighbridge run --into`", path.display())]
     NotARun {
-        /// What is there.
+        /// The path.
         path: PathBuf,
-        /// What speaks against it.
+        /// Why it is not a run.
         why: &'static str,
     },
-    /// There is nothing at this place.
-    #[error("there is no run at {}: `weighbridge run` makes one", path.display())]
+    /// The run does not exist.
+    #[error("no such run: {}; create one with `weighbridge run --into`", path.display())]
     NoRun {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The journal of a run that has samples is not there.
-    #[error("{} is gone, and only it says what the attempts in this folder are: put it back", path.display())]
+    /// The journal of a run with samples is missing.
+    #[error("missing journal {}: restore it, since the attempts in this folder cannot be read without it", path.display())]
     NoJournal {
-        /// Where it should be.
+        /// The path of the journal.
         path: PathBuf,
     },
-    /// Another controller is writing to it.
+    /// Another controller is writing to the folder.
     #[error("another weighbridge is writing to {}: wait for it or choose another folder", path.display())]
     Busy {
-        /// Which.
+        /// The folder.
         path: PathBuf,
     },
-    /// A line within the journal that is none, while later ones are.
+    /// A line in the middle of the journal is incomplete or invalid.
     #[error(
-        "{}:{line}: {why}; something else changed this file: put the line right or remove it, and what it told is \
-         measured again",
+        "{}:{line}: {why}; the file was modified: fix or remove the line, and its samples are measured again",
         path.display()
     )]
     Torn {
-        /// Which.
+        /// The journal.
         path: PathBuf,
-        /// Its line, from 1.
+        /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// A file that does not say what it should.
-    #[error("{}:{line}: {why}; something else changed this file: put it back as it was", path.display())]
+    /// A file has invalid content.
+    #[error("{}:{line}: {why}; the file was modified: restore it", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// A file that was written by a newer program.
-    #[error("{} has schema {found}, and this program knows {known}: use a newer weighbridge", path.display())]
+    /// A file was written by a newer version of the program.
+    #[error("unsupported schema {found} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]
     Newer {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The schema of the file.
         found: u32,
-        /// What is known.
-        known: u32,
+        /// The newest supported schema.
+        supported: u32,
     },
 }
 
-fn way_out(what: &str, error: &io::Error) -> &'static str {
+/// A hint for an error of the system.
+fn hint(operation: &str, error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied if what == "read" => "; its owner may let you read it",
-        io::ErrorKind::StorageFull => "; free some space and run the same line again: it goes on from here",
-        io::ErrorKind::PermissionDenied => "; choose a folder that you may write to",
+        io::ErrorKind::PermissionDenied if operation == "read" => "; ask its owner for read permission",
+        io::ErrorKind::StorageFull => "; free some space and run the same command again to resume",
+        io::ErrorKind::PermissionDenied => "; choose a writable folder",
         _ => "",
     }
 }
 
 impl RecordError {
-    /// For `map_err`: the system refused to do `what` with `path`.
-    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// For `map_err`: the error of an operation on `path`.
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { what, path, source }
+        move |source| Self::Io { operation, path, source }
     }
 }

@@ -1,4 +1,4 @@
-//! Writing so that a file is either the old one or the new one, also after a power cut.
+//! Atomic writing of files: after a crash or a power failure, a file has either its old or its new content.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,58 +10,58 @@ use wb_model::secrets;
 
 use crate::RecordError;
 
-/// Writes a file whole: beside it first, flushed to the device, then put in its place.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let beside = path.with_file_name(format!(
+/// Writes a file atomically: to a temporary file in the same folder, which is flushed to the device, then renamed.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let temporary = path.with_file_name(format!(
         ".{}.{}.new",
         path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
         std::process::id()
     ));
-    let written = File::create(&beside).and_then(|mut file| {
+    let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&temporary, path)
     });
     if written.is_err() {
-        // What was begun beside it is of no use to anyone; the error to tell is the first one.
-        let _ = fs::remove_file(&beside);
+        // Remove the partial temporary file; the first error is the one to report.
+        let _ = fs::remove_file(&temporary);
     }
     written.map_err(RecordError::io("write", path))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
-/// Makes the entries of a folder lasting.
+/// Flushes the entries of a folder to the device.
 pub fn sync_folder(path: &Path) -> Result<(), RecordError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(RecordError::io("sync", path))
 }
 
-/// Writes a value as JSON that people can read, whole, and with every declared secret masked.
+/// Writes a value atomically as indented JSON, with declared secrets masked.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
-    write_whole(path, &json_text(path, value)?)
+    write_atomic(path, &json_text(path, value)?)
 }
 
 /// The text that [`write_json`] writes to `path`.
 ///
 /// # Errors
-/// When the value has no form in JSON.
+/// If the value cannot be represented in JSON.
 pub fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, RecordError> {
-    let text = masked(value).and_then(|masked| match masked {
+    let text = mask_declared_in(value).and_then(|masked| match masked {
         Some(masked) => serde_json::to_vec_pretty(&masked),
         None => serde_json::to_vec_pretty(value),
     });
     let mut text =
-        text.map_err(|error| RecordError::Io { what: "write", path: path.to_owned(), source: error.into() })?;
+        text.map_err(|error| RecordError::Io { operation: "write", path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
     Ok(text)
 }
 
-/// A value with every declared secret masked, where any is declared.
-pub(crate) fn masked<T: Serialize>(value: &T) -> serde_json::Result<Option<serde_json::Value>> {
-    secrets::any_declared().then(|| serde_json::to_value(value).map(secrets::masked_json)).transpose()
+/// A value with declared secrets masked; `None` if no secret is declared.
+pub(crate) fn mask_declared_in<T: Serialize>(value: &T) -> serde_json::Result<Option<serde_json::Value>> {
+    secrets::has_declared_secrets().then(|| serde_json::to_value(value).map(secrets::mask_declared_json)).transpose()
 }
 
-/// Reads a value from JSON; nothing where there is no file.
+/// Reads a value from a JSON file; `None` if the file does not exist.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
     let text = match fs::read(path) {
         Ok(text) => text,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_atomically_without_leaving_temporary_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         write_json(&path, &[1, 2]).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_named_with_its_line() {
+    fn invalid_json_is_reported_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         fs::write(&path, "[1,\n}").unwrap();

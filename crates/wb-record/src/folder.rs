@@ -1,4 +1,4 @@
-//! The run folder: which file is where, and who may write.
+//! The run folder: its layout and its lock.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Entry, Journal, Line, RecordError, Records, RunFile, files};
+use crate::{Definitions, Journal, JournalLine, RecordError, RunEntry, RunFile, RunRecords, files};
 
-/// The longest folder name that a case gets before its end becomes a hash; file systems allow 255 bytes.
-const LONGEST_CASE: usize = 180;
+/// Maximum length of a case's folder name; the end of a longer one is replaced by a hash. File systems allow 255 bytes.
+const MAX_CASE_NAME: usize = 180;
 
-/// A run folder.
+/// A run folder, open for reading or for writing.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -20,24 +20,24 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens a run for writing, or makes a new one; nobody else may write to it meanwhile.
+    /// Opens a run for writing, or creates a new one, and locks it against other writers.
     pub fn create(path: &Path) -> Result<Self, RecordError> {
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::Foreign { path: path.to_owned(), why: "it is no folder" });
+            return Err(RecordError::Foreign { path: path.to_owned(), reason: "it is not a folder" });
         }
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
             let mut entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
-            // A controller may have been killed between making the folder and its first entry.
+            // A controller may have been killed between the creation of the folder and its first entry.
             let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
                 let why = "it has files but no run.json";
-                return Err(RecordError::Foreign { path: path.to_owned(), why });
+                return Err(RecordError::Foreign { path: path.to_owned(), reason: why });
             }
         }
         let journal = path.join("journal.jsonl");
-        let opened = File::options().append(true).create(true).open(&journal);
-        let lock = opened.map_err(RecordError::io("open", &journal))?;
+        let file = File::options().append(true).create(true).open(&journal);
+        let lock = file.map_err(RecordError::io("open", &journal))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: path.to_owned() }),
@@ -45,9 +45,9 @@ impl RunFolder {
         }
     }
 
-    /// Lets go of a folder in which nothing has been recorded, and removes it where it was made for that.
+    /// Unlocks the folder, and removes it if nothing has been recorded in it and it is otherwise empty.
     pub fn abandon(self) {
-        // Only what is empty can be removed so, and only a journal is made before the first entry.
+        // Only an empty folder can be removed, and only a journal is created before the first entry.
         let journal = self.path.join("journal.jsonl");
         let unused = !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|found| found.len() == 0);
         if unused && fs::remove_file(&journal).is_ok() {
@@ -66,98 +66,98 @@ impl RunFolder {
         }
         let path = path.to_owned();
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::NotARun { path, why: "it is no folder" });
+            return Err(RecordError::NotARun { path, why: "it is not a folder" });
         }
-        let holds_something = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
+        let is_nonempty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
         let other = |path| RecordError::NotARun { path, why: "it has no run.json" };
-        Err(if holds_something { other(path) } else { RecordError::NoRun { path } })
+        Err(if is_nonempty { other(path) } else { RecordError::NoRun { path } })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it was opened for writing.
+    /// Whether it is open for writing.
     pub fn is_writable(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Its name, for people.
+    /// The name of the run, for people.
     pub fn name(&self) -> String {
         let full = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         full.file_name().map_or_else(|| full.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Its head; an empty one where there is none yet.
+    /// Reads its head; an empty one if there is none yet.
     pub fn run_file(&self) -> Result<RunFile, RecordError> {
         let path = self.path.join("run.json");
         let run: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
         if run.schema > SCHEMA {
-            return Err(RecordError::Newer { path, found: run.schema, known: SCHEMA });
+            return Err(RecordError::Newer { path, found: run.schema, supported: SCHEMA });
         }
         Ok(run)
     }
 
     /// Adds an entry to its head and returns its number.
-    pub fn add_entry(&self, entry: Entry) -> Result<u32, RecordError> {
+    pub fn add_entry(&self, entry: RunEntry) -> Result<u32, RecordError> {
         let mut run = self.run_file()?;
         run.entries.push(entry);
         files::write_json(&self.path.join("run.json"), &run)?;
         Ok(run.entries.len() as u32 - 1)
     }
 
-    /// Where its journal is.
+    /// The path of its journal.
     pub fn journal_path(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
 
-    /// Opens its journal for writing, with the lines that are there.
-    pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
+    /// Opens its journal for writing, and reads the existing lines.
+    pub fn journal(&self) -> Result<(Journal, Vec<JournalLine>), RecordError> {
         let path = self.journal_path();
         let (journal, lines) = Journal::open(&path)?;
         self.require_journal(&self.run_file()?, &lines)?;
         Ok((journal, lines))
     }
 
-    /// Reads its journal; none is an empty one.
-    pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
-        Ok(Records::read(self)?.lines)
+    /// Reads its journal; empty if there is none.
+    pub fn journal_lines(&self) -> Result<Vec<JournalLine>, RecordError> {
+        Ok(RunRecords::read(self)?.lines)
     }
 
-    /// Refuses a journal whose lines are gone: a controller that was killed before the first of them left no attempts
-    /// either.
-    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[Line]) -> Result<(), RecordError> {
-        let has_attempts = |cell: &CellId| self.serial(cell).join(case_folder(&cell.case)).is_dir();
+    /// Returns an error if the journal is empty although there are attempts. (A controller that was killed before the
+    /// first line has left no attempts.)
+    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[JournalLine]) -> Result<(), RecordError> {
+        let has_attempts = |cell: &CellId| self.serial_folder(cell).join(case_folder(&cell.case)).is_dir();
         if lines.is_empty() && head.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
             return Err(RecordError::NoJournal { path: self.journal_path() });
         }
         Ok(())
     }
 
-    /// The folder of the definitions of the run's own tests, those that do not come with the program.
-    pub fn tests(&self) -> PathBuf {
+    /// The folder of the definitions of the run's tests that are not built in.
+    pub fn tests_folder(&self) -> PathBuf {
         self.path.join("tests.d")
     }
 
-    /// Keeps the definition of such a test, without which its samples cannot be read elsewhere.
-    pub fn keep_test(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
-        let folder = self.tests();
+    /// Stores the definition of a test that is not built in, which is needed to read its samples elsewhere.
+    pub fn store_test_definition(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
+        let folder = self.tests_folder();
         let path = folder.join(format!("{test}.toml"));
-        if fs::read(&path).is_ok_and(|kept| kept == text.as_bytes()) {
+        if fs::read(&path).is_ok_and(|existing| existing == text.as_bytes()) {
             return Ok(());
         }
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
-        files::write_whole(&path, text.as_bytes())
+        files::write_atomic(&path, text.as_bytes())
     }
 
-    /// The folder of a cell's test: `PROFILE/TEST/SERIAL`.
-    pub fn serial(&self, cell: &CellId) -> PathBuf {
+    /// The folder of a cell's serial: `PROFILE/TEST/SERIAL`.
+    pub fn serial_folder(&self, cell: &CellId) -> PathBuf {
         self.path.join(cell.profile.as_str()).join(cell.test.as_str()).join(cell.serial.to_string())
     }
 
-    /// The folder of an attempt, relative to the run's: `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT`.
-    pub fn attempt(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
+    /// The folder of an attempt, relative to the run folder: `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT`.
+    pub fn attempt_folder(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
         let sample = match purpose {
             Purpose::WarmUp => format!("warm-up-{sample}.{attempt}"),
             Purpose::Sample => format!("{sample:04}.{attempt}"),
@@ -167,51 +167,51 @@ impl RunFolder {
             .collect()
     }
 
-    /// The definitions of a cell's test; none yet are empty ones.
+    /// Reads the definitions of a cell's serial; empty if there are none yet.
     pub fn definitions(&self, cell: &CellId) -> Result<Definitions, RecordError> {
-        Ok(files::read_json(&self.serial(cell).join("definition.json"))?.unwrap_or_default())
+        Ok(files::read_json(&self.serial_folder(cell).join("definition.json"))?.unwrap_or_default())
     }
 
-    /// Writes the definitions of a cell's test.
+    /// Writes the definitions of a cell's serial.
     pub fn write_definitions(&self, cell: &CellId, definitions: &Definitions) -> Result<(), RecordError> {
-        let folder = self.serial(cell);
+        let folder = self.serial_folder(cell);
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
         files::write_json(&folder.join("definition.json"), definitions)
     }
 
-    /// The file of an environment: `environment/NAME.json`.
-    pub fn environment(&self, name: &str) -> PathBuf {
+    /// The path of an environment: `environment/NAME.json`.
+    pub fn environment_path(&self, name: &str) -> PathBuf {
         self.path.join("environment").join(format!("{name}.json"))
     }
 
-    /// The workers of which an entry has an environment of this moment, with its name for [`Self::environment`]: the first
-    /// worker's, which names no worker, then the others' by name. Nothing where none was recorded.
-    pub fn worlds(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
+    /// The environments that an entry has recorded at this moment, as workers with names for [`Self::environment`]: the
+    /// first worker's, whose name has no worker, then the others' by name. Empty if none was recorded.
+    pub fn recorded_environments(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
         let first = format!("world-{entry}-{moment}");
-        // A folder that cannot be read has nothing to show either.
+        // A folder that cannot be read counts as empty.
         let files = fs::read_dir(self.path.join("environment")).into_iter().flatten().flatten();
         let files = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        let world = |file: String| {
+        let parse = |file: String| {
             let name = file.strip_suffix(".json")?;
             match name.strip_prefix(&first)? {
                 "" => Some((None, name.to_owned())),
                 rest => Some((Some(rest.strip_prefix('@')?.to_owned()), name.to_owned())),
             }
         };
-        let mut worlds: Vec<_> = files.filter_map(world).collect();
-        worlds.sort();
-        worlds
+        let mut environments: Vec<_> = files.filter_map(parse).collect();
+        environments.sort();
+        environments
     }
 }
 
-/// A case's name as a folder's name.
+/// The folder name of a case.
 fn case_folder(case: &Case) -> String {
     let name = case.to_string();
-    if name.len() <= LONGEST_CASE {
+    if name.len() <= MAX_CASE_NAME {
         return name;
     }
     // Case names are ASCII: everything else in them is percent-escaped.
-    format!("{}~{}", &name[..LONGEST_CASE - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
+    format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_writes_and_nothing_foreign_is_taken_over() {
+    fn only_one_controller_writes_and_foreign_folders_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("RUN");
         let first = RunFolder::create(&run).unwrap();
@@ -232,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn long_cases_have_short_folders_that_differ() {
+    fn long_cases_have_distinct_short_folder_names() {
         let case = |last: &str| format!("x={}{last}", "a".repeat(300)).parse::<Case>().unwrap();
         let (one, other) = (case_folder(&case("1")), case_folder(&case("2")));
         assert_ne!(one, other);
-        assert!(one.len() <= LONGEST_CASE);
+        assert!(one.len() <= MAX_CASE_NAME);
     }
 }

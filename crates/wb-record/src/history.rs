@@ -1,39 +1,39 @@
-//! What the journal adds up to: every attempt, and what is whole of it.
+//! The attempts of a run, aggregated from the journal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use wb_model::{CellId, DefinitionKey, Purpose};
 
-use crate::journal::Ended;
-use crate::{Event, Line, RunFolder};
+use crate::journal::AttemptEnd;
+use crate::{JournalEvent, JournalLine, RunFolder};
 
-/// Every attempt of a run, by cell, in time order.
+/// The attempts of a run by cell, in time order.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    attempts: BTreeMap<CellId, Vec<Attempt>>,
-    started: BTreeMap<(CellId, Purpose, u32), u32>,
-    ended: BTreeMap<CellId, String>,
+    attempts: BTreeMap<CellId, Vec<RecordedAttempt>>,
+    next_attempts: BTreeMap<(CellId, Purpose, u32), u32>,
+    end_reasons: BTreeMap<CellId, String>,
     cleanup_problems: BTreeMap<CellId, Vec<String>>,
     stdout_bytes: u64,
 }
 
 /// An attempt that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
-    /// How.
-    pub ended: Ended,
-    /// When that was written: RFC 3339 in UTC.
+pub struct RecordedAttempt {
+    /// The record of its end.
+    pub ended: AttemptEnd,
+    /// When the record was written: RFC 3339 in UTC.
     pub time: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// Whether all that it left is there as it was written.
+    /// Whether all its artefacts exist and are unmodified.
     pub intact: bool,
 }
 
 impl History {
-    /// Adds up the lines of a run's journal, and checks what attempts left against its hashes.
-    pub fn of(run: &RunFolder, lines: &[Line]) -> Self {
+    /// Aggregates the lines of a run's journal, and verifies the hashes of artefacts.
+    pub fn of(run: &RunFolder, lines: &[JournalLine]) -> Self {
         let mut history = Self::default();
         for line in lines {
             history.add(run, line, true);
@@ -41,79 +41,78 @@ impl History {
         history
     }
 
-    /// Adds one more line. `check` compares what an attempt left with its hashes.
-    pub fn add(&mut self, run: &RunFolder, line: &Line, check: bool) {
+    /// Adds one line. `check` verifies the hashes of the attempt's artefacts.
+    pub fn add(&mut self, run: &RunFolder, line: &JournalLine, check: bool) {
         match &line.event {
-            Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
-                self.begun(cell, *purpose, *sample, *attempt);
-                self.ended.remove(cell);
+            JournalEvent::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+                self.reserve_number(cell, *purpose, *sample, *attempt);
+                self.end_reasons.remove(cell);
             }
-            Event::AttemptEnded(ended) => {
-                // The line that told of its start may have been lost.
-                self.begun(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+            JournalEvent::AttemptEnded(ended) => {
+                // The line of its start may have been lost.
+                self.reserve_number(&ended.cell, ended.purpose, ended.sample, ended.attempt);
                 let folder =
-                    run.path().join(RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt));
+                    run.path().join(RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt));
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
                 let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
                 self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
-                let attempt = Attempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
+                let attempt = RecordedAttempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
                 self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
             }
-            Event::CellEnded { cell, by, .. } => {
-                self.ended.insert(cell.clone(), by.clone());
+            JournalEvent::CellEnded { cell, reason, .. } => {
+                self.end_reasons.insert(cell.clone(), reason.clone());
             }
-            Event::CleanupFailed { cell, problems, .. } => {
+            JournalEvent::CleanupFailed { cell, problems, .. } => {
                 self.cleanup_problems.entry(cell.clone()).or_default().extend(problems.iter().cloned());
             }
-            // What is done around measuring changes no attempt.
+            // The other events do not affect attempts.
             _ => {}
         }
     }
 
-    fn begun(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
-        let next = self.started.entry((cell.clone(), purpose, sample)).or_default();
+    fn reserve_number(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
+        let next = self.next_attempts.entry((cell.clone(), purpose, sample)).or_default();
         *next = (*next).max(attempt + 1);
     }
 
     /// The attempts at a cell, in time order.
-    pub fn attempts(&self, cell: &CellId) -> &[Attempt] {
+    pub fn attempts(&self, cell: &CellId) -> &[RecordedAttempt] {
         self.attempts.get(cell).map_or(&[], Vec::as_slice)
     }
 
-    /// How much standard output of measured processes is recorded in all attempts, in bytes.
+    /// The total size of the recorded standard output of measured processes, in bytes.
     pub fn stdout_bytes(&self) -> u64 {
         self.stdout_bytes
     }
 
-    /// The cells that were attempted.
+    /// The cells with attempts.
     pub fn cells(&self) -> impl Iterator<Item = &CellId> {
         self.attempts.keys()
     }
 
-    /// The number that the next attempt at a sample gets: no number is used twice, also not one whose attempt never
-    /// ended.
+    /// The number of the next attempt at a sample. No number is used twice, even if its attempt never ended.
     pub fn next_attempt(&self, cell: &CellId, purpose: Purpose, sample: u32) -> u32 {
-        self.started.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
+        self.next_attempts.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
     }
 
-    /// What ended a cell, if anything did.
-    pub fn ended_by(&self, cell: &CellId) -> Option<&str> {
-        self.ended.get(cell).map(String::as_str)
+    /// The reason why a cell ended, if it has.
+    pub fn end_reason(&self, cell: &CellId) -> Option<&str> {
+        self.end_reasons.get(cell).map(String::as_str)
     }
 
-    /// What went wrong when the preparation of a cell was taken down, a sentence each.
+    /// The problems of the teardown of a cell, a sentence each.
     pub fn cleanup_problems(&self, cell: &CellId) -> &[String] {
         self.cleanup_problems.get(cell).map_or(&[], Vec::as_slice)
     }
 
-    /// A key under which a cell was attempted, and that is not `key`.
+    /// A key other than `key` under which the cell was attempted.
     pub fn other_key(&self, cell: &CellId, key: &DefinitionKey) -> Option<&DefinitionKey> {
         self.attempts(cell).iter().map(|attempt| &attempt.ended.key).find(|other| *other != key)
     }
 }
 
-impl Attempt {
-    /// Whether it ran to its end and all that it left is whole: it is never run again.
+impl RecordedAttempt {
+    /// Whether it completed and its artefacts are intact, so that it is never repeated.
     pub fn is_finished(&self) -> bool {
         self.ended.outcome.is_completed() && self.intact
     }

@@ -1,4 +1,4 @@
-//! The journal: one line of JSON per event, flushed to the device before anything else happens.
+//! The journal: one line of JSON per event, flushed to the device before the run continues.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -9,102 +9,103 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 
-use crate::steps::{Provisioned, Published, RebootEnded, ScriptRan};
+use crate::steps::{ProvisioningStep, PublishStep, RebootStep, ScriptStep};
 use crate::{Artefact, RecordError, files};
 
-/// How the finding of a sample begins during which another run measured on its machine; what that run is follows.
+/// The prefix of a finding about another run that measured on the same machine during a sample; a description of that
+/// run follows.
 pub const OTHER_RUN: &str = "another run measured on this machine at the same time: ";
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Line {
+pub struct JournalLine {
     /// When it was written, for people: RFC 3339 in UTC.
     pub time: String,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: JournalEvent,
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
-    /// A controller began to work on the folder.
+pub enum JournalEvent {
+    /// A controller started to work on the folder.
     EntryStarted {
-        /// Its number, from 0.
+        /// The number of the entry, from 0.
         entry: u32,
-        /// The boot it works in.
+        /// The ID of the current boot.
         boot_id: String,
     },
-    /// An attempt began.
+    /// An attempt started.
     AttemptStarted {
-        /// At which cell.
+        /// The cell.
         cell: CellId,
-        /// As it is defined.
+        /// The key of the cell's definition.
         key: DefinitionKey,
-        /// What for.
+        /// The purpose of the sample.
         purpose: Purpose,
-        /// Which sample of that purpose, from 0.
+        /// The number of the sample of that purpose, from 0.
         sample: u32,
-        /// Which attempt at it, from 0.
+        /// The number of the attempt at the sample, from 0.
         attempt: u32,
     },
-    /// An attempt ended, and what it left is on the device.
-    AttemptEnded(Ended),
-    /// No more samples of a cell are wanted, or none can be had.
+    /// An attempt ended, and its artefacts are flushed to the device.
+    AttemptEnded(AttemptEnd),
+    /// A cell needs no more samples, or no more samples can be taken.
     CellEnded {
-        /// Which cell.
+        /// The cell.
         cell: CellId,
-        /// As it is defined.
+        /// The key of the cell's definition.
         key: DefinitionKey,
-        /// What ended it, in words.
-        by: String,
+        /// The reason, in words.
+        reason: String,
     },
-    /// What a cell's test prepared for all its samples was taken down, and something went wrong with that.
+    /// The teardown of what a cell's test had prepared for all its samples failed.
     CleanupFailed {
-        /// Which cell.
+        /// The cell.
         cell: CellId,
-        /// As it is defined.
+        /// The key of the cell's definition.
         key: DefinitionKey,
-        /// What, a sentence each.
+        /// The problems, a sentence each.
         problems: Vec<String>,
     },
     /// The controller stopped working on the folder.
     EntryEnded {
-        /// Its number.
+        /// The number of the entry.
         entry: u32,
-        /// How.
-        how: EntryEnd,
+        /// How it ended.
+        outcome: EntryEnd,
     },
     /// A host was provisioned.
-    Provisioned(Provisioned),
-    /// A script of the user's ran on a worker.
-    ScriptRan(ScriptRan),
-    /// A machine was asked to reboot.
+    Provisioned(ProvisioningStep),
+    /// A user's script ran on a worker.
+    ScriptRan(ScriptStep),
+    /// A reboot of a machine was requested.
     RebootStarted {
-        /// Which.
+        /// The worker.
         worker: WorkerName,
-        /// The boot that is to end.
+        /// The ID of the boot before.
         boot_id: String,
-        /// What its kernel is started with, where that is not left to the machine.
+        /// The kernel command line of the next boot, if it is not left to the machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_line: Option<String>,
     },
-    /// A reboot came to its end.
-    RebootEnded(RebootEnded),
+    /// A reboot completed or failed.
+    RebootEnded(RebootStep),
     /// The publish command ran.
-    Published(Published),
-    /// The rest of a line that an earlier controller could not finish.
+    Published(PublishStep),
+    /// An incomplete line that an interrupted controller has left.
     TornTail {
-        /// What there was of it.
+        /// The text of the incomplete line.
         text: String,
     },
 }
 
-impl Event {
-    /// Whether it is about something that is done around measuring, which changes no result: it may be long before an
-    /// entry's start, or after its end.
-    pub fn is_around(&self) -> bool {
+impl JournalEvent {
+    /// Whether it is an auxiliary event, which does not affect results and may be long before the start of an entry, or
+    /// after its end.
+    pub fn is_auxiliary(&self) -> bool {
         matches!(
             self,
             Self::Provisioned(_)
@@ -116,58 +117,59 @@ impl Event {
     }
 }
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ended {
-    /// At which cell.
+pub struct AttemptEnd {
+    /// The cell.
     pub cell: CellId,
-    /// As it is defined.
+    /// The key of the cell's definition.
     pub key: DefinitionKey,
-    /// What for.
+    /// The purpose of the sample.
     pub purpose: Purpose,
-    /// Which sample of that purpose, from 0.
+    /// The number of the sample of that purpose, from 0.
     pub sample: u32,
-    /// Which attempt at it, from 0.
+    /// The number of the attempt at the sample, from 0.
     pub attempt: u32,
-    /// What happened.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: AttemptOutcome,
-    /// How long it took by the monotonic clock, in seconds: preparing, sampling, taking down.
+    /// Its duration by the monotonic clock, in seconds: preparation, sampling and teardown.
     pub seconds: f64,
-    /// Of that, how long measured processes ran, in seconds.
+    /// The part of it during which measured processes ran, in seconds.
     pub workload_seconds: f64,
-    /// The work that was done, in the test's own count: later samples do the same.
+    /// The amount of work, in the test's own unit; later samples do the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<u64>,
-    /// The workers that measured at the same time, where there are several: each left its files in a folder of its name.
+    /// The workers that measured at the same time, if there are several; the artefacts of each are in a folder of its
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerName>,
-    /// The work of each of several workers.
+    /// The amount of work of each worker, if there are several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub works: BTreeMap<WorkerName, u64>,
-    /// What disturbed it from outside, with figures.
+    pub work_by_worker: BTreeMap<WorkerName, u64>,
+    /// Disturbances from outside, with figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<String>,
-    /// What was noticed, with figures.
+    /// Findings, with figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// The files it left.
+    /// Its artefacts.
     pub artefacts: Vec<Artefact>,
 }
 
-/// How a controller stopped.
+/// How an entry ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryEnd {
-    /// With all that it was asked for.
+    /// All its cells are finished.
     Finished,
-    /// Because the user asked it to.
+    /// The user interrupted it.
     Interrupted,
-    /// Because it could not go on.
+    /// It failed.
     Failed,
 }
 
-/// A journal that is being written.
+/// A journal that is open for writing.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -176,77 +178,82 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal for writing. A torn last line is kept as an event of its own.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Line>), RecordError> {
-        let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = opened.map_err(RecordError::io("open", path))?;
+    /// Opens the journal for writing. An incomplete last line is recorded as an event.
+    pub fn open(path: &Path) -> Result<(Self, Vec<JournalLine>), RecordError> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut file = file.map_err(RecordError::io("open", path))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(RecordError::io("read", path))?;
-        let Parsed { mut lines, torn } = parse(path, &text)?;
+        let ParsedJournal { mut lines, torn } = parse(path, &text)?;
         let whole = text.len() - torn.map_or(0, <[u8]>::len);
         let mut journal = Self { path: path.to_owned(), file, length: whole as u64 };
         if let Some(torn) = torn {
             let text = String::from_utf8_lossy(torn).into_owned();
-            journal.cut_back()?;
-            lines.push(journal.write(Event::TornTail { text })?);
+            journal.truncate()?;
+            lines.push(journal.write(JournalEvent::TornTail { text })?);
         }
         Ok((journal, lines))
     }
 
-    /// Reads a journal. A torn last line is passed over; one elsewhere is an error that names it.
-    pub fn read(path: &Path) -> Result<Vec<Line>, RecordError> {
+    /// Reads a journal. An incomplete last line is ignored; an invalid line elsewhere is an error with its number.
+    pub fn read(path: &Path) -> Result<Vec<JournalLine>, RecordError> {
         let text = std::fs::read(path).map_err(RecordError::io("read", path))?;
         Self::parse(path, &text)
     }
 
     /// Reads the text of the journal at `path`, as [`Self::read`] does.
-    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<Line>, RecordError> {
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<JournalLine>, RecordError> {
         Ok(parse(path, text)?.lines)
     }
 
-    /// Writes an event and flushes it to the device. What could not be written whole is taken back.
-    pub fn write(&mut self, event: Event) -> Result<Line, RecordError> {
-        let line = Line { time: jiff::Timestamp::now().to_string(), event };
-        let text = files::masked(&line).and_then(|masked| match masked {
+    /// Writes an event and flushes it to the device. A partially written line is removed again.
+    pub fn write(&mut self, event: JournalEvent) -> Result<JournalLine, RecordError> {
+        let line = JournalLine { time: jiff::Timestamp::now().to_string(), event };
+        let text = files::mask_declared_in(&line).and_then(|masked| match masked {
             Some(masked) => serde_json::to_vec(&masked),
             None => serde_json::to_vec(&line),
         });
-        let mut text =
-            text.map_err(|error| RecordError::Io { what: "write", path: self.path.clone(), source: error.into() })?;
+        let mut text = text.map_err(|error| RecordError::Io {
+            operation: "write",
+            path: self.path.clone(),
+            source: error.into(),
+        })?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // A half line would be taken for a torn one; taking it back can only fail if the device is gone.
-            let _ = self.cut_back();
-            return Err(RecordError::Io { what: "write", path: self.path.clone(), source });
+            // A partial line would be taken for an interrupted one; removing it fails only if the device is gone.
+            let _ = self.truncate();
+            return Err(RecordError::Io { operation: "write", path: self.path.clone(), source });
         }
         self.length += text.len() as u64;
         Ok(line)
     }
 
-    fn cut_back(&mut self) -> Result<(), RecordError> {
+    /// Truncates the file to the end of the last complete line.
+    fn truncate(&mut self) -> Result<(), RecordError> {
         let cut = self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::End(0)).map(drop));
         cut.map_err(RecordError::io("write", &self.path))
     }
 }
 
-struct Parsed<'a> {
-    lines: Vec<Line>,
+/// The complete lines of a journal, and an incomplete last line.
+struct ParsedJournal<'a> {
+    lines: Vec<JournalLine>,
     torn: Option<&'a [u8]>,
 }
 
-/// Whole lines end in a line feed: what comes after the last one is torn.
-fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<Parsed<'a>, RecordError> {
+/// Parses a journal. Complete lines end in a line feed; the text after the last one is an incomplete line.
+fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, torn) = text.split_at(end);
     let lines = whole.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(index, line)| {
         serde_json::from_slice(line).map_err(|error| RecordError::Torn {
             path: path.to_owned(),
             line: index + 1,
-            why: format!("no whole line of a journal ({error})"),
+            why: format!("incomplete or invalid journal line ({error})"),
         })
     });
-    Ok(Parsed { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })
+    Ok(ParsedJournal { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })
 }
 
 #[cfg(test)]
@@ -255,12 +262,12 @@ mod tests {
 
     use super::*;
 
-    fn started(entry: u32) -> Event {
-        Event::EntryStarted { entry, boot_id: "b".to_owned() }
+    fn started(entry: u32) -> JournalEvent {
+        JournalEvent::EntryStarted { entry, boot_id: "b".to_owned() }
     }
 
     #[test]
-    fn a_torn_end_is_kept_as_an_event() {
+    fn an_incomplete_last_line_is_recorded_as_an_event() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let (mut journal, lines) = Journal::open(&path).unwrap();
@@ -272,14 +279,14 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         assert_eq!(Journal::read(&path).unwrap().len(), 1);
         let (mut journal, lines) = Journal::open(&path).unwrap();
-        assert_eq!(lines[1].event, Event::TornTail { text: "{\"time\":\"2020".to_owned() });
+        assert_eq!(lines[1].event, JournalEvent::TornTail { text: "{\"time\":\"2020".to_owned() });
         journal.write(started(1)).unwrap();
-        let events: Vec<Event> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
+        let events: Vec<JournalEvent> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
         assert_eq!(events[2], started(1));
     }
 
     #[test]
-    fn a_torn_line_in_the_middle_is_an_error_that_names_it() {
+    fn an_incomplete_line_in_the_middle_is_an_error_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let (mut journal, _) = Journal::open(&path).unwrap();
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_is_an_error_with_a_way_out() {
+    fn a_full_device_is_an_error_with_a_hint() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut journal = Journal { path: "/dev/full".into(), file, length: 0 };
         let error = journal.write(started(0)).unwrap_err();
@@ -303,13 +310,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(text: Vec<u8>) {
+        fn arbitrary_bytes_do_not_panic(text: Vec<u8>) {
             let _ = parse(Path::new("j"), &text);
         }
 
         #[test]
-        fn any_cut_loses_at_most_the_line_it_is_in(cut in 0usize..400) {
-            let line = |entry| serde_json::to_string(&Line { time: "t".into(), event: started(entry) }).unwrap() + "\n";
+        fn a_truncation_loses_at_most_the_line_that_it_cuts(cut in 0usize..400) {
+            let line = |entry| serde_json::to_string(&JournalLine { time: "t".into(), event: started(entry) }).unwrap() + "\n";
             let text: String = (0..5).map(line).collect();
             let cut = cut.min(text.len());
             let whole = text[..cut].matches('\n').count();

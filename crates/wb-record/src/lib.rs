@@ -1,10 +1,10 @@
-//! The run folder and the journal.
+//! Run folders: layout, journal and records.
 //!
-//! What happened is written here once and never changed: the journal is the only truth about it, and
-//! artefacts are what it says they are by their hashes. This crate knows no test and computes nothing.
+//! Events are written once and never changed: the journal is the single source of truth, and it has the hashes of all
+//! artefacts. This crate is independent of tests and evaluates nothing.
 //!
-//! Start with [`RunFolder`], then [`journal`] (what an event is), [`history`] (what the journal adds up to) and [`records`]
-//! (whether results are those of the journal).
+//! Start with [`RunFolder`], then [`journal`] (the events), [`history`] (the attempts, aggregated from the journal) and
+//! [`records`] (whether results are up to date with the journal).
 
 pub mod artefact;
 pub mod definition;
@@ -23,8 +23,8 @@ pub use artefact::Artefact;
 pub use definition::{CellDefinition, Definitions};
 pub use error::RecordError;
 pub use folder::RunFolder;
-pub use history::{Attempt, History};
-pub use journal::{Event, Journal, Line};
-pub use records::{DamagedSample, Records, ResultState};
-pub use run_file::{Entry, RunFile};
+pub use history::{History, RecordedAttempt};
+pub use journal::{Journal, JournalEvent, JournalLine};
+pub use records::{DamagedSample, ResultState, RunRecords};
+pub use run_file::{RunEntry, RunFile};
 pub use systems::{host_title, systems};

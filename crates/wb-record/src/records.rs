@@ -1,7 +1,8 @@
-//! The records of a run, and whether results are those of them.
+//! The records of a run, and whether its results are up to date with them.
 //!
-//! A `result.json` carries a hash of what its figures come from: the journal, the definitions of its cells and of its
-//! test. Files of samples are not part of it, since the journal has the hash of each; they are looked at themselves.
+//! A `result.json` has a hash of the records that it was derived from: the journal, the definitions of its cells and of
+//! its test. Artefacts of samples are not part of that hash, since the journal has the hash of each; they are checked
+//! separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,59 +13,59 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use wb_model::{CellId, Purpose, Sha256};
 
-use crate::journal::Ended;
-use crate::{Event, Journal, Line, RecordError, RunFile, RunFolder, files};
+use crate::journal::AttemptEnd;
+use crate::{Journal, JournalEvent, JournalLine, RecordError, RunFile, RunFolder, files};
 
-/// The name of a serial's file of results.
-pub const RESULTS: &str = "result.json";
+/// The name of the file with a serial's results.
+pub const RESULT_FILE: &str = "result.json";
 
-/// What a run has recorded, read at one time.
+/// The records of a run, read at one time.
 #[derive(Debug)]
-pub struct Records {
-    /// What was asked for.
+pub struct RunRecords {
+    /// The head of the run.
     pub head: RunFile,
-    /// What happened.
-    pub lines: Vec<Line>,
+    /// The lines of the journal.
+    pub lines: Vec<JournalLine>,
     journal: Sha256,
 }
 
-/// Whether the results of a run are those of its records.
+/// Whether the results of a run are up to date with its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultState {
-    /// Serials whose results are missing, or were derived from other records than there are now.
+    /// Serials whose results are missing, or were derived from other records than the current ones.
     pub outdated: Vec<PathBuf>,
-    /// Samples whose files are not as they were written, in time order.
+    /// Samples whose artefacts are missing or modified, in time order.
     pub damaged: Vec<DamagedSample>,
 }
 
-/// A sample one of whose files is not as it was written, and that was not taken again.
+/// A sample with a missing or modified artefact that was not repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSample {
-    /// Of which cell.
+    /// The cell.
     pub cell: CellId,
-    /// The first such file, relative to the run's folder.
+    /// The first such artefact, relative to the run folder.
     pub file: PathBuf,
 }
 
 impl ResultState {
-    /// Whether the results can be taken as they are.
+    /// Whether the results are up to date.
     pub fn is_current(&self) -> bool {
         self.outdated.is_empty() && self.damaged.is_empty()
     }
 }
 
-/// The part of a `result.json` that says what it was derived from.
+/// The part of a `result.json` with the hash of its records.
 #[derive(Deserialize)]
 struct ResultHead {
     #[serde(default)]
     records_sha256: Option<Sha256>,
 }
 
-impl Records {
+impl RunRecords {
     /// Reads a run's head and its journal.
     ///
     /// # Errors
-    /// When one of them cannot be read or is damaged, and when the journal of a run with samples is gone.
+    /// If one of them cannot be read or is damaged, or if the journal of a run with samples is missing.
     pub fn read(run: &RunFolder) -> Result<Self, RecordError> {
         let head = run.run_file()?;
         let path = run.journal_path();
@@ -75,45 +76,44 @@ impl Records {
         };
         let parsed = Journal::parse(&path, &text)?;
         run.require_journal(&head, &parsed)?;
-        // Lines that change no result may follow the results: the run was published, say.
+        // Lines that do not affect results may follow the results, for example if the run was published.
         let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&parsed);
-        let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_around()).map(|(text, _)| text).collect();
+        let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_auxiliary()).map(|(text, _)| text).collect();
         Ok(Self { head, journal: Sha256::of(&relevant.concat()), lines: parsed })
     }
 
-    /// The hash of the journal, without the lines that change no result. Runs have the same only if one is a copy of the
-    /// other, since each line has its time.
+    /// The hash of the journal, without the lines that do not affect results. Two runs have the same hash only if one
+    /// is a copy of the other, since each line has its time.
     pub fn journal_sha256(&self) -> &Sha256 {
         &self.journal
     }
 
-    /// The hash of what the results of a serial, named by one of its cells, come from.
+    /// The hash of the records of a serial, which is given by one of its cells.
     ///
     /// # Errors
-    /// When a file that is there cannot be read.
+    /// If an existing file cannot be read.
     pub fn sha256_of_serial(&self, run: &RunFolder, of: &CellId) -> Result<Sha256, RecordError> {
-        let folder = run.serial(of);
+        let folder = run.serial_folder(of);
         let cells: BTreeSet<String> =
-            self.cells().filter(|cell| run.serial(cell) == folder).map(ToString::to_string).collect();
-        let test = run.tests().join(format!("{}.toml", of.test));
+            self.cells().filter(|cell| run.serial_folder(cell) == folder).map(ToString::to_string).collect();
+        let test = run.tests_folder().join(format!("{}.toml", of.test));
         let files =
             [folder.join("definition.json"), test].iter().map(|path| sha256_of(path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Sha256::of(format!("{}\n{files:?}\n{cells:?}", self.journal).as_bytes()))
     }
 
-    /// Compares the results in a run's folder with its records.
+    /// Compares the results of a run with its records.
     ///
-    /// A file of a sample is taken as unchanged if it has its length and is not younger than the results; all others are
-    /// hashed.
+    /// An artefact counts as unmodified if its length is right and it is older than the results; any other is hashed.
     ///
     /// # Errors
-    /// When a file that is there cannot be read.
+    /// If an existing file cannot be read.
     pub fn result_state(&self, run: &RunFolder) -> Result<ResultState, RecordError> {
         let mut state = ResultState::default();
         let mut written: BTreeMap<PathBuf, SystemTime> = BTreeMap::new();
         for (folder, cell) in self.serials(run) {
-            let path = folder.join(RESULTS);
-            // Results that cannot be read are none: they can be derived again.
+            let path = folder.join(RESULT_FILE);
+            // Results that cannot be read count as missing: they can be derived again.
             let head: Option<ResultHead> = files::read_json(&path).unwrap_or_default();
             if head.and_then(|head| head.records_sha256).as_ref() != Some(&self.sha256_of_serial(run, cell)?) {
                 state.outdated.push(folder.clone());
@@ -122,8 +122,8 @@ impl Records {
                 written.insert(folder, time);
             }
         }
-        let results_of = |ended: &Ended| written.get(&run.serial(&ended.cell)).copied();
-        state.damaged = self.samples().filter_map(|ended| damaged(run, ended, results_of(ended))).collect();
+        let results_of = |ended: &AttemptEnd| written.get(&run.serial_folder(&ended.cell)).copied();
+        state.damaged = self.samples().filter_map(|ended| find_damage(run, ended, results_of(ended))).collect();
         Ok(state)
     }
 
@@ -131,7 +131,7 @@ impl Records {
     pub fn serials(&self, run: &RunFolder) -> BTreeMap<PathBuf, &CellId> {
         let mut serials = BTreeMap::new();
         for cell in self.cells() {
-            serials.entry(run.serial(cell)).or_insert(cell);
+            serials.entry(run.serial_folder(cell)).or_insert(cell);
         }
         serials
     }
@@ -140,35 +140,35 @@ impl Records {
         self.head.entries.iter().flat_map(|entry| &entry.cells)
     }
 
-    /// The last completed attempt at each sample: earlier ones have been taken again for a reason.
-    fn samples(&self) -> impl Iterator<Item = &Ended> {
+    /// The last completed attempt at each sample; earlier ones were repeated for a reason.
+    fn samples(&self) -> impl Iterator<Item = &AttemptEnd> {
         let mut seen = BTreeSet::new();
         let completed = self.lines.iter().rev().filter_map(|line| match &line.event {
-            Event::AttemptEnded(ended) if ended.outcome.is_completed() && ended.purpose == Purpose::Sample => {
+            JournalEvent::AttemptEnded(ended) if ended.outcome.is_completed() && ended.purpose == Purpose::Sample => {
                 Some(ended)
             }
             _ => None,
         });
-        let last: Vec<&Ended> = completed.filter(|ended| seen.insert((&ended.cell, ended.sample))).collect();
+        let last: Vec<&AttemptEnd> = completed.filter(|ended| seen.insert((&ended.cell, ended.sample))).collect();
         last.into_iter().rev()
     }
 }
 
-/// The first file of a sample that is not as it was written. `results` is when results were derived from it.
-fn damaged(run: &RunFolder, ended: &Ended, results: Option<SystemTime>) -> Option<DamagedSample> {
-    let attempt = RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+/// The first missing or modified artefact of a sample. `results` is the time when results were derived from it.
+fn find_damage(run: &RunFolder, ended: &AttemptEnd, results: Option<SystemTime>) -> Option<DamagedSample> {
+    let attempt = RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
     let folder = run.path().join(&attempt);
-    let is_whole = |artefact: &&crate::Artefact| match results {
+    let is_intact = |artefact: &&crate::Artefact| match results {
         Some(results) => artefact.is_unchanged_since(&folder, results),
         None => artefact.is_intact(&folder),
     };
-    let artefact = ended.artefacts.iter().find(|artefact| !is_whole(artefact))?;
+    let artefact = ended.artefacts.iter().find(|artefact| !is_intact(artefact))?;
     Some(DamagedSample { cell: ended.cell.clone(), file: attempt.join(&artefact.path) })
 }
 
-/// The hash of a file; none where there is none.
+/// The hash of a file; `None` if it does not exist.
 fn sha256_of(path: &Path) -> Result<Option<Sha256>, RecordError> {
-    match fs::File::open(path).and_then(Sha256::of_all) {
+    match fs::File::open(path).and_then(Sha256::of_reader) {
         Ok(sha256) => Ok(Some(sha256)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(RecordError::io("read", path)(error)),

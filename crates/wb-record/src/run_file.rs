@@ -1,4 +1,4 @@
-//! `run.json`: what was asked for, each time something was.
+//! `run.json`: the head of a run, with an entry for each invocation.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,53 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{CellId, Facts, ProfileName, WorkerName};
 
-/// The version of the run folder's schema that this program writes.
+/// The schema version of run folders that this program writes.
 pub const SCHEMA: u32 = 1;
 
-/// A run folder's head: an entry for each time that it was worked on. Entries are added, never changed.
+/// The head of a run: an entry for each invocation that worked on it. Entries are added, never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFile {
-    /// The version of the folder's schema.
+    /// The schema version of the run folder.
     pub schema: u32,
     /// The entries, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RunEntry>,
 }
 
 impl RunFile {
-    /// The last entry that measured in a profile, and its number.
-    pub fn last_of(&self, profile: &ProfileName) -> Option<(usize, &Entry)> {
-        let has_it = |entry: &Entry| entry.cells.iter().any(|cell| cell.profile == *profile);
-        // Where no machine could be put into it, nobody measured.
-        self.entries.iter().enumerate().rev().find(|(_, entry)| !entry.facts.is_empty() && has_it(entry))
+    /// The last entry that measured under a profile, and its number.
+    pub fn last_entry_for(&self, profile: &ProfileName) -> Option<(usize, &RunEntry)> {
+        let has_profile = |entry: &RunEntry| entry.cells.iter().any(|cell| cell.profile == *profile);
+        // Without facts, no machine could be put into the profile, and nothing was measured.
+        self.entries.iter().enumerate().rev().find(|(_, entry)| !entry.facts.is_empty() && has_profile(entry))
     }
 }
 
-/// What was asked for at one time.
+/// One invocation that worked on the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Entry {
-    /// When, for people: RFC 3339 in UTC.
+pub struct RunEntry {
+    /// Its start time, for people: RFC 3339 in UTC.
     pub started: String,
-    /// By which version of this program.
+    /// The version of this program.
     pub version: String,
-    /// Hash of this program's binary.
+    /// The hash of this program's binary.
     pub program_sha256: String,
-    /// As it was typed, secrets masked.
+    /// The command line, with secrets masked.
     pub command: Vec<String>,
-    /// The plan's name, or the tests as they were typed.
+    /// The plan's name, or the tests as given on the command line.
     pub plan: String,
-    /// The plan's text, where it came from a file.
+    /// The plan's text, if it came from a file.
     pub plan_text: Option<String>,
-    /// How it samples: the table `[sampling]` with every default.
+    /// The sampling parameters: the table `[sampling]` with all defaults.
     pub sampling: serde_json::Value,
-    /// What decided every random choice.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The cells it wants, in order.
+    /// The requested cells, in order.
     pub cells: Vec<CellId>,
-    /// What the workers are.
+    /// The facts of the workers.
     pub facts: BTreeMap<WorkerName, Facts>,
-    /// What was said of hosts: how each is reached and its parameters, as an inventory has them.
+    /// The hosts: how each is reached and its parameters, as in an inventory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<WorkerName, serde_json::Value>,
-    /// What the user said of the run.
+    /// The user's metadata of the run.
     pub metadata: BTreeMap<String, String>,
 }

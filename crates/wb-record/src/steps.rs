@@ -1,58 +1,58 @@
-//! What was done around measuring: hosts provisioned, scripts run, machines rebooted, results published.
+//! Auxiliary steps of a run: provisioning of hosts, scripts, reboots, publishing of results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 use wb_model::{Sha256, WorkerName};
 
-/// How such a step came out.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum StepOutcome {
-    /// As it should.
+    /// It succeeded.
     Done,
-    /// Not, because of this.
+    /// It failed.
     Failed {
-        /// Why.
-        why: String,
+        /// The reason.
+        reason: String,
     },
 }
 
 impl StepOutcome {
-    /// Of a result.
+    /// The outcome of a result.
     pub fn of<T>(result: &Result<T, impl ToString>) -> Self {
         match result {
             Ok(_) => Self::Done,
-            // It may have the last words of a program.
-            Err(why) => Self::Failed { why: masked_words(&why.to_string()) },
+            // The error may contain the output of a program.
+            Err(error) => Self::Failed { reason: mask_words(&error.to_string()) },
         }
     }
 
-    /// Whether it came out as it should.
+    /// Whether it succeeded.
     pub fn is_done(&self) -> bool {
         *self == Self::Done
     }
 }
 
-/// A host was provisioned.
+/// The provisioning of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Provisioned {
-    /// Which host.
+pub struct ProvisioningStep {
+    /// The host.
     pub host: WorkerName,
-    /// By which provisioner.
+    /// The provisioner.
     pub provisioner: String,
-    /// The hash of what it was given.
+    /// The hash of its input.
     pub sha256: Sha256,
-    /// How it came out.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: StepOutcome,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What was said meanwhile: a file of the run folder.
+    /// Its output: a file of the run folder.
     pub log: String,
 }
 
-/// What a script is for.
+/// The kind of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptKind {
@@ -63,7 +63,7 @@ pub enum ScriptKind {
 }
 
 impl ScriptKind {
-    /// Its name, as options and files have it.
+    /// Its name in options and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostSetup => "host-setup",
@@ -72,52 +72,52 @@ impl ScriptKind {
     }
 }
 
-/// A script ran.
+/// The run of a script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScriptRan {
-    /// What for.
+pub struct ScriptStep {
+    /// The kind of the script.
     pub script: ScriptKind,
-    /// Where.
+    /// The worker.
     pub worker: WorkerName,
-    /// The hash of its text and its arguments.
+    /// The hash of the script's text and its arguments.
     pub sha256: Sha256,
-    /// The boot that it ran in.
+    /// The ID of the boot in which it ran.
     pub boot_id: String,
-    /// How it came out.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: StepOutcome,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What it said: a file of the run folder.
+    /// Its output: a file of the run folder.
     pub log: String,
 }
 
-/// A reboot that was asked for came to its end.
+/// The end of a requested reboot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RebootEnded {
-    /// Which machine.
+pub struct RebootStep {
+    /// The worker.
     pub worker: WorkerName,
-    /// The boot that was to end.
+    /// The ID of the boot before.
     pub boot_id: String,
-    /// The boot that it came back in, if it did.
+    /// The ID of the boot after, if the machine came back.
     pub next_boot_id: Option<String>,
-    /// How it came out.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: StepOutcome,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
-/// The publish command ran.
+/// The run of the publish command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Published {
-    /// For which test: `PROFILE/TEST/SERIAL`; none at the end, for the whole run.
+pub struct PublishStep {
+    /// The test: `PROFILE/TEST/SERIAL`; absent at the end, for the whole run.
     pub test: Option<String>,
-    /// How it came out.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: StepOutcome,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What it said: a file of the run folder.
+    /// Its output: a file of the run folder.
     pub log: String,
 }

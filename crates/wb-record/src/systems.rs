@@ -1,15 +1,16 @@
-//! The systems of a run, from the facts and environments that it recorded.
+//! The systems of a run, from its recorded facts and environments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
 
-use crate::{Entry, RunFolder, files};
+use crate::{RunEntry, RunFolder, files};
 
-/// The table of each machine that measured, in the order of entries and workers, each once. An environment that is
-/// missing or cannot be read leaves what the facts say. Where several workers have one host name, it has their names too.
-pub fn systems(run: &RunFolder, entries: &[Entry]) -> Vec<System> {
+/// The system of each machine that measured, in the order of entries and workers, each once. If its environment is
+/// missing or cannot be read, only the facts are used. If several systems have the same host name, the names of their
+/// workers are added.
+pub fn systems(run: &RunFolder, entries: &[RunEntry]) -> Vec<System> {
     let mut systems: Vec<(BTreeSet<&WorkerName>, System)> = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for (worker, facts) in &entry.facts {
@@ -32,7 +33,7 @@ pub fn systems(run: &RunFolder, entries: &[Entry]) -> Vec<System> {
     systems.into_iter().map(named).collect()
 }
 
-/// A host's name behind those of its workers, where they are others: `a, b (lab2)`.
+/// The title of a host: the names of its workers, if they differ from the host name, and the host name: `a, b (lab2)`.
 pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
     let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
     let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
@@ -42,22 +43,23 @@ pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
     }
 }
 
-/// What a worker was like before an entry: the first worker's file is without a name, which its boot tells apart.
+/// The environment of a worker before an entry. The first worker's file has no worker name; the boot ID identifies the
+/// worker.
 fn environment(
     run: &RunFolder,
     number: usize,
-    entry: &Entry,
+    entry: &RunEntry,
     worker: &WorkerName,
     facts: &Facts,
 ) -> Option<Environment> {
-    let read = |of: &str| {
-        let path = run.environment(&format!("world-{number}-before{of}"));
+    let read = |suffix: &str| {
+        let path = run.environment_path(&format!("world-{number}-before{suffix}"));
         files::read_json::<Environment>(&path).ok().flatten()
     };
-    let is_its_own = |environment: &Environment| {
+    let is_of_worker = |environment: &Environment| {
         entry.facts.len() == 1 || environment.kernel.boot_id.as_deref() == Some(facts.boot_id.as_str())
     };
-    read(&format!("@{worker}")).or_else(|| read("").filter(is_its_own))
+    read(&format!("@{worker}")).or_else(|| read("").filter(is_of_worker))
 }
 
 #[cfg(test)]
@@ -66,12 +68,12 @@ mod tests {
 
     use super::*;
 
-    fn entry(facts: &[(&str, &str, &str)]) -> Entry {
-        let of = |(name, host, boot): &(&str, &str, &str)| {
+    fn entry(facts: &[(&str, &str, &str)]) -> RunEntry {
+        let named_facts = |(name, host, boot): &(&str, &str, &str)| {
             let facts = Facts { hostname: (*host).to_owned(), boot_id: (*boot).to_owned(), ..Facts::default() };
             (WorkerName::new(*name).unwrap(), facts)
         };
-        let facts: BTreeMap<WorkerName, Facts> = facts.iter().map(of).collect();
+        let facts: BTreeMap<WorkerName, Facts> = facts.iter().map(named_facts).collect();
         serde_json::from_value(json!({
             "started": "", "version": "", "program_sha256": "", "command": [], "plan": "", "plan_text": null,
             "sampling": {}, "seed": 0, "cells": [], "facts": facts, "metadata": {}
@@ -80,10 +82,10 @@ mod tests {
     }
 
     fn write(run: &RunFolder, name: &str, boot: &str, distribution: &str) {
-        let world = json!({ "kernel": { "boot-id": boot, "distribution": distribution } });
-        let path = run.environment(name);
+        let environment = json!({ "kernel": { "boot-id": boot, "distribution": distribution } });
+        let path = run.environment_path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, world.to_string()).unwrap();
+        std::fs::write(path, environment.to_string()).unwrap();
     }
 
     fn distributions(systems: &[System]) -> Vec<(&str, Option<&str>)> {
@@ -94,25 +96,25 @@ mod tests {
     fn each_machine_has_its_own_environment_and_is_listed_once() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::create(folder.path()).unwrap();
-        write(&run, "world-0-before", "b", "Made Linux 2");
-        write(&run, "world-0-before@one", "a", "Made Linux 1");
+        write(&run, "world-0-before", "b", "Fake Linux 2");
+        write(&run, "world-0-before@one", "a", "Fake Linux 1");
         let both = entry(&[("one", "anvil", "a"), ("two", "sledge", "b"), ("zero", "lost", "c")]);
-        let expected = [("anvil", Some("Made Linux 1")), ("sledge", Some("Made Linux 2")), ("lost", None)];
+        let expected = [("anvil", Some("Fake Linux 1")), ("sledge", Some("Fake Linux 2")), ("lost", None)];
         assert_eq!(distributions(&systems(&run, std::slice::from_ref(&both))), expected);
-        write(&run, "world-1-before", "b2", "Made Linux 2");
+        write(&run, "world-1-before", "b2", "Fake Linux 2");
         let again = systems(&run, &[both, entry(&[("two", "sledge", "rebooted")])]);
         assert_eq!(distributions(&again), expected);
     }
 
     #[test]
-    fn machines_of_one_host_name_have_the_names_of_their_workers() {
+    fn machines_with_the_same_host_name_have_the_names_of_their_workers() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::create(folder.path()).unwrap();
-        write(&run, "world-0-before", "one-kernel", "Made Linux 12");
-        write(&run, "world-0-before@b", "one-kernel", "Made Linux 13");
-        write(&run, "world-0-before@c", "one-kernel", "Made Linux 13");
+        write(&run, "world-0-before", "one-kernel", "Fake Linux 12");
+        write(&run, "world-0-before@b", "one-kernel", "Fake Linux 13");
+        write(&run, "world-0-before@c", "one-kernel", "Fake Linux 13");
         let all = entry(&[("a", "same", "one-kernel"), ("b", "same", "one-kernel"), ("c", "same", "one-kernel")]);
-        let expected = [("a (same)", Some("Made Linux 12")), ("b, c (same)", Some("Made Linux 13"))];
+        let expected = [("a (same)", Some("Fake Linux 12")), ("b, c (same)", Some("Fake Linux 13"))];
         assert_eq!(distributions(&systems(&run, &[all])), expected);
     }
 }

@@ -1,6 +1,6 @@
-//! Writes the page of a comparison and tells how long each part of it took:
-//! `cargo run --release -p wb-report --example comparison -- page.html [specimen | FOLDER…]`. Without folders it compares
-//! 8,000 checks in ten made builds; `specimen` are three small ones with one of everything.
+//! Writes the page of a comparison and prints the duration of each step: `cargo run --release -p wb-report --example
+//! comparison -- page.html [specimen | FOLDER…]`. Without folders it compares 8,000 checks in ten generated builds;
+//! `specimen` stands for three small builds that show every element.
 
 #[path = "../tests/suite/comparison/mod.rs"]
 mod comparison;
@@ -16,10 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let page = arguments.next().unwrap_or_else(|| "comparison.html".into());
     let mut folders: Vec<PathBuf> = arguments.collect();
-    let made = tempfile::tempdir()?;
+    let temporary = tempfile::tempdir()?;
     match folders.first().and_then(|first| first.to_str()) {
-        None => folders = PAGE.write(made.path())?,
-        Some("specimen") => folders = specimen::write(made.path()),
+        None => folders = PAGE.write(temporary.path())?,
+        Some("specimen") => folders = specimen::write(temporary.path()),
         Some(_) => {}
     }
     let clock = Instant::now();

@@ -1,4 +1,4 @@
-//! Writes the page of a made study, to look at: `cargo run -p wb-report --example specimen -- page.html`.
+//! Writes the page of an example study: `cargo run -p wb-report --example specimen -- page.html`.
 
 #[path = "../tests/suite/specimen/mod.rs"]
 mod specimen;

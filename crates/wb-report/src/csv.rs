@@ -1,10 +1,10 @@
-//! Results for other programs: comma-separated, one header line, plain numbers in the units that are named.
+//! Writes results as comma-separated values, with one header line and plain numbers in the named units.
 
 use wb_model::{CellOutcome, Metric, MetricId, WorkerName};
 use wb_stats::Summary;
 use wb_study::result::{CellResult, Study};
 
-use crate::words;
+use crate::phrasing;
 
 const METRIC_COLUMNS: [&str; 19] = [
     "id",
@@ -33,7 +33,7 @@ const SAMPLE_COLUMNS: [&str; 14] = [
     "outcome", "remarks",
 ];
 
-/// One row per cell, metric and worker. A cell without any metric has a row too, with its outcome and the reason.
+/// Writes one row per cell, metric and worker. A cell without metrics has a row with its outcome and the reason.
 pub fn metrics(study: &Study) -> String {
     let rows = study.cells.iter().flat_map(|cell| {
         let empty = cell.metrics.is_empty().then(|| metric_row(cell, None, None, None));
@@ -43,12 +43,12 @@ pub fn metrics(study: &Study) -> String {
             .map(|result| metric_row(cell, Some(&result.metric), result.worker.as_ref(), result.summary.as_ref()));
         each.chain(empty).collect::<Vec<_>>()
     });
-    written(&METRIC_COLUMNS, rows)
+    to_csv(&METRIC_COLUMNS, rows)
 }
 
-/// One row per value of each attempt. An attempt without any value has a row too, with what happened.
+/// Writes one row per value of each attempt. An attempt without values has a row with its outcome.
 pub fn samples(study: &Study) -> String {
-    written(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
+    to_csv(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
 }
 
 fn metric_row(
@@ -58,7 +58,7 @@ fn metric_row(
     summary: Option<&Summary>,
 ) -> Vec<String> {
     let figure = |pick: fn(&Summary) -> Option<f64>| summary.and_then(pick).map(|v| v.to_string()).unwrap_or_default();
-    let mut row = names(cell, metric, worker);
+    let mut row = id_columns(cell, metric, worker);
     row.extend([
         metric.map_or("", |metric| metric.direction.as_str()).to_owned(),
         metric.map(|metric| metric.primary.to_string()).unwrap_or_default(),
@@ -72,8 +72,8 @@ fn metric_row(
         figure(|s| Some(s.q1)),
         figure(|s| Some(s.q3)),
         figure(|s| Some(s.max)),
-        cell.outcome.word().to_owned(),
-        reason(&cell.outcome),
+        cell.outcome.as_str().to_owned(),
+        outcome_reason(&cell.outcome),
     ]);
     row
 }
@@ -82,22 +82,22 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for sample in &cell.samples {
         let mut row = |metric: Option<&Metric>, worker: Option<&WorkerName>, value: String| {
-            let mut row = names(cell, metric, worker);
+            let mut row = id_columns(cell, metric, worker);
             row.extend([
                 sample.sample.to_string(),
                 sample.attempt.to_string(),
-                words::purpose(sample.purpose).to_owned(),
-                sample.at.to_string(),
+                phrasing::purpose_label(sample.purpose).to_owned(),
+                sample.start_seconds.to_string(),
                 sample.seconds.to_string(),
                 sample.counted.to_string(),
                 value,
                 sample.outcome.to_string(),
-                words::value_remarks(sample).join("; "),
+                phrasing::value_remarks(sample).join("; "),
             ]);
             rows.push(row);
         };
         for result in &cell.metrics {
-            if let Some(value) = sample.values.get(&words::value_key(&result.metric, result.worker.as_ref())) {
+            if let Some(value) = sample.values.get(&phrasing::value_key(&result.metric, result.worker.as_ref())) {
                 row(Some(&result.metric), result.worker.as_ref(), value.to_string());
             }
         }
@@ -108,8 +108,8 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
     rows
 }
 
-/// The columns that both files begin with: id, test, case, worker, unit.
-fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
+/// The first columns of both files: id, test, case, worker, unit.
+fn id_columns(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
     let id = metric.map_or_else(
         || cell.cell.to_string(),
         |metric| {
@@ -127,20 +127,20 @@ fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>
     ]
 }
 
-fn reason(outcome: &CellOutcome) -> String {
+fn outcome_reason(outcome: &CellOutcome) -> String {
     match outcome {
         CellOutcome::Measured => String::new(),
         other => other.to_string(),
     }
 }
 
-/// Writing to memory fails at nothing; what the writer would refuse (rows of unequal length) is not made here.
-pub(crate) fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// Renders rows as text. Writing to memory cannot fail, and rows have equal lengths, which the writer requires.
+pub(crate) fn to_csv(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut sound = writer.write_record(head).is_ok();
+    let mut is_valid = writer.write_record(head).is_ok();
     for row in rows {
-        sound &= writer.write_record(&row).is_ok();
+        is_valid &= writer.write_record(&row).is_ok();
     }
-    debug_assert!(sound, "rows of unequal length");
+    debug_assert!(is_valid, "rows of unequal length");
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
-//! Tables, charts and pages: draws finished results, computes none.
+//! Renders results as tables, charts and pages.
 //!
-//! Whatever a person reads of a study is made here: the tables of a terminal ([`text`]), files for other programs
-//! ([`csv`]), charts ([`chart`]), the page ([`page`]), runs of network workloads
-//! ([`net`]) and comparisons ([`compare`]). Every figure shown stands in the study already; it must not
-//! know how one is measured, judged or stored, and it reads no file and no clock.
+//! All human-readable output of a study is rendered here: terminal tables ([`text`]), files for other programs
+//! ([`csv`]), charts ([`chart`]), the HTML page ([`page`]), results of network workloads ([`net`]) and comparisons
+//! ([`compare`]). The crate computes no figures and is independent of how they are measured, compared or stored; it
+//! reads no file and no clock.
 //!
-//! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are what both have in common.
+//! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are shared by both.
 
 pub mod chart;
 pub mod compare;
@@ -14,6 +14,6 @@ mod groups;
 mod links;
 pub mod net;
 pub mod page;
+mod phrasing;
 mod systems;
 pub mod text;
-mod words;

@@ -1,39 +1,39 @@
-//! Tables of systems: of the machines of a run, or of the two sides of a comparison.
+//! Tables of systems: the machines of a run, or the two sides of a comparison.
 
 use serde::Serialize;
-use wb_compare::outcome::BuildTold;
+use wb_compare::comparison::BuildSummary;
 use wb_model::System;
 use wb_study::result::Study;
 
-use crate::text::{Style, definitions};
+use crate::text::{Style, definition_list};
 
-/// Properties by column.
+/// A table of properties with a column for each system.
 #[derive(Serialize)]
 pub(crate) struct SystemTable {
     caption: &'static str,
     columns: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<PropertyRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct PropertyRow {
     name: String,
-    /// By column; one alone where it is the same in all.
+    /// The values by column; a single one if it is the same in all.
     texts: Vec<Option<String>>,
 }
 
 impl SystemTable {
-    /// Of the machines that measured; none without any property.
+    /// The table of a run's machines; none without any property.
     pub(crate) fn of_run(study: &Study) -> Option<Self> {
         let systems = &study.run.systems;
         Self::new("hardware and software", systems.iter().map(|system| (system.host.clone(), system)).collect())
     }
 
-    /// Of the first build and of the last.
-    pub(crate) fn of_sides(builds: &[BuildTold]) -> Option<Self> {
+    /// The table of the first and the last build.
+    pub(crate) fn of_sides(builds: &[BuildSummary]) -> Option<Self> {
         let [first, .., last] = builds else { return None };
         let columns = [first, last].into_iter().flat_map(|build| {
-            let systems = distinct(build);
+            let systems = distinct_systems(build);
             let is_one = systems.len() == 1;
             let name = |system: &System| match is_one || system.host.is_empty() {
                 true => build.name.clone(),
@@ -45,7 +45,7 @@ impl SystemTable {
     }
 
     fn new(caption: &'static str, columns: Vec<(String, &System)>) -> Option<Self> {
-        // The longest list has most of the order in which properties are shown.
+        // The order of properties follows the longest list.
         let mut lists: Vec<&[(String, String)]> = columns.iter().map(|(_, system)| &system.properties[..]).collect();
         lists.sort_by_key(|properties| std::cmp::Reverse(properties.len()));
         let mut names: Vec<&String> = Vec::new();
@@ -58,32 +58,32 @@ impl SystemTable {
             let mut texts: Vec<Option<String>> =
                 columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
             texts.dedup();
-            // What recurs is not the same in all.
+            // Without adjacent duplicates, a single value remains only if it is the same in all.
             if texts.len() > 1 {
                 texts = columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
             }
-            Row { name: (*name).clone(), texts }
+            PropertyRow { name: (*name).clone(), texts }
         };
-        let rows: Vec<Row> = names.iter().map(row).collect();
+        let rows: Vec<PropertyRow> = names.iter().map(row).collect();
         (!rows.is_empty()).then(|| Self { caption, columns: columns.into_iter().map(|(name, _)| name).collect(), rows })
     }
 
-    /// For a terminal: what is the same once, what differs by column.
+    /// Renders the table for a terminal: equal values once, differing ones by column.
     pub(crate) fn text(&self, style: Style) -> String {
-        let text = |row: &Row| match &row.texts[..] {
-            [one] => one.clone().unwrap_or_default(),
+        let text = |row: &PropertyRow| match &row.texts[..] {
+            [common] => common.clone().unwrap_or_default(),
             texts => {
-                let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
-                texts.iter().map(shown).collect::<Vec<_>>().join(" → ")
+                let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+                texts.iter().map(or_unknown).collect::<Vec<_>>().join(" → ")
             }
         };
         let pairs: Vec<(&str, String)> = self.rows.iter().map(|row| (row.name.as_str(), text(row))).collect();
-        style.section("systems") + &definitions(pairs, style)
+        style.heading("systems") + &definition_list(pairs, style)
     }
 }
 
-/// The systems of a build's runs, each once.
-fn distinct(build: &BuildTold) -> Vec<&System> {
+/// The distinct systems of a build's runs.
+fn distinct_systems(build: &BuildSummary) -> Vec<&System> {
     let mut systems: Vec<&System> = Vec::new();
     for system in build.runs.iter().flat_map(|run| &run.systems) {
         if !systems.contains(&system) {
@@ -93,16 +93,16 @@ fn distinct(build: &BuildTold) -> Vec<&System> {
     systems
 }
 
-/// One machine on a terminal.
-pub(crate) fn section(system: &System, style: Style) -> String {
+/// Renders the properties of one machine for a terminal.
+pub(crate) fn system_text(system: &System, style: Style) -> String {
     let title = format!("system {}", system.host);
     let pairs = system.properties.iter().map(|(name, text)| (name.as_str(), text.clone()));
-    style.section(title.trim_end()).trim_start().to_owned() + &definitions(pairs, style)
+    style.heading(title.trim_end()).trim_start().to_owned() + &definition_list(pairs, style)
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_compare::outcome::RunTold;
+    use wb_compare::comparison::RunSummary;
 
     use super::*;
 
@@ -111,13 +111,13 @@ mod tests {
         System { host: host.to_owned(), properties: properties.iter().map(owned).collect() }
     }
 
-    fn build(name: &str, systems: &[System]) -> BuildTold {
-        let run = |system: &System| RunTold { systems: vec![system.clone()], ..RunTold::default() };
-        BuildTold { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![], samples: None }
+    fn build(name: &str, systems: &[System]) -> BuildSummary {
+        let run = |system: &System| RunSummary { systems: vec![system.clone()], ..RunSummary::default() };
+        BuildSummary { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]
-    fn what_is_the_same_on_both_sides_stands_once() {
+    fn equal_properties_of_both_sides_are_shown_once() {
         let old = system("anvil", &[("processor", "EPYC"), ("kernel", "6.1"), ("governor", "powersave")]);
         let new = system("anvil", &[("processor", "EPYC"), ("kernel", "6.2"), ("compiler", "gcc 12")]);
         let table = SystemTable::of_sides(&[build("old", &[old.clone(), old]), build("new", &[new])]).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn several_machines_of_a_side_have_a_column_each() {
+    fn each_machine_of_a_side_has_a_column() {
         let (one, other) = (system("anvil", &[("memory", "1 GiB")]), system("sledge", &[("memory", "2 GiB")]));
         let table = SystemTable::of_sides(&[build("old", &[one.clone(), other]), build("new", &[one])]).unwrap();
         assert_eq!(table.columns, ["old: anvil", "old: sledge", "new"]);

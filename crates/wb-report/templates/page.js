@@ -1,5 +1,4 @@
-// What any page does beyond being read: open what a link points into, copy what is to be typed or kept, and show
-// everything on paper.
+// Common functions of all pages: open the target of a link, copy commands and data, and open all details for printing.
 
 function reveal() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -11,7 +10,8 @@ function reveal() {
 addEventListener("hashchange", reveal);
 reveal();
 
-function copies(around, text) {
+// Adds a button to `container` that copies the text of an element.
+function addCopyButton(container, text) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "copy";
@@ -25,14 +25,14 @@ function copies(around, text) {
     }
     setTimeout(() => { button.textContent = "copy"; }, 2000);
   });
-  around.append(button);
+  container.append(button);
 }
 
-for (const around of document.querySelectorAll(".command")) copies(around, around.querySelector("code"));
+for (const command of document.querySelectorAll(".command")) addCopyButton(command, command.querySelector("code"));
 
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [...document.querySelectorAll("details.cell:not([open])")];
-  for (const one of opened) one.open = true;
-});
-addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
+  for (const details of opened) details.open = true;
+  });
+addEventListener("afterprint", () => { for (const details of opened) details.open = false; });

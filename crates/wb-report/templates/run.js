@@ -1,11 +1,11 @@
-// The overview of a run, filtered.
+// Filters the overview of a run.
 
 const form = document.querySelector("form.tools");
 const filter = document.getElementById("filter");
 const shown = document.getElementById("shown");
 const rows = [...document.querySelectorAll("tr[data-cell]")];
 
-function narrow() {
+function applyFilter() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   let count = 0;
   for (const row of rows) {
@@ -25,5 +25,5 @@ function narrow() {
 if (form && rows.length > 5) {
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
-  filter.addEventListener("input", narrow);
+  filter.addEventListener("input", applyFilter);
 }

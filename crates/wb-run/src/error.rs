@@ -1,80 +1,80 @@
-//! Why a run could not go on.
+//! Errors that end a run.
 
 use wb_agent::WorkerError;
 use wb_model::{CellId, DefinitionKey, WorkerName};
 use wb_record::RecordError;
 
-/// Why a run could not go on. Everything recorded until then is kept.
+/// Error that ends a run. Everything recorded so far is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The run folder.
+    /// Reading or writing the run folder failed.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The worker.
+    /// A request to a worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// Hosts could not be provisioned.
+    /// Provisioning hosts failed.
     #[error(transparent)]
     Provision(#[from] wb_profile::provision::ProvisionError),
-    /// What was measured cannot be told for whoever publishes it.
+    /// The results cannot be written for publishing.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
-    /// How samples are taken has no form in JSON.
+    /// The sampling configuration cannot be serialised.
     #[error("cannot record the sampling of the plan: {0}")]
     Sampling(#[source] serde_json::Error),
-    /// The worker went away while it measured.
+    /// The worker was lost while it measured.
     #[error("the worker `{worker}` is lost: {why}")]
     Lost {
-        /// Which.
+        /// The worker.
         worker: WorkerName,
-        /// How that showed.
+        /// The reason.
         why: String,
     },
-    /// The folder has a cell of the same name that was defined otherwise.
+    /// The folder has a cell of the same name with another definition.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
     Redefined {
-        /// Which.
+        /// The cell.
         cell: Box<CellId>,
         /// Its key there.
         before: DefinitionKey,
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
     },
-    /// The definition, a file of it or a program is not the one that was measured in this folder.
+    /// The definition, one of its files or a program differs from what was measured in this folder.
     #[error("`{cell}` was measured in this folder with another {what} ({before}, now {now})")]
     Changed {
-        /// Which cell.
+        /// The cell.
         cell: Box<CellId>,
-        /// What changed.
+        /// The changed item.
         what: String,
         /// The start of its hash there.
         before: String,
         /// The start of its hash now.
         now: String,
     },
-    /// A cell that others have measured.
-    #[error("`{cell}` was measured in this folder by {before}, and is to be by {now}")]
+    /// The cell was measured by other workers.
+    #[error("`{cell}` was measured in this folder by {before}; now requested on {now}")]
     OtherWorkers {
-        /// Which cell.
+        /// The cell.
         cell: Box<CellId>,
-        /// Who has.
+        /// The previous workers.
         before: String,
-        /// Who is to.
+        /// The requested workers.
         now: String,
     },
-    /// A cell that was measured on another machine of the same name.
-    #[error("`{cell}` was measured in this folder on another machine than `{worker}` is: {before}, now {now}")]
+    /// The cell was measured on another machine with the same name.
+    #[error("`{cell}` was measured in this folder on another machine named `{worker}`: {before}, now {now}")]
     OtherMachine {
-        /// Which cell.
+        /// The cell.
         cell: Box<CellId>,
         /// The worker.
         worker: WorkerName,
-        /// What it was.
+        /// Description of the previous machine.
         before: String,
-        /// What it is.
+        /// Description of the current machine.
         now: String,
     },
-    /// Two workers are on one machine: their samples would disturb each other and count as those of two.
+    /// Two workers are on one machine: their samples would disturb each other and count as those of two machines.
     #[error("`{worker}` and `{other}` are the same machine")]
     SameMachine {
         /// One of its names.
@@ -82,10 +82,10 @@ pub enum RunError {
         /// The other.
         other: WorkerName,
     },
-    /// A cell whose parameters are not all known.
+    /// Some parameters of a cell have no value yet.
     #[error("`{cell}` has open values: {open}")]
     Open {
-        /// Which.
+        /// The cell.
         cell: Box<CellId>,
         /// The parameters.
         open: String,

@@ -1,30 +1,30 @@
-//! Scheduling, sampling rule, attempts, resume.
+//! Executes runs: scheduling, sampling, attempts, resume.
 //!
-//! A run carries out a plan on its workers and records everything; it draws nothing and explains nothing.
-//! Who may go next is decided in [`schedule`], how one attempt is made in [`attempt`], and what
-//! each team does for it in `part`. What has to be the same in all samples of a cell is checked in [`resume`] and [`series`].
+//! A run executes a plan on its workers and records everything; rendering and interpretation are done elsewhere. The
+//! order of samples is decided in [`schedule`], an attempt is made in [`attempt`], and the share of each role
+//! assignment in `part`. What must be the same for all samples of a cell is checked in [`resume`] and [`series`].
 //!
-//! Start with [`run()`], the story of a run from its start to its end.
+//! Start with [`run()`], a run from start to end.
 
+pub mod active_cell;
 pub mod attempt;
-pub mod cells;
-pub mod crew;
+pub mod consistency;
 pub mod environment;
 pub mod error;
 pub mod other_runs;
-mod part;
+pub mod preparation;
 pub mod progress;
 pub mod provenance;
 pub mod publish;
-pub mod ready;
 pub mod resume;
+mod role_sample;
 pub mod run;
 pub mod schedule;
-pub mod series;
-pub mod tools;
+pub mod user_tools;
+pub mod worker_pool;
 
-pub use crew::{Crew, Member};
 pub use error::RunError;
 pub use progress::Progress;
 pub use publish::Publisher;
-pub use run::{Job, Referee, RunEnd, run};
+pub use run::{RunEnd, RunSpec, StoppingRule, run};
+pub use worker_pool::{PooledWorker, WorkerPool};

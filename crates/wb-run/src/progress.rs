@@ -1,63 +1,63 @@
-//! What is told while a run goes on.
+//! Progress events of a run.
 
 use wb_model::{AttemptOutcome, CellId, Metric, Purpose};
-use wb_plan::Duration;
+use wb_plan::TimeEstimate;
 
-/// Something that happened, for whoever watches.
+/// A progress event of a run.
 #[derive(Debug, Clone)]
 pub enum Progress {
-    /// The run begins.
+    /// The run starts.
     Started {
-        /// Cells that will be measured.
+        /// Number of cells to measure.
         cells: usize,
-        /// Cells that are complete already.
+        /// Number of cells that are complete already.
         complete: usize,
-        /// Cells that cannot be measured here.
+        /// Cells that cannot be measured here, with the reason.
         unsupported: Vec<(CellId, String)>,
-        /// How long it takes, about.
-        duration: Duration,
+        /// Estimated duration.
+        duration: TimeEstimate,
     },
-    /// Something is not as one may think, in a sentence.
-    Noted(String),
-    /// Something went wrong that ends nothing.
-    Warned(String),
-    /// An attempt begins.
+    /// A note for the user.
+    Note(String),
+    /// A problem that does not end the run.
+    Warning(String),
+    /// An attempt starts.
     AttemptStarted {
-        /// At which cell.
+        /// The cell.
         cell: CellId,
-        /// What for.
+        /// Purpose of the attempt.
         purpose: Purpose,
-        /// Which sample, from 0.
+        /// Number of the sample, from 0.
         sample: u32,
-        /// How many samples the cell wants at least.
-        wanted: usize,
-        /// How long the cell still takes, about, in seconds.
+        /// Minimum number of samples of the cell.
+        min_samples: usize,
+        /// Estimated remaining time of the cell, in seconds.
         cell_seconds: f64,
-        /// How long everything still takes, about, in seconds.
+        /// Estimated remaining time of the run, in seconds.
         seconds: f64,
     },
     /// An attempt ended.
     AttemptEnded {
-        /// At which cell.
+        /// The cell.
         cell: CellId,
-        /// What for.
+        /// Purpose of the attempt.
         purpose: Purpose,
-        /// Which sample, from 0.
+        /// Number of the sample, from 0.
         sample: u32,
-        /// How.
+        /// Outcome of the attempt.
         outcome: AttemptOutcome,
-        /// Why its values do not count, if so.
+        /// Reason why its values are invalid, if they are.
         invalid: Option<String>,
         /// The primary metric and its value.
         value: Option<(Metric, f64)>,
-        /// What disturbed it.
+        /// Disturbances observed during the attempt.
         disturbances: Vec<String>,
     },
-    /// No more samples of a cell are taken.
+    /// A cell takes no more samples.
     CellEnded {
-        /// Which.
+        /// The cell.
         cell: CellId,
-        /// Why.
-        by: String,
+        /// The reason.
+        reason: String,
     },
 }

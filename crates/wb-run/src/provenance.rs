@@ -1,46 +1,48 @@
-//! What may explain a cell's figures: the program, the tools, the machine.
+//! Provenance of a cell's figures: programs, tools, machine.
 
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
-use wb_model::{Ability, Requirement, WorkerName};
+use wb_model::{ProgramFeature, Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
 use wb_tests::test::requested_knobs;
 
 use crate::RunError;
-use crate::crew::{Crew, Member};
+use crate::worker_pool::{PooledWorker, WorkerPool};
 
-/// Tools that were looked up on workers, by program.
+/// Programs found on the workers, and their features.
 #[derive(Debug, Default)]
-pub struct Tools {
-    found: BTreeMap<(WorkerName, String), Option<wb_agent::Tool>>,
-    /// Whether they have an ability, by worker, file and the ability's name.
-    able: BTreeMap<(WorkerName, String, String), bool>,
+pub struct ToolInventory {
+    found: BTreeMap<(WorkerName, String), Option<wb_agent::InstalledProgram>>,
+    /// Whether programs have a feature, by worker, file and name of the feature.
+    features: BTreeMap<(WorkerName, String, String), bool>,
 }
 
-impl Tools {
-    /// The provenance of a cell whose test needs these programs. What is not the same on all of several workers has the
-    /// worker's name after an `@`.
-    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &Crew) -> BTreeMap<String, String> {
-        let members: Vec<&Member> = crew.of(cell).collect();
-        let each: Vec<(&WorkerName, BTreeMap<String, String>)> =
-            members.iter().map(|member| (member.worker.name(), self.on(member, cell, requires))).collect();
+impl ToolInventory {
+    /// Returns the provenance of a cell whose test requires these programs. Values that differ between workers have
+    /// `@WORKER` in their names.
+    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &WorkerPool) -> BTreeMap<String, String> {
+        let members: Vec<&PooledWorker> = crew.of(cell).collect();
+        let each: Vec<(&WorkerName, BTreeMap<String, String>)> = members
+            .iter()
+            .map(|member| (member.worker.name(), self.worker_provenance(member, cell, requires)))
+            .collect();
         let [(_, first), ..] = &each[..] else { return BTreeMap::new() };
         let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (worker, its) in &each {
-            for (name, value) in its {
-                let same =
+        for (worker, values) in &each {
+            for (name, value) in values {
+                let is_same =
                     first.get(name) == Some(value) && each.iter().all(|(_, other)| other.get(name) == Some(value));
-                all.insert(if same { name.clone() } else { format!("{name}@{worker}") }, value.clone());
+                all.insert(if is_same { name.clone() } else { format!("{name}@{worker}") }, value.clone());
             }
         }
         all
     }
 
-    fn on(
+    fn worker_provenance(
         &self,
-        Member { worker, facts, .. }: &Member,
+        PooledWorker { worker, facts, .. }: &PooledWorker,
         cell: &Cell,
         requires: &[Requirement],
     ) -> BTreeMap<String, String> {
@@ -50,9 +52,9 @@ impl Tools {
             ("host".to_owned(), facts.hostname.clone()),
             ("emulated".to_owned(), facts.emulated.to_string()),
         ]);
-        let needed = requires.iter().map(|need| (need.program.as_str(), file(cell, &need.program)));
+        let required = requires.iter().map(|need| (need.program.as_str(), program_file(cell, &need.program)));
         let replaced = cell.programs.iter().map(|(name, file)| (name.as_str(), file.as_str()));
-        let all_tools: BTreeMap<&str, &str> = needed.chain(replaced).collect();
+        let all_tools: BTreeMap<&str, &str> = required.chain(replaced).collect();
         for (program, file) in all_tools {
             let Some(Some(tool)) = self.found.get(&(worker.name().clone(), file.to_owned())) else { continue };
             let name = program.rsplit('/').next().unwrap_or(program);
@@ -65,7 +67,7 @@ impl Tools {
         all
     }
 
-    /// Looks up a program, unless that was done; whether it is there.
+    /// Looks up a program, with caching; returns whether it exists.
     async fn find(&mut self, file: &str, version: &[String], worker: &Worker) -> Result<bool, RunError> {
         let key = (worker.name().clone(), file.to_owned());
         if !self.found.contains_key(&key) {
@@ -75,34 +77,38 @@ impl Tools {
         Ok(self.found.get(&key).is_some_and(Option::is_some))
     }
 
-    /// Tries whether a program has an ability, unless that was done.
-    async fn is_able(&mut self, file: &str, ability: &Ability, worker: &Worker) -> Result<bool, RunError> {
-        let key = (worker.name().clone(), file.to_owned(), ability.name.clone());
-        if let Some(able) = self.able.get(&key) {
-            return Ok(*able);
+    /// Tests whether a program has a feature, with caching.
+    async fn has_feature(&mut self, file: &str, feature: &ProgramFeature, worker: &Worker) -> Result<bool, RunError> {
+        let key = (worker.name().clone(), file.to_owned(), feature.name.clone());
+        if let Some(is_supported) = self.features.get(&key) {
+            return Ok(*is_supported);
         }
-        let arguments: Vec<&str> = ability.arguments.iter().map(String::as_str).collect();
-        let able = worker.succeeds(file, &arguments).await?;
-        self.able.insert(key, able);
-        Ok(able)
+        let arguments: Vec<&str> = feature.arguments.iter().map(String::as_str).collect();
+        let is_supported = worker.succeeds(file, &arguments).await?;
+        self.features.insert(key, is_supported);
+        Ok(is_supported)
     }
 }
 
-/// What is called when a cell's test calls a program.
-fn file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
+/// Returns the file that runs when a cell's test calls a program: the program or its replacement.
+fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
     cell.programs.get(program).map_or(program, String::as_str)
 }
 
-/// Looks up what the plan's tests need, and marks the cells whose programs are not there, or whose knobs cannot be set,
-/// as unsupported, as are those with a worker that is lost meanwhile.
-pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Result<Tools, RunError> {
-    let mut tools = Tools::default();
+/// Looks up the programs that the plan's tests require, and marks cells as unsupported whose programs are missing,
+/// whose knobs cannot be set, or whose worker is lost meanwhile.
+pub async fn check_requirements(
+    plan: &mut Plan,
+    registry: &Registry,
+    crew: &WorkerPool,
+) -> Result<ToolInventory, RunError> {
+    let mut tools = ToolInventory::default();
     for cell in &mut plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
         let requires = test.requires(&cell.params);
         let workers: Vec<Worker> = crew.of(cell).map(|member| member.worker.clone()).collect();
         for worker in workers {
-            let reason = match tools.obstacle(cell, &requires, &worker).await {
+            let reason = match tools.unsupported_reason(cell, &requires, &worker).await {
                 Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),
                 other => other?,
             };
@@ -112,30 +118,31 @@ pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Resul
     Ok(tools)
 }
 
-/// The first knob of a cell that cannot be set on a worker, and why.
-async fn unsettable(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
+/// Returns the reason for the first knob of a cell that cannot be set on a worker.
+async fn find_unsettable_knob(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
     let knobs = requested_knobs(&cell.params);
     if knobs.is_empty() {
         return Ok(None);
     }
-    let refused = worker.unsettable(knobs).await?.into_iter().next();
-    Ok(refused.map(|(knob, why)| format!("the knob `{knob}` cannot be set so on {}: {why}", worker.name())))
+    let refused = worker.check_knobs(knobs).await?.into_iter().next();
+    Ok(refused.map(|(knob, why)| format!("cannot set the knob `{knob}` on {}: {why}", worker.name())))
 }
 
-impl Tools {
-    /// Why a cell cannot be measured on a worker.
-    async fn obstacle(
+impl ToolInventory {
+    /// Returns the reason why a cell cannot be measured on a worker, if any.
+    async fn unsupported_reason(
         &mut self,
         cell: &Cell,
         requires: &[Requirement],
         worker: &Worker,
     ) -> Result<Option<String>, RunError> {
-        let missing = self.missing(cell, requires, worker).await?;
-        Ok(missing.or(unsettable(cell, worker).await?))
+        let missing = self.missing_program(cell, requires, worker).await?;
+        Ok(missing.or(find_unsettable_knob(cell, worker).await?))
     }
 
-    /// The first program of a cell that is not on a worker, and what brings it. All of them are looked up.
-    async fn missing(
+    /// Returns the first program of a cell that is missing on a worker, with the package that contains it. All programs
+    /// are looked up.
+    async fn missing_program(
         &mut self,
         cell: &Cell,
         requires: &[Requirement],
@@ -143,28 +150,28 @@ impl Tools {
     ) -> Result<Option<String>, RunError> {
         let mut missing = None;
         for (program, file) in &cell.programs {
-            let needed = requires.iter().find(|need| need.program == *program);
-            let version = needed.map(|need| need.version.as_slice()).unwrap_or_default();
+            let requirement = requires.iter().find(|need| need.program == *program);
+            let version = requirement.map(|need| need.version.as_slice()).unwrap_or_default();
             if !self.find(file, version, worker).await? {
-                missing.get_or_insert_with(|| format!("there is no program `{file}` on {}", worker.name()));
+                missing.get_or_insert_with(|| format!("no such program on {}: `{file}`", worker.name()));
             }
         }
         for need in requires {
-            if !self.find(file(cell, &need.program), &need.version, worker).await? {
-                let way_out = match need.package.as_str() {
+            if !self.find(program_file(cell, &need.program), &need.version, worker).await? {
+                let help = match need.package.as_str() {
                     "" => String::new(),
-                    // A path: its file is of no package that is known.
+                    // A path: the package of the file is unknown.
                     package if package.contains('/') => String::new(),
-                    package => format!(": `apt-get install {package}` brings it"),
+                    package => format!("; `apt-get install {package}` installs it"),
                 };
                 missing.get_or_insert_with(|| {
-                    format!("there is no program `{}` on {}{way_out}", need.program, worker.name())
+                    format!("no such program on {}: `{}`{help}", worker.name(), need.program)
                 });
-            } else if let Some(ability) = &need.ability
-                && !self.is_able(file(cell, &need.program), ability, worker).await?
+            } else if let Some(feature) = &need.feature
+                && !self.has_feature(program_file(cell, &need.program), feature, worker).await?
             {
                 missing.get_or_insert_with(|| {
-                    format!("`{}` on {} lacks {}: {}", need.program, worker.name(), ability.name, ability.source)
+                    format!("`{}` on {} lacks {}: {}", need.program, worker.name(), feature.name, feature.source)
                 });
             }
         }

@@ -1,22 +1,22 @@
-//! Publishing: a command of the user's that is run on this machine when a test has been measured, and once at the end.
+//! Publishing: runs a command of the user on the controller after each test, and once at the end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use tokio::sync::watch;
-use wb_model::secrets::masked_arguments;
+use wb_model::secrets::mask_arguments;
 use wb_model::{CellId, Nanos};
 use wb_profile::Controller;
-use wb_profile::controller::Program;
-use wb_record::steps::{Published, StepOutcome};
-use wb_record::{Event, Line, RecordError, RunFolder};
+use wb_profile::controller::ControllerProgram;
+use wb_record::steps::{PublishStep, StepOutcome};
+use wb_record::{JournalEvent, JournalLine, RecordError, RunFolder};
 
-use crate::{RunError, ready};
+use crate::{RunError, preparation};
 
-/// How long it may take each time.
+/// Time limit of one execution of the command.
 const LIMIT: Nanos = Nanos(10 * 60 * 1_000_000_000);
 
-/// Whoever publishes.
+/// Publishes results by a command of the user.
 #[derive(Debug)]
 pub struct Publisher {
     words: Vec<String>,
@@ -24,57 +24,64 @@ pub struct Publisher {
     controller: Controller,
 }
 
-/// What is published: a test by `PROFILE/TEST/SERIAL`, or the whole run.
-pub type What = Option<String>;
+/// What to publish: a test by `PROFILE/TEST/SERIAL`, or the whole run.
+pub type PublishTarget = Option<String>;
 
 impl Publisher {
-    /// By this command's words, with what the user said of the run, run by this machine.
+    /// Creates a publisher from the words of a command, the metadata of the run and the local controller.
     pub fn new(words: Vec<String>, metadata: BTreeMap<String, String>, controller: Controller) -> Self {
         Self { words, metadata, controller }
     }
 
-    /// Publishes, unless the user wants to end meanwhile; the event to record.
+    /// Publishes, unless the user cancels meanwhile; returns the event to record.
     pub async fn publish(
         &self,
         run: &RunFolder,
-        what: What,
+        what: PublishTarget,
         cancel: &watch::Receiver<bool>,
-    ) -> Result<Published, RecordError> {
-        let program =
-            Program { argv: self.words.clone(), env: self.variables(run.path(), what.as_deref()), stdin: Vec::new() };
-        let shown = shell_words::join(masked_arguments(&self.words));
+    ) -> Result<PublishStep, RecordError> {
+        let program = ControllerProgram {
+            argv: self.words.clone(),
+            env: self.variables(run.path(), what.as_deref()),
+            stdin: Vec::new(),
+        };
+        let command_line = shell_words::join(mask_arguments(&self.words));
         let mut cancel = cancel.clone();
-        let ended = tokio::select! {
-            ended = self.controller.run(program, LIMIT, |_| {}) => ended.map_err(|error| error.to_string()),
-            Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("the user ended it".to_owned()),
+        let execution = tokio::select! {
+            result = self.controller.run(program, LIMIT, |_| {}) => result.map_err(|error| error.to_string()),
+            Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("cancelled by the user".to_owned()),
         };
-        let (result, log, elapsed) = match ended {
-            Ok(ended) => (ended.succeeded(), ended.log(&shown), ended.elapsed),
-            Err(why) => (Err(why.clone()), format!("{shown}\n{why}\n").into_bytes(), Nanos(0)),
+        let (result, log, elapsed) = match execution {
+            Ok(output) => (output.result(), output.log(&command_line), output.elapsed),
+            Err(why) => (Err(why.clone()), format!("{command_line}\n{why}\n").into_bytes(), Nanos(0)),
         };
-        let log = ready::keep(run, &format!("publish-{}", number(run)), &log)?;
-        Ok(Published { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
+        let log = preparation::keep(run, &format!("publish-{}", next_log_number(run)), &log)?;
+        Ok(PublishStep { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
     }
 
-    /// Publishes the whole run, where something of it is new since that was done; what came of it.
+    /// Publishes the whole run if it has new results since it was last published; returns the recorded outcome.
     ///
     /// # Errors
-    /// When it cannot be recorded.
-    pub async fn at_end(&self, folder: &Path, cancel: &watch::Receiver<bool>) -> Result<Option<Published>, RunError> {
+    /// If it cannot be recorded.
+    pub async fn publish_run(
+        &self,
+        folder: &Path,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<Option<PublishStep>, RunError> {
         let run = RunFolder::create(folder)?;
         let (mut journal, lines) = run.journal()?;
         if !is_due(&lines, &None) {
             return Ok(None);
         }
         let published = self.publish(&run, None, cancel).await?;
-        journal.write(Event::Published(published.clone()))?;
+        journal.write(JournalEvent::Published(published.clone()))?;
         Ok(Some(published))
     }
 
-    /// Ends what runs its programs.
+    /// Ends the agent that runs the command.
     ///
     /// # Errors
-    /// When that has ended before.
+    /// If the agent has already ended.
     pub async fn close(self) -> Result<(), wb_agent::WorkerError> {
         self.controller.close().await
     }
@@ -86,40 +93,40 @@ impl Publisher {
             all.push(("WEIGHBRIDGE_TEST".to_owned(), test.to_owned()));
             all.push(("WEIGHBRIDGE_TEST_FOLDER".to_owned(), run.join(test).display().to_string()));
         }
-        let said = self
+        let metadata = self
             .metadata
             .iter()
-            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable(name)), value.clone()));
-        all.extend(said);
+            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable_name(name)), value.clone()));
+        all.extend(metadata);
         all
     }
 }
 
-/// The test that a cell belongs to, as it is published.
+/// Returns the test that a cell belongs to, in the form used for publishing.
 pub fn test_of(cell: &CellId) -> String {
     format!("{}/{}/{}", cell.profile, cell.test, cell.serial)
 }
 
-/// Whether something was measured since it was last published with success.
-pub fn is_due(lines: &[Line], what: &What) -> bool {
-    let is_of = |cell: &CellId| what.as_ref().is_none_or(|test| test_of(cell) == *test);
-    let last = lines.iter().rev().find_map(|line| match &line.event {
-        Event::AttemptEnded(ended) if is_of(&ended.cell) => Some(true),
-        Event::CellEnded { cell, .. } if is_of(cell) => Some(true),
-        Event::Published(published) if published.test == *what && published.outcome.is_done() => Some(false),
+/// Whether anything was measured since it was last published successfully.
+pub fn is_due(lines: &[JournalLine], what: &PublishTarget) -> bool {
+    let is_included = |cell: &CellId| what.as_ref().is_none_or(|test| test_of(cell) == *test);
+    let is_newer = lines.iter().rev().find_map(|line| match &line.event {
+        JournalEvent::AttemptEnded(ended) if is_included(&ended.cell) => Some(true),
+        JournalEvent::CellEnded { cell, .. } if is_included(cell) => Some(true),
+        JournalEvent::Published(published) if published.test == *what && published.outcome.is_done() => Some(false),
         _ => None,
     });
-    last == Some(true)
+    is_newer == Some(true)
 }
 
-/// A name as that of a variable: `machine-url-base` is `MACHINE_URL_BASE`.
-fn variable(name: &str) -> String {
+/// Converts a name to that of a variable: `machine-url-base` becomes `MACHINE_URL_BASE`.
+fn variable_name(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     name.chars().map(letter).collect()
 }
 
-/// The first number that no log of publishing has.
-fn number(run: &RunFolder) -> u32 {
+/// Returns the first unused log number.
+fn next_log_number(run: &RunFolder) -> u32 {
     let is_free = |number: &u32| !run.path().join(format!("environment/publish-{number}.log")).exists();
     (0..).find(is_free).unwrap_or_default()
 }
@@ -130,39 +137,44 @@ mod tests {
 
     use super::*;
 
-    fn line(event: Event) -> Line {
-        Line { time: String::new(), event }
+    fn line(event: JournalEvent) -> JournalLine {
+        JournalLine { time: String::new(), event }
     }
 
-    fn ended(cell: &str) -> Line {
+    fn ended(cell: &str) -> JournalLine {
         let key: DefinitionKey = serde_json::from_value(serde_json::json!("0".repeat(64))).unwrap();
-        line(Event::CellEnded { cell: cell.parse().unwrap(), key, by: "done".to_owned() })
+        line(JournalEvent::CellEnded { cell: cell.parse().unwrap(), key, reason: "done".to_owned() })
     }
 
-    fn published(test: Option<&str>, result: Result<(), &str>) -> Line {
+    fn published(test: Option<&str>, result: Result<(), &str>) -> JournalLine {
         let test = test.map(str::to_owned);
-        line(Event::Published(Published { test, outcome: StepOutcome::of(&result), seconds: 0.0, log: String::new() }))
+        line(JournalEvent::Published(PublishStep {
+            test,
+            outcome: StepOutcome::of(&result),
+            seconds: 0.0,
+            log: String::new(),
+        }))
     }
 
     #[test]
-    fn what_is_new_since_it_was_published_is_due() {
-        let due = |lines: &[Line]| {
+    fn tests_with_new_results_are_due() {
+        let due = |lines: &[JournalLine]| {
             let tests = [Some("P/a/0000".to_owned()), Some("P/b/0000".to_owned()), None];
             tests.map(|what| is_due(lines, &what))
         };
         assert_eq!(due(&[]), [false; 3]);
-        let one = ended("P/a/0000:-");
-        assert_eq!(due(std::slice::from_ref(&one)), [true, false, true]);
-        assert_eq!(due(&[one.clone(), published(Some("P/a/0000"), Ok(()))]), [false, false, true]);
+        let first = ended("P/a/0000:-");
+        assert_eq!(due(std::slice::from_ref(&first)), [true, false, true]);
+        assert_eq!(due(&[first.clone(), published(Some("P/a/0000"), Ok(()))]), [false, false, true]);
         assert_eq!(
-            due(&[one.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]),
+            due(&[first.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]),
             [true, false, false]
         );
-        assert_eq!(due(&[one, published(None, Ok(())), ended("P/b/0000:-")]), [true, true, true]);
+        assert_eq!(due(&[first, published(None, Ok(())), ended("P/b/0000:-")]), [true, true, true]);
     }
 
     #[test]
     fn names_become_variables() {
-        assert_eq!(variable("machine-url-base.2"), "MACHINE_URL_BASE_2");
+        assert_eq!(variable_name("machine-url-base.2"), "MACHINE_URL_BASE_2");
     }
 }

@@ -1,25 +1,25 @@
-//! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
+//! Resuming a run folder: complete cells are kept, cells with another definition are refused.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use wb_model::param::differences;
-use wb_model::{Facts, ProfileName, Team, WorkerName, counted};
-use wb_plan::{Plan, Sampling, Workers};
-use wb_profile::Standing;
-use wb_record::{Entry, History, RecordError, RunFolder, files};
-use wb_study::Studied;
+use wb_model::{Facts, ProfileName, Roles, WorkerName, pluralize};
+use wb_plan::{Plan, PlanWorkers, Sampling};
+use wb_profile::AppliedProfile;
+use wb_record::{History, RecordError, RunEntry, RunFolder, files};
+use wb_study::StudiedAttempt;
 use wb_tests::Registry;
 
 use crate::RunError;
-use crate::cells::{Measuring, Next};
-use crate::crew::{Crew, Member};
+use crate::active_cell::{ActiveCell, NextStep};
+use crate::worker_pool::{PooledWorker, WorkerPool};
 
-/// Refuses a plan with a cell that the folder has under another key.
-pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
+/// Refuses a plan with a cell that the folder has with another key.
+pub fn check_keys(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
     for cell in &plan.cells {
         let Some(key) = &cell.key else {
-            let open = cell.open.keys().cloned().collect::<Vec<_>>().join(", ");
+            let open = cell.unresolved.keys().cloned().collect::<Vec<_>>().join(", ");
             return Err(RunError::Open { cell: Box::new(cell.id.clone()), open });
         };
         if let Some(before) = history.other_key(&cell.id, key) {
@@ -27,7 +27,7 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
             let old = definitions.of(&cell.id);
             let mut differences = old.map(|old| differences(&old.params, &cell.params)).unwrap_or_default();
             if let Some(old) = old.filter(|old| old.version != cell.version) {
-                differences.push(format!("measurement version {} there, {} now", old.version, cell.version));
+                differences.push(format!("measurement version: {} before, {} now", old.version, cell.version));
             }
             return Err(RunError::Redefined { cell: Box::new(cell.id.clone()), before: before.clone(), differences });
         }
@@ -35,29 +35,29 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
     Ok(())
 }
 
-/// Has workers to which there is no way be what they were when they were measured last in a profile, as a folder has it: a
-/// host is its guests where it had some.
+/// Fills in the recorded facts of unreachable workers from the last entry of a profile in a folder. A host that had
+/// guests is replaced by them.
 ///
 /// # Errors
-/// When the folder cannot be read.
-pub fn recall(folder: &Path, profile: &ProfileName, workers: &mut Workers) -> Result<(), RecordError> {
+/// If the folder cannot be read.
+pub fn restore_facts(folder: &Path, profile: &ProfileName, workers: &mut PlanWorkers) -> Result<(), RecordError> {
     let absent: Vec<WorkerName> =
-        workers.all.iter().filter(|(_, facts)| facts.is_err()).map(|(name, _)| name.clone()).collect();
+        workers.workers.iter().filter(|(_, facts)| facts.is_err()).map(|(name, _)| name.clone()).collect();
     if absent.is_empty() || !folder.join("run.json").is_file() {
         return Ok(());
     }
     let run = RunFolder::open(folder)?;
     let entries = run.run_file()?.entries;
-    let measured = |entry: &Entry| entry.cells.iter().any(|cell| cell.profile == *profile);
+    let has_profile = |entry: &RunEntry| entry.cells.iter().any(|cell| cell.profile == *profile);
     for name in absent {
-        for (number, entry) in entries.iter().enumerate().rev().filter(|(_, entry)| measured(entry)) {
+        for (number, entry) in entries.iter().enumerate().rev().filter(|(_, entry)| has_profile(entry)) {
             if let Some(facts) = entry.facts.get(&name) {
                 workers.recorded.insert(name, facts.clone());
                 break;
             }
             let guests = guests_of(&run, number, entry, &name)?;
             if !guests.is_empty() {
-                workers.replace_absent(&name, guests);
+                workers.replace_unreachable(&name, guests);
                 break;
             }
         }
@@ -65,72 +65,81 @@ pub fn recall(folder: &Path, profile: &ProfileName, workers: &mut Workers) -> Re
     Ok(())
 }
 
-/// The guests that measured in the place of a host in an entry, and what they were.
+/// Returns the guests that measured in place of a host in an entry, with their facts.
 fn guests_of(
     run: &RunFolder,
     number: usize,
-    entry: &Entry,
+    entry: &RunEntry,
     host: &WorkerName,
 ) -> Result<BTreeMap<WorkerName, Facts>, RecordError> {
-    let standings: Option<Vec<Standing>> = files::read_json(&run.environment(&format!("profile-{number}")))?;
-    let guests = standings.into_iter().flatten().filter(|it| it.host == *host).flat_map(|it| it.guests);
+    let states: Option<Vec<AppliedProfile>> = files::read_json(&run.environment_path(&format!("profile-{number}")))?;
+    let guests = states.into_iter().flatten().filter(|state| state.host == *host).flat_map(|state| state.guests);
     Ok(guests.filter_map(|guest| Some((guest.name.clone(), entry.facts.get(&guest.name)?.clone()))).collect())
 }
 
-/// Whether every cell of a plan is complete in a folder, by what is recorded there alone. One that could not be measured
-/// is not.
+/// Whether every cell of a plan is complete in a folder, judged only by its records. A cell that could not be measured
+/// is not complete.
 pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bool, RunError> {
     let run = RunFolder::open(folder)?;
-    let history = History::of(&run, &run.lines()?);
+    let history = History::of(&run, &run.journal_lines()?);
     for cell in &plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { return Ok(false) };
         let definitions = run.definitions(&cell.id)?;
-        let defined = definitions.of(&cell.id).filter(|known| Some(&known.key) == cell.key.as_ref());
-        let Some(definition) = defined.cloned() else { return Ok(false) };
+        let recorded = definitions.of(&cell.id).filter(|recorded| Some(&recorded.key) == cell.key.as_ref());
+        let Some(definition) = recorded.cloned() else { return Ok(false) };
         let attempts = history.attempts(&cell.id).iter().cloned();
-        let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();
+        let studied = attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &cell.params, attempt)).collect();
         let open = |open| RunError::Open { cell: Box::new(cell.id.clone()), open };
-        let measuring = Measuring::new(cell.clone(), definition, test.clone(), studied).map_err(open)?;
-        if matches!(measuring.next(&plan.sampling), Next::Attempt(..)) {
+        let measuring = ActiveCell::new(cell.clone(), definition, test.clone(), studied).map_err(open)?;
+        if matches!(measuring.next(&plan.sampling), NextStep::Attempt(..)) {
             return Ok(false);
         }
     }
     Ok(!plan.cells.is_empty())
 }
 
-/// Refuses a cell that has samples of other machines, or of another division of labour among them: they would be no series.
-/// What the workers are called does not matter.
-pub fn check_machines(cell: &Measuring, run: &RunFolder, earlier: &[Entry], crew: &Crew) -> Result<(), RunError> {
+/// Refuses a cell that has samples from other machines, or with another topology of roles: they would not be
+/// comparable. The names of the workers do not matter.
+pub fn check_machines(
+    cell: &ActiveCell,
+    run: &RunFolder,
+    earlier: &[RunEntry],
+    crew: &WorkerPool,
+) -> Result<(), RunError> {
     let id = &cell.cell.id;
     let definitions = run.definitions(id)?;
     let Some(before) = definitions.of(id).filter(|_| !cell.studied.is_empty()) else { return Ok(()) };
     let (before, now) = (&before.teams, &cell.definition.teams);
-    let shape = |teams: &[Team]| teams.iter().map(|team| team.servers.len()).collect::<Vec<_>>();
-    let is_divided_so = before.is_empty() || now.is_empty() || shape(before) == shape(now);
-    let here = crew.members.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
-    // Of the last time that all of them were there.
-    let had_all =
-        |entry: &&Entry| entry.cells.contains(id) && machines(before, &entry.facts).iter().all(|it| it.1.is_some());
+    let shape = |teams: &[Roles]| teams.iter().map(|team| team.servers.len()).collect::<Vec<_>>();
+    let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
+    let facts = crew.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
+    // The last entry in which all of them were reachable.
+    let had_all = |entry: &&RunEntry| {
+        entry.cells.contains(id) && machine_facts(before, &entry.facts).iter().all(|(_, facts)| facts.is_some())
+    };
     let Some(entry) = earlier.iter().rev().find(had_all) else { return Ok(()) };
-    let [were, are] = [machines(before, &entry.facts), machines(now, &here)];
-    let other = were.iter().zip(&are).find(|((_, one), (_, other))| !is_same(*one, *other));
+    let [old_machines, new_machines] = [machine_facts(before, &entry.facts), machine_facts(now, &facts)];
+    let other = old_machines.iter().zip(&new_machines).find(|((_, one), (_, other))| !is_same_machine(*one, *other));
     match other {
-        None if is_divided_so && were.len() == are.len() => Ok(()),
-        Some(((was, Some(before)), (worker, Some(now)))) if was == worker => Err(RunError::OtherMachine {
+        None if is_same_shape && old_machines.len() == new_machines.len() => Ok(()),
+        Some(((old_worker, Some(before)), (worker, Some(now)))) if old_worker == worker => Err(RunError::OtherMachine {
             cell: Box::new(id.clone()),
             worker: (*worker).clone(),
-            before: shown(before),
-            now: shown(now),
+            before: format_machine(before),
+            now: format_machine(now),
         }),
         _ => {
-            let [before, now] = [before, now].map(|teams| told(teams));
+            let [before, now] = [before, now].map(|teams| format_roles(teams));
             Err(RunError::OtherWorkers { cell: Box::new(id.clone()), before, now })
         }
     }
 }
 
-/// The workers of teams, each once, and what they are where that is known.
-fn machines<'a>(teams: &'a [Team], facts: &'a BTreeMap<WorkerName, Facts>) -> Vec<(WorkerName, Option<&'a Facts>)> {
+/// Returns the workers of role assignments without duplicates, with their facts if known.
+fn machine_facts<'a>(
+    teams: &'a [Roles],
+    facts: &'a BTreeMap<WorkerName, Facts>,
+) -> Vec<(WorkerName, Option<&'a Facts>)> {
     let mut names: Vec<WorkerName> = Vec::new();
     for name in teams.iter().flat_map(|team| [&team.worker].into_iter().chain(&team.servers)) {
         if !names.contains(name) {
@@ -143,54 +152,54 @@ fn machines<'a>(teams: &'a [Team], facts: &'a BTreeMap<WorkerName, Facts>) -> Ve
     names.into_iter().map(|name| (name.clone(), facts.get(&name))).collect()
 }
 
-/// Whether two are the same machine, as far as can be told: with the same name and processor in the same boot, or alike in
-/// another. Systems of several names in one boot are containers of one machine.
-fn is_same(one: Option<&Facts>, other: Option<&Facts>) -> bool {
-    // One that is not there measures nothing.
+/// Whether two workers are the same machine, as far as can be determined: same host name and processor in the same
+/// boot, or equal descriptions in different boots. Systems with different names in one boot are containers on one
+/// machine.
+fn is_same_machine(one: Option<&Facts>, other: Option<&Facts>) -> bool {
+    // A worker that is not available runs no workload.
     let (Some(one), Some(other)) = (one, other) else { return true };
     let name = |facts: &Facts| (facts.boot_id.clone(), facts.hostname.clone(), facts.cpu_model.clone());
-    name(one) == name(other) || shown(one) == shown(other)
+    name(one) == name(other) || format_machine(one) == format_machine(other)
 }
 
-fn shown(facts: &Facts) -> String {
-    format!("{} with {} of {}", facts.hostname, counted(facts.cpus.len(), "CPU"), facts.cpu_model)
+fn format_machine(facts: &Facts) -> String {
+    format!("{} with {} of {}", facts.hostname, pluralize(facts.cpus.len(), "CPU"), facts.cpu_model)
 }
 
-/// Who is in the teams of a cell.
-fn told(teams: &[Team]) -> String {
+/// Formats the workers and roles of a cell.
+fn format_roles(teams: &[Roles]) -> String {
     if teams.is_empty() {
         return format!("`{}`", WorkerName::local());
     }
     let names = |all: &[WorkerName]| all.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let team = |Team { worker, servers }: &Team| match servers[..] {
+    let team = |Roles { worker, servers }: &Roles| match servers[..] {
         [] => format!("`{worker}`"),
-        _ => format!("`{worker}` with its servers on {}", names(servers)),
+        _ => format!("`{worker}` with servers on {}", names(servers)),
     };
     teams.iter().map(team).collect::<Vec<_>>().join(", ")
 }
 
-/// The machines whose kernel is another than the one that earlier samples were taken with, a sentence each.
-pub fn other_kernels(earlier: &[Entry], cells: &[Measuring], crew: &Crew) -> Vec<String> {
+/// Returns a note for each machine whose kernel differs from that of earlier samples.
+pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], crew: &WorkerPool) -> Vec<String> {
     if cells.iter().all(|cell| cell.studied.is_empty()) {
         return Vec::new();
     }
-    let other = |member: &Member| {
+    let note = |member: &PooledWorker| {
         let name = member.worker.name();
         let before = &earlier.iter().rev().find_map(|entry| entry.facts.get(name))?.kernel;
         let now = &member.facts.kernel;
-        (before != now).then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder are of {before}"))
+        (before != now).then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder were taken with {before}"))
     };
-    crew.members.iter().filter_map(other).collect()
+    crew.workers.iter().filter_map(note).collect()
 }
 
-/// Samples of a cell do the same work for good, whatever time they are asked to take later: says so where it matters.
-pub fn other_work(earlier: &[Entry], cells: &[Measuring], sampling: &Sampling) -> Option<String> {
+/// Returns a note if cells keep their calibrated work although another minimum time is requested now.
+pub fn work_change_note(earlier: &[RunEntry], cells: &[ActiveCell], sampling: &Sampling) -> Option<String> {
     let before: Sampling = serde_json::from_value(earlier.last()?.sampling.clone()).ok()?;
-    let calibrated = cells.iter().any(Measuring::is_calibrated);
-    (calibrated && before.min_time != sampling.min_time).then(|| {
+    let is_calibrated = cells.iter().any(ActiveCell::is_calibrated);
+    (is_calibrated && before.min_time != sampling.min_time).then(|| {
         format!(
-            "cells that have samples keep to the work that took {}, not to the {} asked for now: samples of one cell \
-             do the same",
+            "cells with samples keep their calibrated work (min-time {}); the new min-time {} is ignored for them",
             before.min_time, sampling.min_time
         )
     })
@@ -201,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_of_several_names_in_one_boot_are_several_machines() {
+    fn systems_with_different_names_in_one_boot_are_different_machines() {
         let facts = |hostname: &str, boot_id: &str, cpu_model: &str| Facts {
             hostname: hostname.to_owned(),
             boot_id: boot_id.to_owned(),
@@ -215,8 +224,8 @@ mod tests {
             (facts("a", "2", "x"), true),
             (facts("a", "2", "y"), false),
         ] {
-            assert_eq!(is_same(Some(&one), Some(&other)), expected, "{other:?}");
+            assert_eq!(is_same_machine(Some(&one), Some(&other)), expected, "{other:?}");
         }
-        assert!(is_same(Some(&one), None), "one that is away measures nothing");
+        assert!(is_same_machine(Some(&one), None), "an unavailable worker runs no workload");
     }
 }

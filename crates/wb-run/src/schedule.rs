@@ -1,47 +1,47 @@
-//! In which order cells are sampled. Order is decided here, doing elsewhere.
+//! Decides the order in which cells are sampled; sampling itself is done elsewhere.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 
-/// What came of one turn of a cell.
+/// Result of one turn of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It wants another one.
+    /// The cell needs another turn.
     Again,
-    /// It is done.
+    /// The cell is done.
     Done,
-    /// Nothing is to be done any more.
+    /// The schedule ends.
     Stop,
 }
 
-/// Whoever takes the samples.
+/// Takes the samples of a schedule.
 pub trait Sampler {
-    /// Why it could not go on.
+    /// Error that ends the schedule.
     type Error;
 
     /// Takes one sample of a cell, and its warm-ups before the first one.
     fn turn(&mut self, cell: usize) -> impl Future<Output = Result<Turn, Self::Error>>;
 }
 
-/// Gives turns until every cell is done. Blocks come one after the other; within a block each round gives one turn
-/// to every unfinished cell, in an order drawn from the seed.
+/// Gives turns to cells until all are done. Blocks run one after the other; within a block each round gives one turn to
+/// every unfinished cell, in a random order determined by the seed.
 pub async fn schedule<S: Sampler>(
     blocks: &[Vec<usize>],
-    order: Order,
+    order: SamplingOrder,
     seed: u64,
     sampler: &mut S,
 ) -> Result<(), S::Error> {
-    let mut chance = ChaCha8Rng::seed_from_u64(seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for block in blocks {
         let rounds: Vec<Vec<usize>> = match order {
-            Order::Interleaved => vec![block.clone()],
-            Order::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
+            SamplingOrder::Interleaved => vec![block.clone()],
+            SamplingOrder::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
         };
         for mut unfinished in rounds {
             while !unfinished.is_empty() {
-                unfinished.shuffle(&mut chance);
+                unfinished.shuffle(&mut rng);
                 let mut remaining = Vec::new();
                 for cell in unfinished {
                     match sampler.turn(cell).await? {
@@ -62,7 +62,7 @@ pub async fn schedule<S: Sampler>(
 mod tests {
     use super::*;
 
-    /// Every cell wants as many turns as its number says.
+    /// A sampler whose cells each need a fixed number of turns.
     struct Counter {
         wants: Vec<usize>,
         turns: Vec<usize>,
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    fn turns(wants: &[usize], blocks: &[Vec<usize>], order: Order, seed: u64) -> Vec<usize> {
+    fn turns(wants: &[usize], blocks: &[Vec<usize>], order: SamplingOrder, seed: u64) -> Vec<usize> {
         let mut counter = Counter { wants: wants.to_vec(), turns: Vec::new(), stop_after: usize::MAX };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(schedule(blocks, order, seed, &mut counter)).unwrap();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_round_takes_one_sample_of_every_unfinished_cell() {
-        let taken = turns(&[3, 1, 2], &[vec![0, 1, 2]], Order::Interleaved, 7);
+        let taken = turns(&[3, 1, 2], &[vec![0, 1, 2]], SamplingOrder::Interleaved, 7);
         let sorted = |slice: &[usize]| {
             let mut sorted = slice.to_vec();
             sorted.sort_unstable();
@@ -103,10 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_the_order_and_nothing_else_does() {
+    fn only_the_seed_determines_the_order() {
         let wants = [5; 8];
         let blocks = [(0..8).collect::<Vec<usize>>()];
-        let order = |seed| turns(&wants, &blocks, Order::Interleaved, seed);
+        let order = |seed| turns(&wants, &blocks, SamplingOrder::Interleaved, seed);
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
         assert_ne!(order(1)[..8], order(1)[8..16]);
@@ -114,15 +114,15 @@ mod tests {
 
     #[test]
     fn blocks_and_sequences_end_before_the_next_begins() {
-        assert_eq!(turns(&[2, 2, 2], &[vec![0], vec![1], vec![2]], Order::Interleaved, 1), [0, 0, 1, 1, 2, 2]);
-        assert_eq!(turns(&[2, 2, 2], &[vec![0, 1, 2]], Order::Sequential, 1), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(turns(&[2, 2, 2], &[vec![0], vec![1], vec![2]], SamplingOrder::Interleaved, 1), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(turns(&[2, 2, 2], &[vec![0, 1, 2]], SamplingOrder::Sequential, 1), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn stop_ends_everything() {
         let mut counter = Counter { wants: vec![9, 9], turns: Vec::new(), stop_after: 3 };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(schedule(&[vec![0, 1]], Order::Interleaved, 1, &mut counter)).unwrap();
+        runtime.block_on(schedule(&[vec![0, 1]], SamplingOrder::Interleaved, 1, &mut counter)).unwrap();
         assert_eq!(counter.turns.len(), 3);
     }
 }

@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::dip_null::{LEVELS, NULL};
 
-/// Whether samples look as if they came from more than one mode
+/// The result of a test for more than one mode
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dip {
-    /// The greatest distance between the samples' distribution and the nearest one with a single mode, 0 to 0.25
+    /// The largest distance between the samples' distribution and the nearest unimodal one, 0 to 0.25
     pub dip: f64,
-    /// The probability of at least such a dip from a uniform population, the hardest to tell of those with a single
-    /// mode; within a tenth of itself below one half, rough above; 0.001 stands for that or less
+    /// The probability of at least this dip for samples of a uniform population, the least favourable unimodal one.
+    /// Accurate to a tenth of its value below 0.5, rough above; 0.001 means 0.001 or less
     pub p_value: f64,
 }
 
 /// Hartigan's dip test (Hartigan, Hartigan 1985; the algorithm is of the kind of P. Hartigan 1985, AS 217).
 ///
-/// A hint that there are two states behind one figure, such as two frequencies or two placements. It is weak where
-/// samples are few: two equal modes, eight of their own widths apart, are seen in a quarter of all sets of six and in
-/// nine of ten sets of 20. Figures are taken to be known only to the least distance between two of them, and equal
-/// ones are spread evenly over it; otherwise every tick of a coarse clock would be a mode. `None` below 6 samples.
+/// A hint that one metric has two states, such as two frequencies or two placements. The test has little power for few
+/// samples: two equal modes, eight of their own widths apart, are detected in a quarter of all sets of six and in nine
+/// of ten sets of 20. The resolution of the samples is taken to be the smallest distance between two of them, and ties
+/// are spread evenly over it; otherwise every tick of a coarse clock would be a mode. `None` below 6 samples.
 pub fn dip(samples: &Samples) -> Option<Dip> {
     let n = samples.count();
     if n < NULL[0].0 {
@@ -29,21 +29,21 @@ pub fn dip(samples: &Samples) -> Option<Dip> {
     Some(Dip { dip, p_value: p_value(n, dip) })
 }
 
-/// The same of several runs together, each around its middle: whether samples within runs come from more than one mode,
-/// whatever the runs' levels are. `None` where runs of two and more have fewer than 6 samples together.
+/// The dip test of several runs together, each centred on its median: whether samples within runs come from more than
+/// one mode, whatever the levels of the runs. `None` if the runs of two samples or more have fewer than 6 in total.
 pub fn joint_dip(runs: &[Samples]) -> Option<Dip> {
     let several = || runs.iter().filter(|run| run.count() > 1);
-    // Subtracting leaves rounding behind, which would be taken for the resolution.
-    let most = several().map(|run| run.max().abs().max(run.min().abs())).fold(0.0, f64::max);
-    let digit = if most > 0.0 { most * 1e-12 } else { 1.0 };
-    // A sample rather than the median, which lies between the ticks of a clock.
+    // Round off the rounding errors of the subtraction, which would be taken for the resolution.
+    let magnitude = several().map(|run| run.max().abs().max(run.min().abs())).fold(0.0, f64::max);
+    let digit = if magnitude > 0.0 { magnitude * 1e-12 } else { 1.0 };
+    // A sample rather than the median, which may lie between the ticks of a clock.
     let middle = |run: &Samples| run.sorted()[(run.count() - 1) / 2];
-    let around =
+    let centred =
         several().flat_map(|run| run.sorted().iter().map(move |x| ((x - middle(run)) / digit).round() * digit));
-    dip(&Samples::new(&around.collect::<Vec<_>>()).ok()?)
+    dip(&Samples::new(&centred.collect::<Vec<_>>()).ok()?)
 }
 
-/// Equal figures spread over the resolution around them
+/// Spreads ties over the resolution around them
 fn spread_ties(sorted: &[f64]) -> Vec<f64> {
     let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
     let resolution = gaps.filter(|&gap| gap > 0.0).fold(f64::INFINITY, f64::min);
@@ -60,10 +60,10 @@ fn spread_ties(sorted: &[f64]) -> Vec<f64> {
 
 /// The dip of ascending samples.
 ///
-/// Steps of the empirical distribution between its convex minorant from below and its concave majorant from above.
-/// Where these two are furthest apart the mode must lie; outside of it the distribution has to be convex before and
-/// concave after, and by how much it is not is twice the dip. Then the same within. The mode itself may be a jump of any
-/// height, so the ends of what is left count only once it is known that they are not the mode.
+/// The empirical distribution lies between its greatest convex minorant and its least concave majorant. The mode is
+/// where these two are furthest apart; outside of the mode the distribution has to be convex before and concave after
+/// it, and the deviation from that is twice the dip. This repeats within the modal interval. The mode itself may be a
+/// jump of any height, so the ends of an interval count only once they cannot be the mode.
 fn statistic(sorted: &[f64]) -> f64 {
     let steps = steps(sorted);
     let (mut first, mut last) = (0, steps.len() - 1);
@@ -72,11 +72,11 @@ fn statistic(sorted: &[f64]) -> f64 {
         let within = &steps[first..=last];
         let below = hull(within, |step| step.before, |turn| turn <= 0.0);
         let above = hull(within, |step| step.after, |turn| turn >= 0.0);
-        let apart = |at: usize| above.height[at] - below.height[at];
-        // Looked for at corners only, where it is attained: rounding must not put it between them.
+        let distance = |at: usize| above.height[at] - below.height[at];
+        // Search the corners only, where the maximum is attained: rounding must not put it between them.
         let corners = below.corners.iter().chain(&above.corners).copied();
-        let widest = corners.fold(0, |widest, at| if apart(at) > apart(widest) { at } else { widest });
-        if apart(widest) <= gap {
+        let widest = corners.fold(0, |widest, at| if distance(at) > distance(widest) { at } else { widest });
+        if distance(widest) <= gap {
             break;
         }
         let from = below.corners.iter().copied().filter(|&at| at <= widest).max().unwrap_or(0);
@@ -92,7 +92,7 @@ fn statistic(sorted: &[f64]) -> f64 {
     gap / (2.0 * sorted.len() as f64)
 }
 
-/// A step of the empirical distribution, in samples
+/// A step of the empirical distribution function, counted in samples
 struct Step {
     x: f64,
     before: f64,
@@ -111,7 +111,7 @@ fn steps(sorted: &[f64]) -> Vec<Step> {
     .collect()
 }
 
-/// The tightest convex or concave line along points: which of them it touches, and its height at all of them
+/// The convex minorant or concave majorant of points: the points that it touches, and its height at all of them
 struct Hull {
     corners: Vec<usize>,
     height: Vec<f64>,
@@ -140,7 +140,7 @@ fn hull(steps: &[Step], y: impl Fn(&Step) -> f64, bends_wrong: impl Fn(f64) -> b
     Hull { corners, height }
 }
 
-/// Between the tabled counts and levels: √n·dip by linear interpolation in ln n, then ln p in √n·dip
+/// The p-value, interpolated from the table: √n·dip linearly in ln n, then ln p linearly in √n·dip
 fn p_value(n: usize, dip: f64) -> f64 {
     let scaled = dip * (n as f64).sqrt();
     let right = NULL.iter().position(|row| row.0 >= n).unwrap_or(NULL.len() - 1);
@@ -166,33 +166,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_clear_clusters_are_seen_and_an_even_spread_is_not() {
+    fn two_clear_clusters_are_detected_and_an_even_spread_is_not() {
         let clusters: Vec<f64> = (0..20).map(|i| f64::from(i % 2) * 100.0 + f64::from(i) * 0.1).collect();
         assert!(dip(&Samples::new(&clusters).unwrap()).unwrap().p_value < 0.01);
         let even: Vec<f64> = (0..20).map(f64::from).collect();
         assert!(dip(&Samples::new(&even).unwrap()).unwrap().p_value > 0.9);
     }
 
-    /// The figures on the right are those of diptest 0.12 (Python).
+    /// The expected values are those of diptest 0.12 (Python).
     #[test]
     fn the_statistic_of_ties_is_hartigans() {
-        for (sorted, theirs) in [
+        for (sorted, expected) in [
             (&[5.0, 5.0, 6.0, 7.0, 7.0, 7.0, 8.0, 9.0, 9.0, 12.0][..], 0.1),
             (&[1.0, 1.0, 1.0, 2.0, 2.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0, 7.0], 0.15625),
             (&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 0.2),
         ] {
-            assert!((statistic(sorted) - theirs).abs() < 1e-12);
+            assert!((statistic(sorted) - expected).abs() < 1e-12);
         }
     }
 
     #[test]
-    fn ticks_of_a_coarse_clock_are_no_modes() {
+    fn ticks_of_a_coarse_clock_are_not_modes() {
         let ticks = [1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 5.0];
         assert!(dip(&Samples::new(&ticks).unwrap()).unwrap().p_value > 0.5);
     }
 
     #[test]
-    fn equal_samples_have_the_least_dip() {
+    fn equal_samples_have_the_smallest_dip() {
         let equal = dip(&Samples::new(&[3.0; 10]).unwrap()).unwrap();
         assert_eq!(equal.dip, 0.05);
         assert!(equal.p_value > 0.9);

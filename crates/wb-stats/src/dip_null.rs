@@ -1,9 +1,9 @@
-//! The dip of uniform samples, simulated; printed by the example `dip-null`.
+//! Simulated null distribution of the dip for uniform samples; printed by the example `dip-null`.
 
-/// The probability of at least the tabled dip
+/// The probabilities of the columns of [`NULL`]
 pub(crate) const LEVELS: [f64; 7] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001];
 
-/// For so many samples, √n times the dip that is exceeded with each probability of [`LEVELS`]
+/// For each number of samples n, √n times the dip that is exceeded with each probability of [`LEVELS`]
 pub(crate) const NULL: [(usize, [f64; 7]); 13] = [
     (6, [0.301, 0.366, 0.390, 0.403, 0.438, 0.470, 0.536]),
     (7, [0.312, 0.362, 0.382, 0.424, 0.465, 0.488, 0.535]),

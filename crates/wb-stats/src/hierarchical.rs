@@ -1,67 +1,71 @@
-//! Samples within runs: the bootstrap that draws runs first.
+//! Hierarchical bootstrap: resamples runs first, then samples within runs.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Interval, shift::Ratio};
+use crate::{Interval, hodges_lehmann::Ratio};
 
-/// So many times both sides are drawn again.
-const DRAWS: usize = 2000;
+/// Number of bootstrap resamples.
+const RESAMPLES: usize = 2000;
 
-/// How `b` stands to `a` at one confidence: see [`Drawn`].
+/// The ratio of `b` to `a` at one confidence: see [`Drawn`].
 pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Ratio> {
-    Some(Drawn::of(a, b, confidence, seed)?.ratio(confidence))
+    Some(HierarchicalBootstrap::of(a, b, confidence, seed)?.ratio(confidence))
 }
 
-/// Two sides, each a list of runs with their samples, all above zero: the ratio of the medians of the runs' medians, and
-/// the percentile interval of a bootstrap that draws runs, and within each run its samples, with replacement (Davison,
-/// Hinkley, Bootstrap Methods and their Application, 1997, section 3.8).
+/// The ratio of two sides by hierarchical bootstrap: the ratio of the medians of the runs' medians, with the percentile
+/// interval of a bootstrap that draws runs, and within each run its samples, with replacement (Davison, Hinkley,
+/// Bootstrap Methods and their Application, 1997, section 3.8). Each side is a list of runs with their samples, all
+/// above zero.
 ///
-/// It carries the variation between runs as well as that within. With fewer than five runs a side it is too sure; the
-/// same figures with the same seed give the same interval.
+/// The interval includes the variation between runs and within them. With fewer than five runs per side it is too
+/// narrow. The same samples with the same seed give the same interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drawn {
+pub struct HierarchicalBootstrap {
     estimate: f64,
     p: f64,
-    /// The logarithms that were drawn lowest, ascending, and highest, descending: as many as any interval ends at.
+    /// The lowest logarithms of the resamples, ascending, and the highest ones, descending: as many as any interval
+    /// needs.
     tails: [Vec<f64>; 2],
 }
 
-impl Drawn {
-    /// Draws; none where a run is empty or a sample is not above zero. Intervals can then be had at `least` confidence
-    /// and above.
-    pub fn of(a: &[Vec<f64>], b: &[Vec<f64>], least: f64, seed: u64) -> Option<Self> {
+impl HierarchicalBootstrap {
+    /// Draws the resamples; `None` if a run is empty or a sample is not above zero. Intervals are available at
+    /// `min_confidence` confidence and above.
+    pub fn of(a: &[Vec<f64>], b: &[Vec<f64>], min_confidence: f64, seed: u64) -> Option<Self> {
         let (a, b) = (logs(a)?, logs(b)?);
-        let level = |side: &[Vec<f64>]| centre(side.iter().map(|run| median(&mut run.clone())));
+        let level = |side: &[Vec<f64>]| median_of(side.iter().map(|run| median(&mut run.clone())));
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut draws: Vec<f64> = (0..DRAWS).map(|_| drawn(&b, &mut random) - drawn(&a, &mut random)).collect();
+        let mut draws: Vec<f64> =
+            (0..RESAMPLES).map(|_| draw_level(&b, &mut random) - draw_level(&a, &mut random)).collect();
         draws.sort_unstable_by(f64::total_cmp);
         let at_most = draws.partition_point(|draw| *draw <= 0.0);
-        let at_least = DRAWS - draws.partition_point(|draw| *draw < 0.0);
-        let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (DRAWS + 1) as f64).min(1.0);
-        let kept = beyond(least) + 1;
-        let tails = [draws[..kept].to_vec(), draws.iter().rev().take(kept).copied().collect()];
+        let at_least = RESAMPLES - draws.partition_point(|draw| *draw < 0.0);
+        let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (RESAMPLES + 1) as f64).min(1.0);
+        let count = tail_count(min_confidence) + 1;
+        let tails = [draws[..count].to_vec(), draws.iter().rev().take(count).copied().collect()];
         Some(Self { estimate: (level(&b) - level(&a)).exp(), p, tails })
     }
 
-    /// How likely sides that differ in nothing are so far apart.
-    pub fn p(&self) -> f64 {
+    /// The p-value: the probability that equal sides are at least this far apart.
+    pub fn p_value(&self) -> f64 {
         self.p
     }
 
     /// The estimate and its interval.
     pub fn ratio(&self, confidence: f64) -> Ratio {
         let [lowest, highest] = &self.tails;
-        let beyond = beyond(confidence).min(lowest.len() - 1);
-        let confidence_reached = 1.0 - 2.0 * beyond as f64 / DRAWS as f64;
-        let interval = Interval { low: lowest[beyond].exp(), high: highest[beyond].exp(), confidence_reached };
-        Ratio { estimate: self.estimate, interval: Some(interval), p: self.p }
+        let beyond = tail_count(confidence).min(lowest.len() - 1);
+        let confidence_reached = 1.0 - 2.0 * beyond as f64 / RESAMPLES as f64;
+        let interval =
+            Interval { low: lowest[beyond].exp(), high: highest[beyond].exp(), confidence: confidence_reached };
+        Ratio { estimate: self.estimate, interval: Some(interval), p_value: self.p }
     }
 }
 
-/// So many draws lie beyond either end of an interval.
-fn beyond(confidence: f64) -> usize {
-    ((DRAWS as f64 * (1.0 - confidence) / 2.0).floor() as usize).min(DRAWS / 2 - 1)
+/// The number of resamples beyond either end of an interval.
+fn tail_count(confidence: f64) -> usize {
+    ((RESAMPLES as f64 * (1.0 - confidence) / 2.0).floor() as usize).min(RESAMPLES / 2 - 1)
 }
 
 fn logs(runs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
@@ -71,18 +75,18 @@ fn logs(runs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     Some(runs.iter().map(|run| run.iter().map(|sample| sample.ln()).collect()).collect())
 }
 
-fn drawn(runs: &[Vec<f64>], random: &mut ChaCha8Rng) -> f64 {
-    centre((0..runs.len()).map(|_| {
+fn draw_level(runs: &[Vec<f64>], random: &mut ChaCha8Rng) -> f64 {
+    median_of((0..runs.len()).map(|_| {
         let run = &runs[random.random_range(0..runs.len())];
         median(&mut (0..run.len()).map(|_| run[random.random_range(0..run.len())]).collect::<Vec<f64>>())
     }))
 }
 
-fn centre(medians: impl Iterator<Item = f64>) -> f64 {
+fn median_of(medians: impl Iterator<Item = f64>) -> f64 {
     median(&mut medians.collect::<Vec<f64>>())
 }
 
-/// Of what is not empty.
+/// The median; the values must not be empty.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
@@ -106,18 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_vary_make_a_wide_interval_however_many_samples_they_have() {
+    fn variation_between_runs_widens_the_interval_whatever_the_number_of_samples() {
         let run = |level: f64| (0..100).map(|n| level * (1.0 + f64::from(n % 7) / 1000.0)).collect::<Vec<f64>>();
         let (a, b) = ([1.0, 1.1, 0.9, 1.05, 0.95, 1.02].map(run), [1.01, 1.12, 0.93, 1.04, 0.97, 0.99].map(run));
         let ratio = hierarchical_ratio(&a, &b, 0.95, 1).unwrap();
         let interval = ratio.interval.unwrap();
         assert!(interval.high / interval.low > 1.05, "{ratio:?}");
-        assert!(interval.contains(1.0) && ratio.p > 0.2, "{ratio:?}");
+        assert!(interval.contains(1.0) && ratio.p_value > 0.2, "{ratio:?}");
         assert_eq!(Some(ratio), hierarchical_ratio(&a, &b, 0.95, 1));
     }
 
     #[test]
-    fn what_has_no_logarithm_has_no_ratio() {
+    fn samples_without_a_logarithm_have_no_ratio() {
         assert_eq!(hierarchical_ratio(&[vec![1.0, 0.0]], &[vec![1.0]], 0.95, 1), None);
         assert_eq!(hierarchical_ratio(&[vec![]], &[vec![1.0]], 0.95, 1), None);
         assert_eq!(hierarchical_ratio(&[], &[vec![1.0]], 0.95, 1), None);

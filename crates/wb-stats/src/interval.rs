@@ -3,32 +3,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::Samples;
 
-/// The confidence promised for an interval unless told otherwise
+/// The default confidence of intervals
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The confidence at which the median's interval is taken when the samples themselves decided how many there are.
+/// The confidence of the median's interval if the samples themselves determined their number.
 ///
-/// Stopping at the first narrow interval favours those that are narrow by chance: taken at 95 %, they hold for as few
-/// as 93 %. Taken at 31/32, the most that 6 samples can give, 95 % remains; the table in `docs/statistics.md` shows
+/// Stopping at the first narrow interval favours intervals that are narrow by chance: at a nominal 95 %, as few as 93 %
+/// of them cover the median. At 31/32, the maximum for 6 samples, 95 % remains; the table in `docs/statistics.md` shows
 /// for which populations.
 pub const STOPPING_CONFIDENCE: f64 = 1.0 - 1.0 / 32.0;
 
-/// Two order statistics and how sure they are to have the population's quantile between them
+/// A confidence interval of a population quantile, between two order statistics
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The lower end, itself a sample
     pub low: f64,
     /// The upper end, itself a sample
     pub high: f64,
-    /// The probability reached, as a fraction of 1; at least the one asked for, since ranks are whole numbers
-    pub confidence_reached: f64,
+    /// The actual confidence, as a fraction of 1; at least the requested one, since ranks are whole numbers
+    pub confidence: f64,
 }
 
 impl Interval {
     /// Half the width relative to a centre, in percent.
     ///
-    /// An interval without width is 0 % wide wherever it lies; otherwise `None` where the centre is 0, since no width
-    /// is small beside nothing.
+    /// An interval of zero width is 0 % wide everywhere; otherwise `None` if the centre is 0, since the relative width
+    /// is undefined.
     pub fn half_width_percent(&self, centre: f64) -> Option<f64> {
         let half = (self.high - self.low) / 2.0;
         if half == 0.0 {
@@ -37,33 +37,32 @@ impl Interval {
         Some(half / centre.abs() * 100.0).filter(|percent| percent.is_finite())
     }
 
-    /// Whether a value lies between the ends, the ends included
+    /// Whether a value lies in the interval, ends included
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 }
 
-/// The distribution-free interval of the population's median. `None` when there are too few samples for the
+/// The distribution-free confidence interval of the population median. `None` if there are too few samples for the
 /// confidence: fewer than 6 for 95 %. See [`quantile_interval`].
 pub fn median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     quantile_interval(samples, 0.5, confidence)
 }
 
-/// The distribution-free interval of the population's quantile `p`, between two order statistics.
+/// The distribution-free confidence interval of the population quantile `p`, between two order statistics.
 ///
-/// How many of n samples lie below the quantile is binomial whatever the distribution (Thompson 1936; David, Nagaraja,
-/// Order Statistics, 3rd ed., section 7.1). Each end is the innermost order statistic that errs with at most half of
-/// 1 − confidence, so that either end also stands alone as a one-sided bound. Exact for a continuous population, at
-/// least as sure for one with ties. It presumes independent samples and a number of them that was fixed beforehand.
+/// The number of n samples below the quantile is binomial whatever the distribution (Thompson 1936; David, Nagaraja,
+/// Order Statistics, 3rd ed., section 7.1). Each end is the innermost order statistic with an error probability of at
+/// most half of 1 − confidence, so that either end is also a one-sided bound. Exact for a continuous population,
+/// conservative for one with ties. Assumes independent samples and a fixed number of samples.
 ///
-/// `None` when no order statistic reaches the confidence on one side, or when `p` or the confidence is not between
-/// 0 and 1.
+/// `None` if no order statistic reaches the confidence on one side, or if `p` or the confidence is not between 0 and 1.
 pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<Interval> {
     let within = |x: f64| x > 0.0 && x < 1.0;
     if !within(p) || !within(confidence) {
         return None;
     }
-    // Confidences like 0.9375 are met exactly; rounding must not lose them.
+    // Confidences like 0.9375 can be reached exactly; rounding must not prevent it.
     let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
     let n = samples.count();
     let below = Binomial::new(n, p);
@@ -90,18 +89,18 @@ pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<I
     Some(Interval {
         low: samples.sorted()[low - 1],
         high: samples.sorted()[high - 1],
-        confidence_reached: 1.0 - low_errs - high_errs,
+        confidence: 1.0 - low_errs - high_errs,
     })
 }
 
-/// The binomial distribution where it is not negligible
+/// The part of a binomial distribution that is not negligible
 struct Binomial {
     first: usize,
     masses: Vec<f64>,
 }
 
 impl Binomial {
-    /// From the mode outwards by the ratio of neighbours, then normalised: nothing underflows however large n is
+    /// Computed from the mode outwards by the ratio of neighbours, then normalised: no underflow, however large n is
     fn new(n: usize, p: f64) -> Self {
         const NEGLIGIBLE: f64 = 1e-20;
         let odds = p / (1.0 - p);
@@ -133,7 +132,7 @@ mod tests {
     fn ranks(n: usize, p: f64, confidence: f64) -> Option<(usize, usize, f64)> {
         let ranks: Vec<f64> = (1..=n).map(|rank| rank as f64).collect();
         let interval = quantile_interval(&Samples::new(&ranks).unwrap(), p, confidence)?;
-        Some((interval.low as usize, interval.high as usize, interval.confidence_reached))
+        Some((interval.low as usize, interval.high as usize, interval.confidence))
     }
 
     #[test]
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confidence_that_is_met_exactly_is_met() {
+    fn a_confidence_that_can_be_reached_exactly_is_reached() {
         assert_eq!(ranks(5, 0.5, 0.9375).map(|(low, high, _)| (low, high)), Some((1, 5)));
     }
 
@@ -157,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn the_width_beside_a_median_of_zero_is_undefined_unless_there_is_none() {
-        let interval = |low, high| Interval { low, high, confidence_reached: 0.95 };
+    fn the_relative_width_at_a_median_of_zero_is_undefined_unless_the_width_is_zero() {
+        let interval = |low, high| Interval { low, high, confidence: 0.95 };
         assert_eq!(interval(-1.0, 1.0).half_width_percent(0.0), None);
         assert_eq!(interval(0.0, 0.0).half_width_percent(0.0), Some(0.0));
         assert_eq!(interval(-103.0, -97.0).half_width_percent(-100.0), Some(3.0));

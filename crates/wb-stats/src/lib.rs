@@ -1,45 +1,44 @@
-//! Pure statistics of samples: what was measured, how sure it is, and when there are enough.
+//! Pure statistics of samples: summaries, confidence intervals, comparisons and stopping rules.
 //!
-//! Numbers in, numbers out. It must not know what a sample is of: no metric, unit, direction, host, clock or file.
+//! Numbers in, numbers out. Must not depend on what a sample measures: no metric, unit, direction, host, clock or file.
 //!
-//! Start with [`Samples`], the only way in: whatever takes one cannot fail. Then [`Summary`], [`median_interval`], and
-//! [`Rule`], which decides after every sample whether another one is needed; [`ratio`] holds two sides against each
-//! other. `docs/statistics.md` tells why these
-//! were chosen and what they were seen to be worth.
+//! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
+//! [`median_interval`], and [`Rule`], which decides after every sample whether another one is needed; [`ratio`]
+//! compares two sides. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
 
-mod blocks;
 mod dip;
 mod dip_null;
+mod group_sequential;
 mod hierarchical;
+mod hodges_lehmann;
 mod interval;
-mod multiple;
-mod nested;
-mod noisy;
+mod multiple_testing;
 mod outliers;
-mod pairs;
+mod paired_ratio;
+mod proportion;
 mod rank_sum;
 mod replicates;
-mod rule;
 mod samples;
-mod share;
-mod shift;
+mod sampling_rule;
+mod student;
 mod summary;
 mod trend;
+mod variance_components;
 
-pub use blocks::{Looked, Looks};
 pub use dip::{Dip, dip, joint_dip};
-pub use hierarchical::{Drawn, hierarchical_ratio};
+pub use group_sequential::{GroupSequentialTest, InterimResult};
+pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};
+pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};
-pub use multiple::{Discoveries, benjamini_hochberg, selected_confidence};
-pub use nested::{Sources, sources};
-pub use noisy::NoisyRatio;
+pub use multiple_testing::{Discoveries, benjamini_hochberg, selected_confidence};
 pub use outliers::{Outliers, outliers};
-pub use pairs::{PairError, PairedRatio, paired_ratio};
-pub use rank_sum::{least_p, rank_sum_p};
+pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
+pub use proportion::Proportion;
+pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
-pub use rule::{Budget, Decision, Rule, Spread, Stop};
 pub use samples::{SampleError, Samples};
-pub use share::Share;
-pub use shift::{Ratio, TwoSides, ratio};
+pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
+pub use student::StudentRatio;
 pub use summary::Summary;
 pub use trend::{Trend, TrendMethod, joint_trend, trend};
+pub use variance_components::{VarianceComponents, variance_components};

@@ -3,27 +3,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::Samples;
 
-/// Tukey's fences and what lies beyond them
+/// Tukey's fences and the samples beyond them
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outliers {
-    /// Lower quartile less 1.5 times the distance of the quartiles
+    /// Lower quartile minus 1.5 times the interquartile range
     pub low_fence: f64,
-    /// Upper quartile plus 1.5 times that distance
+    /// Upper quartile plus 1.5 times the interquartile range
     pub high_fence: f64,
     /// The samples beyond either fence, by position in time order
-    pub beyond: Vec<usize>,
+    pub positions: Vec<usize>,
 }
 
-/// The samples that lie far out (Tukey, Exploratory Data Analysis, 1977), by type 7 quartiles.
+/// Finds the outliers (Tukey, Exploratory Data Analysis, 1977), by type 7 quartiles.
 ///
-/// For looking at, not for leaving out: of normal samples, a quarter of all sets of six have one by chance, a third of all sets of 30.
+/// For inspection, not for exclusion: of normal samples, a quarter of all sets of six have one by chance, a third of
+/// all sets of 30.
 pub fn outliers(samples: &Samples) -> Outliers {
     let (q1, q3) = (samples.quantile(0.25), samples.quantile(0.75));
     let reach = 1.5 * (q3 - q1);
     let (low_fence, high_fence) = (q1 - reach, q3 + reach);
     let beyond = samples.in_order().iter().enumerate();
     let beyond = beyond.filter(|(_, x)| !(low_fence..=high_fence).contains(*x)).map(|(index, _)| index).collect();
-    Outliers { low_fence, high_fence, beyond }
+    Outliers { low_fence, high_fence, positions: beyond }
 }
 
 #[cfg(test)]
@@ -31,14 +32,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_far_sample_is_named_by_its_place_in_time() {
-        let found = outliers(&Samples::new(&[10.0, 99.0, 11.0, 12.0, 10.5, 11.5]).unwrap());
-        assert_eq!(found.beyond, [1]);
-        assert!(found.high_fence < 99.0 && found.low_fence < 10.0);
+    fn an_outlier_is_reported_by_its_position_in_time() {
+        let result = outliers(&Samples::new(&[10.0, 99.0, 11.0, 12.0, 10.5, 11.5]).unwrap());
+        assert_eq!(result.positions, [1]);
+        assert!(result.high_fence < 99.0 && result.low_fence < 10.0);
     }
 
     #[test]
     fn equal_samples_have_no_outliers() {
-        assert!(outliers(&Samples::new(&[0.1; 7]).unwrap()).beyond.is_empty());
+        assert!(outliers(&Samples::new(&[0.1; 7]).unwrap()).positions.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! What runs of one system say of its noise: how far they lie apart, and how much of that is their samples' doing.
+//! Noise estimates from replicated runs of one system: the variance between runs, and the part of it that is due to
+//! their samples.
 //!
 //! Everything is on logarithms, so that 0.02 is two percent.
 
@@ -9,83 +10,83 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 use crate::Samples;
 
 /// The confidence of [`Replicates::between_upper`].
-const UPPER: f64 = 0.95;
+const UPPER_CONFIDENCE: f64 = 0.95;
 
-/// Runs of one system, or of several that are each compared with themselves alone.
+/// The noise of replicated runs of one system, or of several systems, pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replicates {
-    /// How far runs lie apart, and how well that is known.
+    /// The noise of a run's level, and its degrees of freedom.
     #[serde(flatten)]
     pub noise: RunNoise,
-    /// The standard deviation between runs without what their samples explain; never below 0.
+    /// The standard deviation between runs, without the part that is due to their samples; never below 0.
     pub between: f64,
-    /// The upper 95 % confidence limit of that, for runs whose levels are normal: few runs know it badly.
+    /// The upper 95 % confidence limit of `between`, for normally distributed levels; high for few runs.
     pub between_upper: f64,
 }
 
-/// How far the levels of runs lie apart. The level of a run is the logarithm of its samples' median.
+/// The noise of the levels of runs. The level of a run is the logarithm of its samples' median.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunNoise {
-    /// The standard deviation of a run's level, the noise of its own samples included.
-    pub spread: f64,
-    /// The standard error that a run's level has from its samples, as a root mean square over runs; 0 where no run has
-    /// two.
+    /// The standard deviation of a run's level, including the noise of its own samples.
+    pub stddev: f64,
+    /// The standard error of a run's level due to its samples, as a root mean square over runs; 0 if no run has two
+    /// samples.
     pub sampling: f64,
-    /// The standard deviation of a sample around its run's median, robust: 1.4826 times the median distance. None where
+    /// The robust standard deviation of a sample around its run's median: 1.4826 times the median distance. `None` if
     /// no run has two samples.
     pub within: Option<f64>,
-    /// The degrees of freedom of `spread`: runs less systems.
+    /// The degrees of freedom of the standard deviation: runs minus systems.
     pub degrees: f64,
 }
 
 impl Replicates {
-    /// Of systems, each a list of runs with their samples.
+    /// Estimates the noise of systems, each a list of runs with their samples.
     ///
-    /// The variance between runs is that of the runs' levels around the mean of their system, less the mean of their
-    /// sampling variances (the method of moments of a one-way random model: Searle, Casella, McCulloch, Variance
-    /// Components, 1992, section 3.6), and 0 where that is below 0. Its upper limit takes the limit of the first for
-    /// the first.
+    /// The variance between runs is the variance of the runs' levels around the mean of their system, minus the mean of
+    /// their sampling variances (the method of moments of a one-way random model: Searle, Casella, McCulloch, Variance
+    /// Components, 1992, section 3.6), and 0 if that is negative. Its upper limit uses the upper limit of the first
+    /// variance instead.
     ///
-    /// None where no system has two runs, a run is empty, or a sample is not above zero.
+    /// `None` if no system has two runs, a run is empty, or a sample is not above zero.
     pub fn of(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
-        let systems: Vec<Vec<Level>> =
-            systems.iter().map(|runs| runs.iter().map(|run| Level::of(run)).collect()).collect::<Option<_>>()?;
+        let systems: Vec<Vec<RunLevel>> =
+            systems.iter().map(|runs| runs.iter().map(|run| RunLevel::of(run)).collect()).collect::<Option<_>>()?;
         let levels = || systems.iter().filter(|runs| runs.len() > 1).flatten();
         let degrees = systems.iter().map(|runs| runs.len().saturating_sub(1)).sum::<usize>() as f64;
         if degrees == 0.0 {
             return None;
         }
-        let variance = systems.iter().map(|runs| squares(runs)).sum::<f64>() / degrees;
+        let variance = systems.iter().map(|runs| sum_of_squares(runs)).sum::<f64>() / degrees;
         let sampling = levels().map(|level| level.sampling.unwrap_or(0.0)).sum::<f64>() / levels().count() as f64;
-        let distances: Vec<f64> = systems.iter().flatten().flat_map(Level::distances).collect();
+        let distances: Vec<f64> = systems.iter().flatten().flat_map(RunLevel::distances).collect();
         let within = Samples::new(&distances).ok().map(|distances| 1.4826 * distances.median());
-        let most = variance * degrees / ChiSquared::new(degrees).ok()?.inverse_cdf(1.0 - UPPER);
+        let upper = variance * degrees / ChiSquared::new(degrees).ok()?.inverse_cdf(1.0 - UPPER_CONFIDENCE);
         Some(Self {
-            noise: RunNoise { spread: variance.sqrt(), sampling: sampling.sqrt(), within, degrees },
+            noise: RunNoise { stddev: variance.sqrt(), sampling: sampling.sqrt(), within, degrees },
             between: (variance - sampling).max(0.0).sqrt(),
-            between_upper: (most - sampling).max(0.0).sqrt(),
+            between_upper: (upper - sampling).max(0.0).sqrt(),
         })
     }
 }
 
 /// The sum of squares of levels around their mean.
-pub(crate) fn squares(runs: &[Level]) -> f64 {
+pub(crate) fn sum_of_squares(runs: &[RunLevel]) -> f64 {
     let mean = runs.iter().map(|run| run.level).sum::<f64>() / runs.len().max(1) as f64;
     runs.iter().map(|run| (run.level - mean).powi(2)).sum()
 }
 
-/// A run.
+/// The level of a run and its sampling variance.
 #[derive(Debug, Clone)]
-pub(crate) struct Level {
+pub(crate) struct RunLevel {
     logs: Samples,
-    /// The logarithm of its median.
+    /// The logarithm of the run's median.
     pub(crate) level: f64,
-    /// The variance that this has from the samples; none of a single one.
+    /// The variance of the level due to the samples; `None` for a single sample.
     pub(crate) sampling: Option<f64>,
 }
 
-impl Level {
-    /// None where a sample is not above zero, or there is none.
+impl RunLevel {
+    /// `None` if a sample is not above zero, or there are no samples.
     pub(crate) fn of(run: &[f64]) -> Option<Self> {
         if run.iter().any(|sample| *sample <= 0.0) {
             return None;
@@ -94,15 +95,15 @@ impl Level {
         Some(Self { level: logs.median(), sampling: median_variance(&logs), logs })
     }
 
-    /// Of each sample from the median; of a single one there is none.
+    /// The distance of each sample from the median; none for a single sample.
     fn distances(&self) -> impl Iterator<Item = f64> {
         let several = self.logs.count() > 1;
         self.logs.sorted().iter().map(|log| (log - self.level).abs()).filter(move |_| several)
     }
 }
 
-/// The variance of the median of so many independent samples, estimated from the distance of two of them (Price, Bonett,
-/// Estimating the variance of the sample median, 2001). None below two samples.
+/// The variance of the median of independent samples, estimated from the distance of two order statistics (Price,
+/// Bonett, Estimating the variance of the sample median, 2001). `None` below two samples.
 pub fn median_variance(samples: &Samples) -> Option<f64> {
     let n = samples.count();
     if n < 2 {
@@ -125,36 +126,36 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn near(ours: f64, wanted: f64) {
-        assert!((ours / wanted - 1.0).abs() < 1e-6, "{ours} is not {wanted}");
+    fn near(actual: f64, expected: f64) {
+        assert!((actual / expected - 1.0).abs() < 1e-6, "{actual} is not {expected}");
     }
 
     #[test]
-    fn systems_are_compared_with_themselves_alone() {
+    fn each_system_is_compared_with_its_own_mean() {
         let run = |level: f64| vec![level];
         let of = |levels: &[f64]| levels.iter().map(|level| run(level.exp())).collect::<Vec<_>>();
-        let apart = Replicates::of(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
-        assert_eq!(apart.noise.degrees, 3.0);
-        near(apart.noise.spread.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
-        assert_eq!((apart.noise.sampling, apart.noise.within), (0.0, None));
-        near(apart.between, apart.noise.spread);
+        let replicates = Replicates::of(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
+        assert_eq!(replicates.noise.degrees, 3.0);
+        near(replicates.noise.stddev.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
+        assert_eq!((replicates.noise.sampling, replicates.noise.within), (0.0, None));
+        near(replicates.between, replicates.noise.stddev);
         // The 5 % quantile of χ² with 3 degrees of freedom is 0.3518463.
-        near(apart.between_upper.powi(2), apart.between.powi(2) * 3.0 / 0.351_846_318);
+        near(replicates.between_upper.powi(2), replicates.between.powi(2) * 3.0 / 0.351_846_318);
     }
 
     #[test]
-    fn what_samples_explain_is_no_variation_between_runs() {
+    fn variation_due_to_samples_is_not_variation_between_runs() {
         let run = |level: f64| (0..10).map(|n| (level + 0.01 * f64::from(n)).exp()).collect::<Vec<f64>>();
-        let alike = Replicates::of(&[[0.0, 0.001, 0.002].map(run).to_vec()]).unwrap();
-        assert_eq!(alike.between, 0.0);
-        assert!(alike.noise.sampling > 0.01 && alike.between_upper < alike.noise.sampling);
-        near(alike.noise.within.unwrap(), 1.4826 * 0.025);
+        let replicates = Replicates::of(&[[0.0, 0.001, 0.002].map(run).to_vec()]).unwrap();
+        assert_eq!(replicates.between, 0.0);
+        assert!(replicates.noise.sampling > 0.01 && replicates.between_upper < replicates.noise.sampling);
+        near(replicates.noise.within.unwrap(), 1.4826 * 0.025);
         assert_eq!(Replicates::of(&[vec![vec![1.0]], vec![vec![1.0]]]), None);
         assert_eq!(Replicates::of(&[vec![vec![1.0], vec![-1.0]]]), None);
         assert_eq!(Replicates::of(&[vec![vec![1.0], vec![]]]), None);
     }
 
-    /// Against σ²π/2n of the normal population, and the two samples that Price and Bonett take.
+    /// Against σ²π/2n of a normal population, and against the order statistics of Price and Bonett.
     #[test]
     fn the_variance_of_a_median_is_that_of_the_samples_around_it() {
         let of = |n: usize| {
@@ -162,8 +163,8 @@ mod tests {
             median_variance(&Samples::new(&(0..n).map(quantile).collect::<Vec<_>>()).unwrap()).unwrap()
         };
         for n in [30, 101, 2000] {
-            let wanted = std::f64::consts::FRAC_PI_2 / n as f64;
-            assert!((of(n) / wanted - 1.0).abs() < 0.1, "{n}: {}", of(n));
+            let expected = std::f64::consts::FRAC_PI_2 / n as f64;
+            assert!((of(n) / expected - 1.0).abs() < 0.1, "{n}: {}", of(n));
         }
         let six = median_variance(&Samples::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap()).unwrap();
         near(six, (5.0_f64 / (2.0 * 2.153_874_694)).powi(2));

@@ -1,69 +1,69 @@
 use thiserror::Error;
 
-/// At least one finite figure, in the order in which they were taken
+/// One or more finite values, in time order and sorted
 #[derive(Debug, Clone, PartialEq)]
 pub struct Samples {
     in_order: Vec<f64>,
     sorted: Vec<f64>,
 }
 
-/// Why a list of figures is no [`Samples`]
+/// Why values are not valid [`Samples`]
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SampleError {
-    /// Nothing was measured
+    /// There are no values
     #[error("no samples")]
     Empty,
-    /// A figure that is not a number, or infinite
-    #[error("sample {index} is {value}, not a finite number")]
+    /// A value is NaN or infinite
+    #[error("invalid sample {index}: {value} is not a finite number")]
     NotFinite {
         /// Position in time order, from 0
         index: usize,
-        /// The figure
+        /// The value
         value: f64,
     },
-    /// A figure whose square would overflow; no quantity measured here comes near it
-    #[error("sample {index} is {value:e}, beyond ±1e150")]
+    /// The square of a value would overflow; no measured quantity comes close
+    #[error("invalid sample {index}: {value:e} is beyond ±1e150")]
     TooLarge {
         /// Position in time order, from 0
         index: usize,
-        /// The figure
+        /// The value
         value: f64,
     },
 }
 
 impl Samples {
-    /// Checks and sorts; the figures come in time order
+    /// Validates and sorts values, which are in time order
     pub fn new(in_order: &[f64]) -> Result<Self, SampleError> {
         if in_order.is_empty() {
             return Err(SampleError::Empty);
         }
-        each_is_sound(in_order)?;
+        validate_samples(in_order)?;
         let mut sorted = in_order.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         Ok(Self { in_order: in_order.to_vec(), sorted })
     }
 
-    /// How many; never 0
+    /// The number of samples; never 0
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
 
-    /// In the order in which they were taken
+    /// The samples in time order
     pub fn in_order(&self) -> &[f64] {
         &self.in_order
     }
 
-    /// In ascending order
+    /// The samples in ascending order
     pub fn sorted(&self) -> &[f64] {
         &self.sorted
     }
 
-    /// The smallest
+    /// The smallest sample
     pub fn min(&self) -> f64 {
         self.sorted[0]
     }
 
-    /// The largest
+    /// The largest sample
     pub fn max(&self) -> f64 {
         self.sorted[self.count() - 1]
     }
@@ -101,7 +101,7 @@ impl Samples {
         (low + (position - below as f64) * (high - low)).clamp(low, high)
     }
 
-    /// The median absolute deviation from the median, as it is; times 1.4826 it estimates the standard deviation of a
+    /// The median absolute deviation from the median, unscaled; times 1.4826 it estimates the standard deviation of a
     /// normal population (Hampel 1974)
     pub fn mad(&self) -> f64 {
         let median = self.median();
@@ -111,9 +111,9 @@ impl Samples {
     }
 }
 
-/// Whether each figure can be a sample
-pub(crate) fn each_is_sound(figures: &[f64]) -> Result<(), SampleError> {
-    for (index, &value) in figures.iter().enumerate() {
+/// Returns an error if a value cannot be a sample
+pub(crate) fn validate_samples(values: &[f64]) -> Result<(), SampleError> {
+    for (index, &value) in values.iter().enumerate() {
         if !value.is_finite() {
             return Err(SampleError::NotFinite { index, value });
         }
@@ -129,17 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_finite_number_is_refused_with_its_place() {
+    fn an_invalid_value_is_refused_with_its_position() {
         assert_eq!(Samples::new(&[]), Err(SampleError::Empty));
         assert!(matches!(Samples::new(&[1.0, f64::NAN]), Err(SampleError::NotFinite { index: 1, .. })));
         let infinite = Samples::new(&[1.0, 2.0, f64::INFINITY]).unwrap_err();
-        assert_eq!(infinite.to_string(), "sample 2 is inf, not a finite number");
+        assert_eq!(infinite.to_string(), "invalid sample 2: inf is not a finite number");
         let large = Samples::new(&[-2e150]).unwrap_err();
-        assert_eq!(large.to_string(), "sample 0 is -2e150, beyond ±1e150");
+        assert_eq!(large.to_string(), "invalid sample 0: -2e150 is beyond ±1e150");
     }
 
     #[test]
-    fn the_largest_samples_overflow_nothing() {
+    fn the_largest_samples_do_not_overflow() {
         let samples = Samples::new(&[1e150, -1e150, 1e150]).unwrap();
         assert!(samples.mean().is_finite());
         assert!(samples.stddev().unwrap().is_finite());

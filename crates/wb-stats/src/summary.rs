@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Interval, STOPPING_CONFIDENCE, Samples, median_interval};
 
-/// What a list of samples comes to. All figures are in the samples' unit unless they say percent.
+/// Summary statistics of samples. All values are in the samples' unit unless their name says percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How many samples
+    /// Number of samples
     pub n: usize,
     /// The smallest
     pub min: f64,
@@ -24,15 +24,15 @@ pub struct Summary {
     pub mean: f64,
     /// The sample standard deviation; absent for one sample
     pub stddev: Option<f64>,
-    /// The standard deviation in percent of the mean's magnitude; absent where either is, or the mean is 0
+    /// The standard deviation in percent of the mean's magnitude; absent for one sample or a mean of 0
     pub stddev_percent: Option<f64>,
-    /// The interval of the median at [`STOPPING_CONFIDENCE`], so that 95 % remains whichever way the number of samples
-    /// came about; absent below 6 samples
+    /// The interval of the median at [`STOPPING_CONFIDENCE`], so that 95 % remains however the number of samples was
+    /// determined; absent below 6 samples
     pub median_interval: Option<Interval>,
 }
 
 impl Summary {
-    /// Summarises
+    /// Summarizes samples
     pub fn of(samples: &Samples) -> Self {
         let (mean, stddev) = (samples.mean(), samples.stddev());
         Self {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_sample_has_no_spread_and_no_interval() {
+    fn one_sample_has_no_standard_deviation_and_no_interval() {
         let summary = Summary::of(&Samples::new(&[4.2]).unwrap());
         assert_eq!((summary.min, summary.median, summary.max, summary.mean), (4.2, 4.2, 4.2, 4.2));
         assert_eq!((summary.stddev, summary.stddev_percent, summary.median_interval), (None, None, None));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_zero_has_no_relative_spread() {
+    fn a_mean_of_zero_has_no_relative_standard_deviation() {
         let summary = Summary::of(&Samples::new(&[-1.0, 1.0]).unwrap());
         assert_eq!(summary.stddev_percent, None);
     }

@@ -4,20 +4,20 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::Samples;
 
-/// Whether samples rise or fall in time order
+/// The result of a test for a trend in time order
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trend {
-    /// Kendall's S: pairs that rise less pairs that fall; its sign is the direction
+    /// Kendall's S: rising pairs minus falling pairs; its sign is the direction
     pub s: i64,
     /// The change from one sample to the next, in the samples' unit: the median over all pairs (Sen 1968)
     pub slope: f64,
-    /// The probability of an S at least so far from 0 without any trend, two-sided
+    /// The two-sided p-value: the probability of an S at least this far from 0 without a trend
     pub p_value: f64,
-    /// How the probability was found
+    /// How the p-value was computed
     pub method: TrendMethod,
 }
 
-/// How the probability of a trend was found
+/// How the p-value of a trend was computed
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrendMethod {
@@ -27,40 +27,42 @@ pub enum TrendMethod {
     Normal,
 }
 
-/// 34! is the last that 128 bits hold.
-const EXACT_UP_TO: usize = 34;
+/// 34! is the largest factorial below 2¹²⁸.
+const EXACT_LIMIT: usize = 34;
 
 /// The Mann–Kendall test for a monotonic trend (Mann 1945; Kendall, Rank Correlation Methods, 4th ed., 1975).
 ///
-/// It presumes samples that are independent but for the trend: a system that wanders slowly gives small
-/// probabilities too, and that is worth knowing as well. It cannot reach 5 % below 5 samples. Time and memory grow
-/// with the square of the count. `None` for fewer than 3 samples.
+/// It assumes samples that are independent except for the trend: a system with a slow drift gives small p-values too,
+/// which is also useful. It cannot reach 5 % below 5 samples. Time and memory grow with the square of the count. `None`
+/// for fewer than 3 samples.
 pub fn trend(samples: &Samples) -> Option<Trend> {
     joint_trend(std::slice::from_ref(samples))
 }
 
-/// The same over several series, each in an order of its own and compared with itself alone (Hirsch, Slack, Smith 1982,
-/// who have months in the place of series): S and its variance are sums, the slope is the median of all. With a
-/// single series of three or more it is that one's.
+/// The Mann–Kendall test over several series, where pairs are only formed within a series (Hirsch, Slack, Smith 1982,
+/// with months instead of series): S and its variance are sums, the slope is the median of all slopes. For a single
+/// series of three samples or more, the same as [`trend`].
 ///
-/// `None` without any series of 3 samples; shorter ones take no part.
+/// `None` without a series of 3 samples or more; shorter ones are ignored.
 pub fn joint_trend(series: &[Samples]) -> Option<Trend> {
     let series: Vec<&Samples> = series.iter().filter(|samples| samples.count() >= 3).collect();
-    let s = series.iter().map(|samples| s(samples.in_order())).sum();
+    let s = series.iter().map(|samples| kendall_s(samples.in_order())).sum();
     let slopes: Vec<f64> = series.iter().flat_map(|samples| slopes(samples.in_order())).collect();
-    let known = match series[..] {
-        [one] if one.count() <= EXACT_UP_TO && tie_sizes(one.sorted()).is_empty() => Some(exact(one.count(), s)),
+    let exact_p_value = match series[..] {
+        [one] if one.count() <= EXACT_LIMIT && tie_sizes(one.sorted()).is_empty() => {
+            Some(exact_p_value(one.count(), s))
+        }
         _ => None,
     };
     let variance = series.iter().map(|samples| variance(samples)).sum();
-    let (p_value, method) = match known {
+    let (p_value, method) = match exact_p_value {
         Some(p_value) => (p_value, TrendMethod::Exact),
-        None => (normal(variance, s), TrendMethod::Normal),
+        None => (normal_p_value(variance, s), TrendMethod::Normal),
     };
     Some(Trend { s, slope: Samples::new(&slopes).ok()?.median(), p_value, method })
 }
 
-fn s(x: &[f64]) -> i64 {
+fn kendall_s(x: &[f64]) -> i64 {
     pairs(x).map(|(i, j)| i64::from(x[j] > x[i]) - i64::from(x[j] < x[i])).sum()
 }
 
@@ -76,12 +78,12 @@ fn tie_sizes(sorted: &[f64]) -> Vec<f64> {
     sorted.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64).filter(|&size| size > 1.0).collect()
 }
 
-/// In how many orders so many pairs fall is counted one sample at a time: the new one falls below 0, 1, … or all of
-/// those before it (Kendall 1975, chapter 5).
-fn exact(n: usize, s: i64) -> f64 {
+/// The exact p-value. The number of permutations with a given number of falling pairs is counted one sample at a time:
+/// each new sample is below 0, 1, … or all of the previous ones (Kendall 1975, chapter 5).
+fn exact_p_value(n: usize, s: i64) -> f64 {
     let all = n * (n - 1) / 2;
-    let as_far_out = (all - s.unsigned_abs() as usize) / 2;
-    let mut orders = vec![0_u128; as_far_out + 1];
+    let max_falling = (all - s.unsigned_abs() as usize) / 2;
+    let mut orders = vec![0_u128; max_falling + 1];
     orders[0] = 1;
     for before in 1..n {
         let mut window = 0;
@@ -98,14 +100,14 @@ fn exact(n: usize, s: i64) -> f64 {
     (2.0 * orders.iter().sum::<u128>() as f64 / factorial as f64).min(1.0)
 }
 
-/// Of S without any trend, less for ties
+/// The variance of S without a trend, reduced by ties
 fn variance(samples: &Samples) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let ties = tie_sizes(samples.sorted());
     (term(samples.count() as f64) - ties.into_iter().map(term).sum::<f64>()) / 18.0
 }
 
-fn normal(variance: f64, s: i64) -> f64 {
+fn normal_p_value(variance: f64, s: i64) -> f64 {
     if variance <= 0.0 || s == 0 {
         return 1.0;
     }
@@ -136,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_exact_distribution_holds_and_meets_the_approximation() {
+    fn the_longest_exact_distribution_agrees_with_the_approximation() {
         let mut swinging: Vec<f64> = (0..34).map(|i| f64::from(i * 13 % 34) + 0.4 * f64::from(i)).collect();
         let exact = of(&swinging);
         assert_eq!(exact.method, TrendMethod::Exact);
         let variance = variance(&Samples::new(&swinging).unwrap());
-        assert!((exact.p_value - normal(variance, exact.s)).abs() < 0.01);
+        assert!((exact.p_value - normal_p_value(variance, exact.s)).abs() < 0.01);
         swinging.sort_unstable_by(f64::total_cmp);
         assert!(of(&swinging).p_value > 0.0);
     }

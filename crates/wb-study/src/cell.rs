@@ -1,38 +1,38 @@
-//! What is known of a cell: whether more samples are needed, and what the ones there are come to.
+//! Evaluation of a cell: whether it needs more samples, and its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Aggregate, CellOutcome, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
+use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary};
 
+use crate::aggregation::metric_key;
 use crate::curves::merge_curves;
 use crate::findings::findings;
-use crate::latency::nested;
+use crate::latency::nested_latency;
 use crate::provenance;
-use crate::range::Range;
 use crate::result::{CellResult, MetricResult, SampleResult};
-use crate::sample::Studied;
-use crate::together::key;
+use crate::studied_attempt::StudiedAttempt;
+use crate::value_range::ValueRange;
 
-/// Which of a cell's samples count, and whether it needs more.
+/// The samples of a cell that count, and whether it needs more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The samples that count, as positions among the attempts.
     pub counted: Vec<usize>,
     /// What to do next.
-    pub decision: Decision,
-    /// The values of the primary metric that cannot both be right, if there are such. No sample counts then, since
-    /// nothing says which of them are wrong, and more samples would only outvote some.
-    pub contradiction: Option<Range>,
+    pub decision: SamplingDecision,
+    /// Contradictory values of the primary metric, if any. No sample counts then, since it is unknown which of them are
+    /// wrong, and more samples would only outvote some.
+    pub contradiction: Option<ValueRange>,
 }
 
-/// Decides whether a cell needs more samples. For each disturbed sample another one is taken, up to the
-/// definition's `retakes`; the disturbed ones stay, since dropping samples would choose the result.
-pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -> Judgement {
-    let contradiction = range(definition, studied).filter(Range::is_contradiction);
+/// Decides whether a cell needs more samples. For each disturbed sample an additional one is taken, up to the
+/// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result.
+pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Budget) -> Judgement {
+    let contradiction = range(definition, studied).filter(ValueRange::is_contradiction);
     if contradiction.is_some() {
-        let decision = Decision::NotConverged(Stop { counted: 0..0, spread: Spread::TooFew });
+        let decision = SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew });
         return Judgement { counted: Vec::new(), decision, contradiction };
     }
     let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
@@ -40,63 +40,63 @@ pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -
     let values: Vec<f64> = valid.iter().filter_map(value).collect();
     let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
     let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
-    // Values are finite: the gates that every sample passes see to it.
-    let decision = rule.decide(&values, budget).unwrap_or(Decision::Continue);
+    // Values are finite: the gates guarantee it for every valid sample.
+    let decision = rule.decide(&values, budget).unwrap_or(SamplingDecision::Continue);
     let counted = match &decision {
-        Decision::Continue => valid,
-        Decision::Done(stop) | Decision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
+        SamplingDecision::Continue => valid,
+        SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
     };
     Judgement { counted, decision, contradiction: None }
 }
 
-/// How far apart the valid values of the primary metric lie.
-fn range(definition: &CellDefinition, studied: &[Studied]) -> Option<Range> {
-    Range::of(primary(definition)?, studied)
+/// The range of the valid values of the primary metric.
+fn range(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Option<ValueRange> {
+    ValueRange::of(primary(definition)?, studied)
 }
 
 fn primary(definition: &CellDefinition) -> Option<&Metric> {
     definition.metrics.iter().find(|metric| metric.primary)
 }
 
-fn with_retakes(rule: Rule, retakes: usize) -> Rule {
+fn with_retakes(rule: SamplingRule, retakes: usize) -> SamplingRule {
     match rule {
-        Rule::Precision { percent, min_samples, max_samples } => {
-            Rule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
+        SamplingRule::Precision { percent, min_samples, max_samples } => {
+            SamplingRule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
         }
-        other @ (Rule::MaxStddev { .. } | Rule::Compared { .. }) => other,
+        other @ (SamplingRule::MaxStddev { .. } | SamplingRule::External { .. }) => other,
     }
 }
 
-/// The interval of a median reaches 95 % from so many samples on.
-pub const FEWEST_FOR_AN_INTERVAL: usize = 6;
+/// The minimum number of samples for a 95 % interval of the median.
+pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
 
-/// The most samples that a rule takes, retakes apart.
-fn most(rule: Rule) -> usize {
+/// The maximum number of samples of a rule, without retakes.
+fn max_samples(rule: SamplingRule) -> usize {
     match rule {
-        Rule::Precision { max_samples, .. } | Rule::Compared { max_samples, .. } => max_samples,
-        Rule::MaxStddev { samples, .. } => samples,
+        SamplingRule::Precision { max_samples, .. } | SamplingRule::External { max_samples, .. } => max_samples,
+        SamplingRule::MaxStddev { samples, .. } => samples,
     }
 }
 
-/// All that is known of a cell. `ended_by` is what ended it, where its run is done with it.
+/// The result of a cell. `ended_by` is the reason why it ended, if its run has finished it.
 pub fn cell_result(
     definition: &CellDefinition,
-    studied: Vec<Studied>,
+    studied: Vec<StudiedAttempt>,
     ended_by: Option<&str>,
-    origin: &Origin,
+    origin: &StartTimes,
 ) -> CellResult {
-    // One that is not done has come as far as one whose budget is spent.
+    // Judge an unfinished cell like one whose budget is spent.
     let judgement = judge(definition, &studied, Budget::Spent);
-    let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
+    let counted: Vec<&StudiedAttempt> = judgement.counted.iter().map(|at| &studied[*at]).collect();
     let workers: BTreeSet<&WorkerName> = counted.iter().flat_map(|studied| &studied.attempt.ended.workers).collect();
-    let of = |worker: Option<&WorkerName>| {
+    let metrics_of = |worker: Option<&WorkerName>| {
         definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
     };
-    let mut metrics = of(None);
-    // What stays apart has no value of all.
+    let mut metrics = metrics_of(None);
+    // Metrics without an aggregate have no value for all workers together.
     metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
-    metrics.extend(workers.into_iter().flat_map(|worker| of(Some(worker))));
+    metrics.extend(workers.into_iter().flat_map(|worker| metrics_of(Some(worker))));
     let mut findings = findings(definition, &studied, range(definition, &studied).as_ref(), &counted);
     findings.extend(provenance::changes(&counted));
     CellResult {
@@ -110,7 +110,7 @@ pub fn cell_result(
         ended_by: ended_by.map(str::to_owned),
         findings,
         curves: merge_curves(&counted),
-        latency: nested(&counted),
+        latency: nested_latency(&counted),
         samples: samples(&studied, &judgement, origin),
         metrics,
         provenance: provenance::provenance(definition, &studied, &counted),
@@ -119,7 +119,7 @@ pub fn cell_result(
 
 fn outcome(
     definition: &CellDefinition,
-    studied: &[Studied],
+    studied: &[StudiedAttempt],
     judgement: &Judgement,
     ended_by: Option<&str>,
 ) -> CellOutcome {
@@ -130,73 +130,73 @@ fn outcome(
         return CellOutcome::Unsupported { reason: reason.clone() };
     }
     let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
-    let wanted = definition.rule.fewest();
-    let in_vain = |studied: &&Studied| studied.valid().is_none() && !studied.is_cancelled();
-    let failed = || match studied.iter().rfind(in_vain) {
+    let required = definition.rule.min_samples();
+    let is_failed = |studied: &&StudiedAttempt| studied.valid().is_none() && !studied.is_cancelled();
+    let failed = || match studied.iter().rfind(is_failed) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
-        // No attempt was made: its worker was lost before.
+        // There was no attempt: the worker was lost before.
         None => match ended_by.filter(|_| studied.is_empty()) {
-            Some(by) => CellOutcome::Failed { reason: by.to_owned() },
-            None => CellOutcome::Partial { valid: 0, wanted },
+            Some(reason) => CellOutcome::Failed { reason: reason.to_owned() },
+            None => CellOutcome::Partial { valid: 0, required },
         },
     };
     match &judgement.decision {
-        Decision::Done(_) => CellOutcome::Measured,
+        SamplingDecision::Done(_) => CellOutcome::Measured,
         _ if valid == 0 => failed(),
-        _ if valid < wanted => CellOutcome::Partial { valid, wanted },
-        Decision::NotConverged(Stop {
-            spread: Spread::HalfWidthPercent(percent) | Spread::StddevPercent(percent),
+        _ if valid < required => CellOutcome::Partial { valid, required },
+        SamplingDecision::NotConverged(Stop {
+            dispersion: Dispersion::HalfWidthPercent(percent) | Dispersion::StddevPercent(percent),
             ..
         }) => CellOutcome::NotConverged { percent: *percent },
-        // As with pbench's rule of three: so few were asked for, and no interval goes with them.
-        _ if valid >= most(definition.rule) => CellOutcome::Measured,
-        _ => CellOutcome::Partial { valid, wanted: wanted.max(FEWEST_FOR_AN_INTERVAL) },
+        // As with pbench's sets of three samples: too few were requested for an interval.
+        _ if valid >= max_samples(definition.rule) => CellOutcome::Measured,
+        _ => CellOutcome::Partial { valid, required: required.max(MIN_SAMPLES_FOR_INTERVAL) },
     }
 }
 
-/// A metric over the samples that count: of all workers together, or of one of several.
-fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Studied]) -> MetricResult {
-    let name = key(metric, worker);
-    let over = |chosen: &dyn Fn(&Studied) -> bool| {
-        let chosen = counted.iter().filter(|studied| chosen(studied));
+/// The result of a metric over the samples that count, for all workers together or for one of several.
+fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&StudiedAttempt]) -> MetricResult {
+    let name = metric_key(metric, worker);
+    let summarize = |selected: &dyn Fn(&StudiedAttempt) -> bool| {
+        let selected = counted.iter().filter(|studied| selected(studied));
         let values: Vec<f64> =
-            chosen.filter_map(|studied| studied.measured.as_ref()?.values.get(&name).copied()).collect();
+            selected.filter_map(|studied| studied.measurement.as_ref()?.values.get(&name).copied()).collect();
         Samples::new(&values).ok().map(|samples| Summary::of(&samples))
     };
     let disturbed = counted.iter().any(|studied| studied.is_disturbed());
     MetricResult {
-        // What a cell converges on is of all together.
+        // Cells converge on the value of all workers together.
         metric: Metric { primary: metric.primary && worker.is_none(), ..metric.clone() },
         worker: worker.cloned(),
-        summary: over(&|_| true),
-        undisturbed: if disturbed { over(&|studied| !studied.is_disturbed()) } else { None },
+        summary: summarize(&|_| true),
+        undisturbed: if disturbed { summarize(&|studied| !studied.is_disturbed()) } else { None },
     }
 }
 
-/// When the run's attempts began, for the time axis.
+/// The start times of the run's attempts, for the time axis.
 #[derive(Debug, Clone, Default)]
-pub struct Origin {
-    /// Seconds from the run's first start, by an attempt's folder relative to the run's.
+pub struct StartTimes {
+    /// Seconds from the run's first start, by the attempt's folder relative to the run folder.
     pub started: BTreeMap<String, f64>,
 }
 
-fn samples(studied: &[Studied], judgement: &Judgement, origin: &Origin) -> Vec<SampleResult> {
-    let row = |(at, studied): (usize, &Studied)| {
+fn samples(studied: &[StudiedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<SampleResult> {
+    let row = |(at, studied): (usize, &StudiedAttempt)| {
         let ended = &studied.attempt.ended;
-        let folder = wb_record::RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+        let folder = wb_record::RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
         let folder = folder.to_string_lossy().into_owned();
         SampleResult {
             sample: ended.sample,
             attempt: ended.attempt,
             purpose: ended.purpose,
-            at: origin.started.get(&folder).copied().unwrap_or_default(),
+            start_seconds: origin.started.get(&folder).copied().unwrap_or_default(),
             seconds: ended.seconds,
             measured_seconds: studied.measured_seconds(),
             outcome: ended.outcome.clone(),
-            validity: studied.measured.as_ref().map(|measured| measured.validity.clone()),
+            validity: studied.measurement.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),
             counted: ended.purpose == Purpose::Sample && judgement.counted.contains(&at),
-            values: studied.measured.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
+            values: studied.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
             folder,
         }
     };
@@ -208,12 +208,12 @@ mod tests {
     use super::*;
     use crate::testing::{attempt, definition, precision, samples};
 
-    fn result(rule: Rule, studied: Vec<Studied>) -> CellResult {
-        cell_result(&definition(rule), studied, None, &Origin::default())
+    fn result(rule: SamplingRule, studied: Vec<StudiedAttempt>) -> CellResult {
+        cell_result(&definition(rule), studied, None, &StartTimes::default())
     }
 
     #[test]
-    fn values_that_contradict_each_other_fail_the_cell_and_no_majority_decides() {
+    fn contradictory_values_fail_the_cell_and_no_majority_decides() {
         let printed = [&[1000.0; 4][..], &[1.0; 6]].concat();
         for values in [&printed[..5], &printed[..], &[1000.0, 1.0]] {
             let result = result(precision(), samples(values));
@@ -237,19 +237,19 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_ends_the_sampling_at_once_and_warm_ups_make_none() {
+    fn a_contradiction_ends_the_sampling_at_once_and_ignores_warm_ups() {
         let rule = definition(precision());
         let judged = judge(&rule, &samples(&[1000.0, 1.0]), Budget::Left);
-        assert!(judged.contradiction.is_some() && matches!(judged.decision, Decision::NotConverged(_)));
+        assert!(judged.contradiction.is_some() && matches!(judged.decision, SamplingDecision::NotConverged(_)));
         let mut warmed = vec![attempt(Purpose::WarmUp, 0, 1.0)];
         warmed.extend(samples(&[1000.0; 6]));
         let judged = judge(&rule, &warmed, Budget::Left);
-        assert!(judged.contradiction.is_none() && matches!(judged.decision, Decision::Done(_)));
+        assert!(judged.contradiction.is_none() && matches!(judged.decision, SamplingDecision::Done(_)));
         assert_eq!(judged.counted, [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
-    fn a_factor_below_a_contradiction_is_measured_with_a_finding() {
+    fn a_factor_below_the_contradiction_limit_is_only_a_finding() {
         let with = |last: f64| result(precision(), samples(&[100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, last]));
         let found = with(250.0).findings;
         assert_eq!(
@@ -263,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_of_a_rule_of_one_is_measured() {
-        let one = Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
-        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, Decision::Done(_)));
+    fn one_sample_is_enough_for_a_rule_of_one() {
+        let one = SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
+        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, SamplingDecision::Done(_)));
         assert_eq!(result(one, samples(&[7.0])).outcome, CellOutcome::Measured);
     }
 }

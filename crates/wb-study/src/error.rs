@@ -1,47 +1,46 @@
-//! Why a run cannot be studied.
+//! Errors of the evaluation of a run.
 
 use wb_model::{CellId, TestName};
 use wb_record::RecordError;
 
-/// Why a run cannot be studied.
+/// Why a run cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The folder cannot be read.
+    /// The run folder cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A test of the run is not known here.
-    #[error("the run has cells of the test `{test}`, which is not known here: name its file's folder by --tests-d")]
+    /// A test of the run is unknown.
+    #[error("unknown test `{test}` in the run: pass the folder of its definition with --tests-d")]
     UnknownTest {
-        /// Which.
+        /// The test.
         test: TestName,
     },
-    /// A cell that the run wanted, and that nothing defines.
+    /// A cell of the run has no definition.
     #[error(
-        "{path} does not define `{cell}`, which the run has: put the file back, or run the same line again into the \
-         folder, which writes it anew"
+        "missing definition of `{cell}` in {path}: restore the file, or run the same command again, which rewrites it"
     )]
     Undefined {
-        /// Which.
+        /// The cell.
         cell: Box<CellId>,
-        /// The file that should say it.
+        /// The file that should define it.
         path: String,
     },
-    /// A file of the run's environment is no environment.
+    /// A recorded environment of the run is invalid.
     #[error("{path}: {why}")]
     Environment {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: String,
     },
-    /// A line of the journal whose time cannot be read.
-    #[error("{path}, line {line}: invalid time `{time}`: expected a date and time as RFC 3339 has them")]
+    /// A line of the journal has an invalid time.
+    #[error("{path}, line {line}: invalid time `{time}`: expected an RFC 3339 date and time")]
     Time {
         /// The journal.
         path: String,
-        /// The line's number, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What stands there.
+        /// The invalid time.
         time: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a cell's samples show beside their figures.
+//! Findings: notable patterns in the samples of a cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,87 +7,91 @@ use wb_record::CellDefinition;
 use wb_record::journal::OTHER_RUN;
 use wb_stats::{Samples, dip, trend};
 
-use crate::range::Range;
-use crate::sample::Studied;
+use crate::studied_attempt::StudiedAttempt;
+use crate::value_range::ValueRange;
 
-/// Chance, below which a pattern in the samples is reported.
-const TELLING: f64 = 0.01;
+/// The p-value below which a pattern in the samples is reported.
+const SIGNIFICANCE: f64 = 0.01;
 
-/// So many equal values are no coincidence of a clock.
-const CONSTANT: usize = 3;
+/// The number of equal values from which on they are not a coincidence.
+const MIN_CONSTANT_SAMPLES: usize = 3;
 
-/// A sample that measures for this part of `min-time` or less is short. Noise of a rate goes with the square root of
-/// the time, so it is twice as large there, or more.
-const SHORT: f64 = 0.25;
+/// The fraction of `min-time` at or below which a sample is short. The noise of a rate is inversely proportional to the
+/// square root of the time, so it is at least doubled.
+const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
-/// What was noticed in a cell, each in a sentence with its figures. `range` is that of the primary metric over all valid
-/// samples, and `counted` the samples that count.
+/// The findings of a cell, each a sentence with its figures. `range` is that of the primary metric over all valid
+/// samples, and `counted` are the samples that count.
 pub fn findings(
     definition: &CellDefinition,
-    studied: &[Studied],
-    range: Option<&Range>,
-    counted: &[&Studied],
+    studied: &[StudiedAttempt],
+    range: Option<&ValueRange>,
+    counted: &[&StudiedAttempt],
 ) -> Vec<String> {
-    let mut found = invalid_samples(studied);
+    let mut findings = invalid_samples(studied);
     let change = range.filter(|range| range.is_change() && !counted.is_empty());
-    found.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
+    findings.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
-        let values: Vec<f64> = counted.iter().filter_map(|studied| studied.measured.as_ref()?.get(metric)).collect();
-        found.extend(constant(metric, &values));
-        found.extend(patterns(metric, &values));
+        let values: Vec<f64> = counted.iter().filter_map(|studied| studied.measurement.as_ref()?.get(metric)).collect();
+        findings.extend(constant_value(metric, &values));
+        findings.extend(patterns(metric, &values));
     }
-    found.extend(contradictions(definition, studied));
-    found.extend(short(definition, counted));
-    found.extend(changed_outputs(counted));
-    found.extend(of_samples(counted));
-    found
+    findings.extend(contradictions(definition, studied));
+    findings.extend(short_samples(definition, counted));
+    findings.extend(changed_outputs(counted));
+    findings.extend(sample_findings(counted));
+    findings
 }
 
-/// Samples that do not count, and why, where others do: a cell without any valid sample has the reason in its outcome.
-fn invalid_samples(studied: &[Studied]) -> Vec<String> {
+/// Invalid samples of a cell with valid ones, and the reasons. Without valid samples, the reason is in the cell's
+/// outcome.
+fn invalid_samples(studied: &[StudiedAttempt]) -> Vec<String> {
     if studied.iter().all(|studied| studied.valid_sample().is_none()) {
         return Vec::new();
     }
-    let is_invalid = |studied: &&Studied| {
-        studied.attempt.ended.purpose == Purpose::Sample && studied.measured.is_some() && studied.valid().is_none()
+    let is_invalid = |studied: &&StudiedAttempt| {
+        studied.attempt.ended.purpose == Purpose::Sample && studied.measurement.is_some() && studied.valid().is_none()
     };
-    let mut reasons: BTreeMap<String, Vec<&Studied>> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, Vec<&StudiedAttempt>> = BTreeMap::new();
     for studied in studied.iter().filter(is_invalid) {
         reasons.entry(without_figures(&studied.reason())).or_default().push(studied);
     }
-    let mut groups: Vec<Vec<&Studied>> = reasons.into_values().collect();
+    let mut groups: Vec<Vec<&StudiedAttempt>> = reasons.into_values().collect();
     groups.sort_by_key(|group| group[0].attempt.ended.sample);
-    let others = |count: usize| if count == 1 { "does another one".to_owned() } else { format!("do {count} others") };
-    let finding = |group: Vec<&Studied>| {
+    let others = |count: usize| match count {
+        1 => "does 1 other sample".to_owned(),
+        count => format!("do {count} other samples"),
+    };
+    let finding = |group: Vec<&StudiedAttempt>| {
         let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
         match group.len() {
             1 => format!("{first}: it does not count"),
-            samples => format!("{first}: it does not count, nor {} for the same reason", others(samples - 1)),
+            samples => format!("{first}: it does not count, and neither {} for the same reason", others(samples - 1)),
         }
     };
     groups.into_iter().map(finding).collect()
 }
 
-/// Values of throughputs and latencies other than the primary metric that are orders of magnitude apart.
-fn contradictions(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
-    let is_clocked = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
-    let ranges = definition.metrics.iter().filter(is_clocked).filter_map(|metric| Range::of(metric, studied));
-    let finding = |range: Range| {
+/// Throughputs and latencies other than the primary metric with values that are orders of magnitude apart.
+fn contradictions(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
+    let is_timed = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
+    let ranges = definition.metrics.iter().filter(is_timed).filter_map(|metric| ValueRange::of(metric, studied));
+    let finding = |range: ValueRange| {
         format!(
-            "{range}: one of them may be in another unit; nothing fails by it, since the metric is not the primary one"
+            "{range}: one of the values may be in a different unit; the cell does not fail, since the metric is not the primary one"
         )
     };
-    ranges.filter(Range::is_contradiction).map(finding).collect()
+    ranges.filter(ValueRange::is_contradiction).map(finding).collect()
 }
 
-/// A rate or a time that is the same in every sample.
-fn constant(metric: &Metric, values: &[f64]) -> Option<String> {
+/// A throughput or a latency with the same value in every sample.
+fn constant_value(metric: &Metric, values: &[f64]) -> Option<String> {
     let [first, ..] = values else { return None };
-    let is_clocked = matches!(metric.class, Class::Throughput | Class::Latency);
-    let is_constant = values.len() >= CONSTANT && values.iter().all(|value| value == first);
-    (is_clocked && is_constant).then(|| {
+    let is_timed = matches!(metric.class, Class::Throughput | Class::Latency);
+    let is_constant = values.len() >= MIN_CONSTANT_SAMPLES && values.iter().all(|value| value == first);
+    (is_timed && is_constant).then(|| {
         format!(
-            "{} is exactly {first} {} in all {} samples: what a clock measures varies, so check where the figure is read",
+            "{} is exactly {first} {} in all {} samples: measured times vary, so check how the figure is extracted",
             metric.name,
             metric.unit,
             values.len()
@@ -95,41 +99,42 @@ fn constant(metric: &Metric, values: &[f64]) -> Option<String> {
     })
 }
 
-/// A trend over the samples, and more than one level of them.
+/// A trend over the samples, and more than one mode.
 fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
     let Ok(samples) = Samples::new(values) else { return Vec::new() };
-    let mut found = Vec::new();
-    if let Some(trend) = trend(&samples).filter(|trend| trend.p_value < TELLING) {
-        let way = if trend.s > 0 { "rises" } else { "falls" };
-        found.push(format!("{} {way} from sample to sample (Mann–Kendall p = {:.4})", metric.name, trend.p_value));
+    let mut findings = Vec::new();
+    if let Some(trend) = trend(&samples).filter(|trend| trend.p_value < SIGNIFICANCE) {
+        let direction = if trend.s > 0 { "rises" } else { "falls" };
+        findings
+            .push(format!("{} {direction} from sample to sample (Mann–Kendall p = {:.4})", metric.name, trend.p_value));
     }
-    if let Some(dip) = dip(&samples).filter(|dip| dip.p_value < TELLING) {
-        found.push(format!(
-            "{} has two levels (dip test p = {:.4}): the median is of neither",
+    if let Some(dip) = dip(&samples).filter(|dip| dip.p_value < SIGNIFICANCE) {
+        findings.push(format!(
+            "{} has more than one mode (dip test p = {:.4}): the median may represent none of them",
             metric.name, dip.p_value
         ));
     }
-    found
+    findings
 }
 
-/// Samples that measure for a small part of `min-time`, where that applies.
-fn short(definition: &CellDefinition, counted: &[&Studied]) -> Option<String> {
+/// Samples whose measured part is short compared with `min-time`, if that applies.
+fn short_samples(definition: &CellDefinition, counted: &[&StudiedAttempt]) -> Option<String> {
     let min_time = definition.min_time?;
     let seconds: Vec<f64> = counted.iter().map(|studied| studied.measured_seconds()).collect();
     let median = Samples::new(&seconds).ok()?.median();
-    (median <= SHORT * min_time.seconds()).then(|| {
+    (median <= SHORT_SAMPLE_FRACTION * min_time.seconds()).then(|| {
         format!(
-            "a sample measures for {median:.3} s, and min-time is {min_time}: figures of short samples vary more; \
-             give a sample more work, or leave its work to the calibration"
+            "the measured part of a sample takes {median:.3} s, and min-time is {min_time}: short samples vary more; \
+                increase the work of a sample, or leave it to the calibration"
         )
     })
 }
 
-/// Outputs that have to be the same in every sample, and are not.
-fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
+/// Outputs that differ between samples although they have to be the same.
+fn changed_outputs(counted: &[&StudiedAttempt]) -> Vec<String> {
     let mut outputs: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
     for studied in counted {
-        for (name, output) in studied.measured.iter().flat_map(|measured| &measured.outputs) {
+        for (name, output) in studied.measurement.iter().flat_map(|measured| &measured.outputs) {
             outputs.entry(name).or_default().push((studied.attempt.ended.sample, output));
         }
     }
@@ -138,8 +143,8 @@ fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
         let (other, another) = *samples.iter().find(|(_, another)| *another != output)?;
         let distinct: BTreeSet<&str> = samples.iter().map(|(_, output)| *output).collect();
         Some(format!(
-            "the {name} is not the same in every sample, as its test says it is: {output} in sample {first}, {another} \
-             in sample {other}; {} different ones in {} samples",
+            "the {name} is not the same in every sample, although the test declares that it is: {output} in sample {first}, \
+                {another} in sample {other}; {} different outputs in {} samples",
             distinct.len(),
             samples.len()
         ))
@@ -147,22 +152,22 @@ fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
     outputs.into_iter().filter_map(changed).collect()
 }
 
-/// What the samples themselves noticed. The same thing with other figures is one finding, with the figures of the
-/// sample in the middle.
-fn of_samples(counted: &[&Studied]) -> Vec<String> {
-    let of_sample = |studied: &Studied| -> Vec<String> {
-        let measured = studied.measured.iter().flat_map(|measured| measured.findings.clone());
+/// The findings of the samples themselves. Findings that differ only in their figures are merged into one, with the
+/// median figures.
+fn sample_findings(counted: &[&StudiedAttempt]) -> Vec<String> {
+    let of_sample = |studied: &StudiedAttempt| -> Vec<String> {
+        let measured = studied.measurement.iter().flat_map(|measured| measured.findings.clone());
         measured.chain(studied.attempt.ended.findings.clone()).collect()
     };
-    let mut noticed: BTreeMap<String, Noticed> = BTreeMap::new();
+    let mut similar: BTreeMap<String, SimilarFindings> = BTreeMap::new();
     for (at, studied) in counted.iter().enumerate() {
         for finding in of_sample(studied) {
-            let same = noticed.entry(subject(&finding)).or_default();
+            let same = similar.entry(subject(&finding)).or_default();
             same.samples.insert(at);
             same.findings.push(finding);
         }
     }
-    let one_of = |Noticed { samples, mut findings }: Noticed| {
+    let merged = |SimilarFindings { samples, mut findings }: SimilarFindings| {
         findings.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
         let finding = &findings[findings.len() / 2];
         match samples.len() {
@@ -170,17 +175,17 @@ fn of_samples(counted: &[&Studied]) -> Vec<String> {
             some => format!("{finding} (in {some} of {} samples)", counted.len()),
         }
     };
-    noticed.into_values().map(one_of).collect()
+    similar.into_values().map(merged).collect()
 }
 
-/// Findings about one thing, and the samples that have any of them.
+/// Findings with the same subject, and the samples that have any of them.
 #[derive(Default)]
-struct Noticed {
+struct SimilarFindings {
     samples: BTreeSet<usize>,
     findings: Vec<String>,
 }
 
-/// What a finding is about: of another run the numbers say which one, elsewhere they are figures.
+/// The subject of a finding: its text without figures. In a finding about another run the numbers identify that run.
 fn subject(finding: &str) -> String {
     match finding.contains(OTHER_RUN) {
         true => finding.to_owned(),
@@ -188,7 +193,7 @@ fn subject(finding: &str) -> String {
     }
 }
 
-/// What is the same in findings that differ in their figures.
+/// The text of a finding without its figures.
 fn without_figures(finding: &str) -> String {
     finding.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
 }
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
     use crate::testing::{definition, precision, samples};
 
-    fn found(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
+    fn found(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
         findings(definition, studied, None, &studied.iter().collect::<Vec<_>>())
     }
 
@@ -226,14 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_do_not_count_are_findings_with_their_reasons() {
+    fn invalid_samples_are_findings_with_their_reasons() {
         let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
-        studied[1].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
-        studied[3].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
-        studied[4].measured.as_mut().unwrap().reject(Gate::Output, "its artefacts are not as they were written");
+        studied[1].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
+        studied[3].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
+        studied[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts were modified");
         let expected = [
-            "sample 1 is invalid (possible: rate is -7 ops/s): it does not count, nor does another one for the same reason",
-            "sample 4 is invalid (output: its artefacts are not as they were written): it does not count",
+            "sample 1 is invalid (possible: rate is -7 ops/s): it does not count, and neither does 1 other sample for the same \
+                reason",
+            "sample 4 is invalid (output: its artefacts were modified): it does not count",
         ];
         assert_eq!(invalid_samples(&studied), expected);
         assert_eq!(invalid_samples(&studied[3..]), [""; 0], "the outcome has the reason");
@@ -247,7 +253,7 @@ mod tests {
         let with = |last: f64| {
             let mut studied = samples(&[97.0, 98.0, 99.0]);
             for (one, value) in studied.iter_mut().zip([1.0, 1.0, last]) {
-                let measured = one.measured.as_mut().unwrap();
+                let measured = one.measurement.as_mut().unwrap();
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
@@ -256,8 +262,8 @@ mod tests {
         assert_eq!(
             with(5000.0),
             [
-                "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: one of them may be in another unit; nothing \
-              fails by it, since the metric is not the primary one"
+                "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: one of the values may be in a different \
+                    unit; the cell does not fail, since the metric is not the primary one"
             ]
         );
         assert_eq!(with(299.0), [""; 0]);
@@ -274,9 +280,9 @@ mod tests {
         counted.metrics[0].class = Class::Check;
         let mut of_checks = samples(&[97.5; 6]);
         for studied in &mut of_checks {
-            studied.measured.as_mut().unwrap().set(Class::Check, "rate", 97.5);
+            studied.measurement.as_mut().unwrap().set(Class::Check, "rate", 97.5);
         }
-        assert_eq!(found(&counted, &of_checks), [""; 0], "no clock has a part in it");
+        assert_eq!(found(&counted, &of_checks), [""; 0], "a check is not a time");
     }
 
     #[test]
@@ -284,22 +290,22 @@ mod tests {
         let with = |min_time: Option<u64>, seconds: f64| {
             let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
             for one in &mut studied {
-                one.measured.as_mut().unwrap().seconds = Some(seconds);
+                one.measurement.as_mut().unwrap().seconds = Some(seconds);
             }
             found(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
         };
         let short = with(Some(5_000_000_000), 0.204);
-        assert!(short[0].starts_with("a sample measures for 0.204 s, and min-time is 5s: "), "{short:?}");
+        assert!(short[0].starts_with("the measured part of a sample takes 0.204 s, and min-time is 5s: "), "{short:?}");
         assert_eq!(with(Some(5_000_000_000), 1.3), [""; 0]);
-        assert_eq!(with(None, 0.2), [""; 0], "the test's own parameters say how long it takes");
+        assert_eq!(with(None, 0.2), [""; 0], "the test's own parameters determine its duration");
     }
 
     #[test]
-    fn output_that_changes_although_the_test_says_it_does_not_is_a_finding() {
+    fn output_that_changes_although_declared_constant_is_a_finding() {
         let with = |outputs: [&str; 3]| {
             let mut studied = samples(&[97.0, 98.0, 99.0]);
             for (one, output) in studied.iter_mut().zip(outputs) {
-                let measured = one.measured.as_mut().unwrap();
+                let measured = one.measurement.as_mut().unwrap();
                 measured
                     .outputs
                     .extend((!output.is_empty()).then(|| ("standard output".to_owned(), output.to_owned())));
@@ -309,11 +315,9 @@ mod tests {
         assert_eq!(with(["`sum 1`"; 3]), [""; 0]);
         assert_eq!(
             with(["`sum 1`", "`sum 1`", "`sum 2`"]),
-            [
-                "the standard output is not the same in every sample, as its test says it is: `sum 1` in sample 0, `sum 2` in \
-              sample 2; 2 different ones in 3 samples"
-            ]
+            ["the standard output is not the same in every sample, although the test declares that it is: `sum 1` in \
+                    sample 0, `sum 2` in sample 2; 2 different outputs in 3 samples"]
         );
-        assert_eq!(with(["`sum 1`", "", ""]), [""; 0], "what was not recorded is not known");
+        assert_eq!(with(["`sum 1`", "", ""]), [""; 0], "outputs that were not recorded are ignored");
     }
 }

@@ -1,45 +1,46 @@
-//! Answers: what follows from several cells together. They need results alone, no artefacts.
+//! Conclusions from several cells together. They are derived from results only, not from artefacts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName};
 use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
 
-use crate::result::{CellResult, Curve, Line, MetricResult, Point};
-use crate::together::title_suffix;
+use crate::aggregation::title_suffix;
+use crate::result::{CellResult, Curve, CurveLine, LinePoint, MetricResult};
 
-/// Lets every test conclude from its own cells, one serial of the plan at a time: from the figures of all workers together,
-/// and where several measured at the same time, from each worker's own.
+/// Computes the conclusions of every test from its own cells, for each serial of the plan: for all workers together,
+/// and, if several measured at the same time, for each worker.
 pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     let mut serials: BTreeMap<(&ProfileName, &TestName, &Serial), Vec<&CellResult>> = BTreeMap::new();
     for result in cells {
         let cell = &result.cell;
         serials.entry((&cell.profile, &cell.test, &cell.serial)).or_default().push(result);
     }
-    let mut answers = Vec::new();
+    let mut conclusions = Vec::new();
     for ((profile, name, serial), cells) in serials {
         let Some(test) = registry.test(name.as_str()) else { continue };
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
-            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solved(cell, worker)).collect();
-            let of = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
-            let test_name = format!("{profile}/{name}/{serial}{of}");
-            answers
-                .extend(test.solve(&solved).into_iter().map(|answer| Conclusion { test: test_name.clone(), ..answer }));
+            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
+            let suffix = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
+            let test_name = format!("{profile}/{name}/{serial}{suffix}");
+            conclusions.extend(
+                test.solve(&solved).into_iter().map(|conclusion| Conclusion { cells: test_name.clone(), ..conclusion }),
+            );
         }
     }
-    answers
+    conclusions
 }
 
-/// A cell as one of several workers measured it, or all together.
-fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
+/// The input of conclusions for a cell, as measured by one of several workers or by all together.
+fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
     };
-    let point = |point: &Point| CurvePoint { x: point.x, y: point.y, spread: point.spread };
-    let line = |line: &Line| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
+    let point = |point: &LinePoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
+    let line = |line: &CurveLine| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
     let curve = |curve: &Curve| {
         let title = match worker {
             Some(worker) => curve.title.strip_suffix(&title_suffix(worker))?.to_owned(),
@@ -58,11 +59,11 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCel
 #[cfg(test)]
 mod tests {
     use wb_model::{CellId, CellOutcome, DefinitionKey, Metric, Params};
-    use wb_stats::{Rule, Samples, Summary};
+    use wb_stats::{Samples, SamplingRule, Summary};
 
     use super::*;
 
-    /// A cell of a test, of which two workers each measured this figure.
+    /// A cell of a test that was measured by two workers with these figures.
     fn cell(test: &str, case: &str, metric: &str, unit: &str, workers: [&str; 2], figures: [f64; 2]) -> CellResult {
         let name = TestName::new(test).unwrap();
         let median = |worker: Option<&str>, median: f64| MetricResult {
@@ -82,7 +83,7 @@ mod tests {
             summary: String::new(),
             params: Params::new(),
             workers: workers.map(|worker| WorkerName::new(worker).unwrap()).to_vec(),
-            rule: Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },
+            rule: SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },
             outcome: CellOutcome::Measured,
             ended_by: None,
             metrics: vec![
@@ -98,15 +99,19 @@ mod tests {
         }
     }
 
-    /// Whose each answer is, what it is, and the last of what it follows from.
+    /// The test, the value and the last part of the reasoning of each conclusion.
     fn shown(cells: &[CellResult]) -> Vec<String> {
         let last = |because: String| because.rsplit("; ").next().map(str::to_owned).unwrap_or_default();
-        let answers = solve(cells, &Registry::built_in()).into_iter();
-        answers.map(|Conclusion { test, value, because, .. }| format!("{test} {value:.2}, {}", last(because))).collect()
+        let conclusions = solve(cells, &Registry::built_in()).into_iter();
+        conclusions
+            .map(|Conclusion { cells: test, value, explanation: because, .. }| {
+                format!("{test} {value:.2}, {}", last(because))
+            })
+            .collect()
     }
 
     #[test]
-    fn scaling_is_that_of_all_workers_together_and_of_each() {
+    fn scaling_is_computed_for_all_workers_together_and_for_each() {
         let himeno = |threads: &str, speeds| {
             cell("himeno", &format!("threads={threads}"), "throughput", "mflops", ["b", "c"], speeds)
         };
@@ -123,13 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn the_average_of_modes_is_that_of_all_workers_together_and_of_each() {
+    fn the_average_of_modes_is_computed_for_all_workers_together_and_for_each() {
         let cells = [("copy", 1.0), ("scale", 2.0), ("add", 3.0), ("triad", 4.0)].map(|(mode, bandwidth)| {
             let case = format!("mode={mode}");
             cell("ramspeed", &case, "bandwidth", "MB/s", ["b", "c"], [1000.0 * bandwidth, 100.0 * bandwidth])
         });
-        let answers = solve(&cells, &Registry::built_in());
-        let shown: Vec<(&str, f64)> = answers.iter().map(|answer| (answer.test.as_str(), answer.value)).collect();
+        let conclusions = solve(&cells, &Registry::built_in());
+        let shown: Vec<(&str, f64)> =
+            conclusions.iter().map(|conclusion| (conclusion.cells.as_str(), conclusion.value)).collect();
         assert_eq!(
             shown,
             [

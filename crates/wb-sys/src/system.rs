@@ -1,21 +1,20 @@
-//! The table of a system's hardware and software, with the rows that the Phoronix Test Suite prints above its results:
+//! The table of a system's hardware and software, with the rows of the Phoronix Test Suite's system description:
 //! processor, motherboard, chipset, memory, disk, network, distribution, kernel, compiler, file system, governor, huge
 //! pages and mitigations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Bytes, Facts, System, Unit, counted};
+use wb_model::{Bytes, Facts, System, Unit, pluralize};
 
 use crate::environment::{Environment, block, cpu, mounts, network};
 
-/// The compilers of which versions are recorded, and the argument that makes each print its own.
+/// The compilers whose versions are recorded, and the argument that prints them.
 pub const COMPILERS: [(&str, &str); 2] = [("gcc", "--version"), ("clang", "--version")];
 
-/// Of more disks, file systems or interfaces than this the others are counted.
-const LISTED: usize = 6;
+/// Maximum number of listed disks, file systems or interfaces; the others are counted.
+const MAX_LISTED: usize = 6;
 
-/// The table of one machine, from what a plan knows of it and what was read of its environment. A property that neither
-/// has is left out.
+/// The table of one machine, from its facts and its environment. Properties that neither contains are left out.
 pub fn system(facts: &Facts, environment: &Environment) -> System {
     let rows = [
         ("processor", processor(facts, environment)),
@@ -26,9 +25,12 @@ pub fn system(facts: &Facts, environment: &Environment) -> System {
         ("chipset", environment.board.chipset.clone()),
         ("virtualisation", virtualisation(facts, environment)),
         ("memory", memory(facts, environment)),
-        ("disk", listed(environment.block.iter().map(|(name, device)| disk(name, device)))),
-        ("file system", listed(file_systems(&environment.mounts))),
-        ("network", listed(environment.network.iter().filter_map(|(name, interface)| adapter(name, interface)))),
+        ("disk", join_semicolons(environment.block.iter().map(|(name, device)| disk(name, device)))),
+        ("file system", join_semicolons(file_systems(&environment.mounts))),
+        (
+            "network",
+            join_semicolons(environment.network.iter().filter_map(|(name, interface)| adapter(name, interface))),
+        ),
         ("distribution", environment.kernel.distribution.clone()),
         ("kernel", kernel(facts, environment)),
         ("compiler", compiler(environment)),
@@ -36,85 +38,85 @@ pub fn system(facts: &Facts, environment: &Environment) -> System {
         ("huge pages", huge_pages(environment)),
         ("mitigations", mitigations(&environment.mitigations)),
     ];
-    let known = rows.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.filter(|it| !it.is_empty())?)));
-    System { host: facts.hostname.clone(), properties: known.collect() }
+    let rows = rows.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.filter(|it| !it.is_empty())?)));
+    System { host: facts.hostname.clone(), properties: rows.collect() }
 }
 
 fn size(bytes: Bytes) -> Option<String> {
-    (bytes.0 > 0).then(|| Unit::new("B").figure(bytes.0 as f64).to_string())
+    (bytes.0 > 0).then(|| Unit::new("B").quantity(bytes.0 as f64).to_string())
 }
 
-/// The parts that are known, with commas.
-fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+/// Joins the parts that are present with commas.
+fn join_commas<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Things of one kind, with semicolons; none without any.
-fn listed(things: impl IntoIterator<Item = String>) -> Option<String> {
-    let mut things: Vec<String> = things.into_iter().collect();
-    let more = things.len().saturating_sub(LISTED);
-    things.truncate(LISTED);
+/// Joins items with semicolons; None without any.
+fn join_semicolons(items: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut items: Vec<String> = items.into_iter().collect();
+    let more = items.len().saturating_sub(MAX_LISTED);
+    items.truncate(MAX_LISTED);
     if more > 0 {
-        things.push(format!("{more} more"));
+        items.push(format!("{more} more"));
     }
-    (!things.is_empty()).then(|| things.join("; "))
+    (!items.is_empty()).then(|| items.join("; "))
 }
 
 fn processor(facts: &Facts, environment: &Environment) -> Option<String> {
     let model = Some(facts.cpu_model.trim().to_owned()).filter(|model| !model.is_empty());
     let highest = environment.cpu.frequency.values().filter_map(|policy| policy.hardware_max_khz).max();
-    let highest = highest.map(|khz| format!("up to {}", Unit::new("kHz").figure(khz as f64)));
+    let highest = highest.map(|khz| format!("up to {}", Unit::new("kHz").quantity(khz as f64)));
     let microcode = environment.cpu.microcode.as_ref().map(|revision| format!("microcode {revision}"));
-    joined([model.or_else(|| environment.cpu.model.clone()), highest, microcode])
+    join_commas([model.or_else(|| environment.cpu.model.clone()), highest, microcode])
 }
 
 fn cpus(facts: &Facts, environment: &Environment) -> Option<String> {
     let online = environment.cpu.online.as_ref().map(|list| format!("online {list}"));
     let cache = size(facts.last_level_cache()).map(|size| format!("last-level cache {size}"));
-    joined([facts.topology().or(online), cache])
+    join_commas([facts.topology().or(online), cache])
 }
 
 fn virtualisation(facts: &Facts, environment: &Environment) -> Option<String> {
     let hypervisor = facts.hypervisor.clone().or_else(|| environment.kernel.hypervisor.clone());
-    joined([hypervisor, facts.emulated.then(|| "instructions emulated by software".to_owned())])
+    join_commas([hypervisor, facts.emulated.then(|| "instructions emulated by software".to_owned())])
 }
 
 fn memory(facts: &Facts, environment: &Environment) -> Option<String> {
     let total = if facts.memory.0 > 0 { facts.memory } else { environment.memory.total };
     let swap = environment.memory.swap.values().map(|bytes| bytes.0).sum();
-    joined([size(total), size(Bytes(swap)).map(|size| format!("swap {size}"))])
+    join_commas([size(total), size(Bytes(swap)).map(|size| format!("swap {size}"))])
 }
 
 fn disk(name: &str, device: &block::BlockDevice) -> String {
-    let kind = device.rotational.map(|turning| if turning { "rotational" } else { "solid state" }.to_owned());
+    let kind = device.rotational.map(|rotational| if rotational { "rotational" } else { "solid state" }.to_owned());
     let scheduler = device.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}"));
-    let about = joined([device.model.clone(), size(device.size), kind, scheduler]);
-    about.map_or_else(|| name.to_owned(), |about| format!("{name}: {about}"))
+    let description = join_commas([device.model.clone(), size(device.size), kind, scheduler]);
+    description.map_or_else(|| name.to_owned(), |description| format!("{name}: {description}"))
 }
 
-/// Those on devices, and the root; each device once, at the shortest of its mount points.
+/// The root and the file systems on devices; each device once, at its shortest mount point.
 fn file_systems(mounts: &BTreeMap<String, mounts::Mount>) -> Vec<String> {
-    let mut of_device: BTreeMap<&str, (&str, &mounts::Mount)> = BTreeMap::new();
+    let mut by_device: BTreeMap<&str, (&str, &mounts::Mount)> = BTreeMap::new();
     for (point, mount) in mounts.iter().filter(|(point, mount)| *point == "/" || mount.source.starts_with("/dev/")) {
-        let shown = of_device.entry(&mount.source).or_insert((point, mount));
-        if point.len() < shown.0.len() {
-            *shown = (point, mount);
+        let listed = by_device.entry(&mount.source).or_insert((point, mount));
+        if point.len() < listed.0.len() {
+            *listed = (point, mount);
         }
     }
-    let mut shown: Vec<(&str, &mounts::Mount)> = of_device.into_values().collect();
-    shown.sort_unstable_by_key(|(point, _)| *point);
+    let mut listed: Vec<(&str, &mounts::Mount)> = by_device.into_values().collect();
+    listed.sort_unstable_by_key(|(point, _)| *point);
     let text = |(point, mount): (&str, &mounts::Mount)| {
         let options = mount.options.split(';').next().unwrap_or_default();
         format!("{} on {point} ({}, {options})", mount.kind, mount.source)
     };
-    shown.into_iter().map(text).collect()
+    listed.into_iter().map(text).collect()
 }
 
-/// An interface with a device behind it.
+/// An interface that is backed by a device.
 fn adapter(name: &str, interface: &network::Interface) -> Option<String> {
     let driver = interface.driver.as_ref()?;
-    let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").figure(speed as f64)));
+    let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").quantity(speed as f64)));
     Some(format!("{name}: {driver}{}", speed.unwrap_or_default()))
 }
 
@@ -122,25 +124,25 @@ fn kernel(facts: &Facts, environment: &Environment) -> Option<String> {
     let release = Some(facts.kernel.clone()).filter(|release| !release.is_empty());
     let release = release.or_else(|| environment.kernel.release.clone())?;
     let clock = environment.kernel.clocksource.as_ref().map(|clock| format!("clock source {clock}"));
-    joined([Some(format!("{release} {}", facts.arch).trim_end().to_owned()), clock])
+    join_commas([Some(format!("{release} {}", facts.arch).trim_end().to_owned()), clock])
 }
 
 fn compiler(environment: &Environment) -> Option<String> {
     let versions = COMPILERS.iter().filter_map(|(name, _)| environment.tools.get(*name)?.version.clone());
-    listed(versions)
+    join_semicolons(versions)
 }
 
-/// What chooses frequencies and idle states; that no frequency can be chosen is said, nothing where nothing was read.
+/// The governors of frequencies and idle states; a lack of frequency control is reported where CPUs were read.
 fn governor(cpu: &cpu::CpuSettings) -> Option<String> {
     let read = cpu.online.is_some() || cpu.model.is_some() || !cpu.frequency.is_empty();
     let policies: BTreeSet<String> = cpu.frequency.values().filter_map(policy).collect();
-    let none = read.then(|| "no control of the frequency".to_owned());
+    let none = read.then(|| "no frequency control".to_owned());
     let turbo = cpu.turbo.map(|on| if on { "turbo on" } else { "turbo off" }.to_owned());
     let idle = cpu.idle_governor.as_ref().map(|governor| format!("idle states by {governor}"));
-    joined([listed(policies).or(none), turbo, idle])
+    join_commas([join_semicolons(policies).or(none), turbo, idle])
 }
 
-fn policy(frequency: &cpu::Frequency) -> Option<String> {
+fn policy(frequency: &cpu::FrequencyPolicy) -> Option<String> {
     let governor = frequency.governor.as_ref()?;
     let driver = frequency.driver.as_ref().map(|driver| format!(" ({driver})")).unwrap_or_default();
     let preference = frequency.energy_preference.as_ref().map(|preference| format!(" preferring {preference}"));
@@ -152,15 +154,15 @@ fn huge_pages(environment: &Environment) -> Option<String> {
     let transparent = |name: &str| memory.transparent_huge_pages.get(name);
     let reserved = memory.huge_pages.iter().filter(|(_, pages)| **pages > 0);
     let reserved: Vec<String> = reserved.map(|(size, pages)| format!("{pages} of {size} reserved")).collect();
-    joined([
-        transparent("enabled").map(|choice| format!("transparent {choice}")),
-        transparent("defrag").map(|choice| format!("defrag {choice}")),
+    join_commas([
+        transparent("enabled").map(|option| format!("transparent {option}")),
+        transparent("defrag").map(|option| format!("defrag {option}")),
         Some(reserved.join(", ")),
     ])
 }
 
-/// What the kernel reports as vulnerable, then what it does about the other weaknesses, with ` + ` between them since its
-/// texts have commas and semicolons; what does not concern the processor is counted.
+/// The vulnerabilities without a mitigation, then the mitigations of the others, separated by ` + ` since the kernel's
+/// texts contain commas and semicolons; those that do not affect the processor are counted.
 fn mitigations(states: &BTreeMap<String, String>) -> Option<String> {
     let (unaffected, others): (Vec<_>, Vec<_>) = states.iter().partition(|(_, state)| *state == "Not affected");
     let (vulnerable, mitigated): (Vec<_>, Vec<_>) =
@@ -169,7 +171,7 @@ fn mitigations(states: &BTreeMap<String, String>) -> Option<String> {
         |(name, state): (&String, &String)| format!("{name}: {}", state.strip_prefix("Mitigation: ").unwrap_or(state));
     let mut parts: Vec<String> = vulnerable.into_iter().chain(mitigated).map(text).collect();
     if !unaffected.is_empty() {
-        parts.push(format!("not affected by {}", counted(unaffected.len(), "other")));
+        parts.push(format!("not affected by {}", pluralize(unaffected.len(), "other")));
     }
     (!parts.is_empty()).then(|| parts.join(" + "))
 }
@@ -177,8 +179,8 @@ fn mitigations(states: &BTreeMap<String, String>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::tools::{Asked, Tool};
-    use crate::made::{self, MadeRoot};
+    use crate::environment::tools::{ToolVersion, VersionQueries};
+    use crate::fake_root::{self, FakeRoot};
 
     const SERVER: [&str; 11] = [
         "processor: AMD EPYC 7313 16-Core Processor, up to 4.20 GHz, microcode 0xf4",
@@ -187,16 +189,16 @@ mod tests {
         "memory: 128 GiB",
         "disk: nvme0n1: 477 GiB, solid state, scheduler none",
         "file system: ext4 on / (/dev/nvme0n1p2, rw,relatime); xfs on /data (/dev/md0, ro)",
-        "distribution: Made Linux 1",
+        "distribution: Fake Linux 1",
         "kernel: 6.1.0-18-made x86_64, clock source tsc",
         "governor: performance (acpi-cpufreq), turbo off",
         "huge pages: transparent madvise, defrag madvise, 512 of 2048kB reserved",
         "mitigations: spec_store_bypass: Vulnerable + retbleed: untrained return thunk + not affected by 1 other",
     ];
 
-    fn table(made: &MadeRoot) -> System {
-        let root = made.root();
-        system(&crate::facts(&root), &Environment::read(&root, &Asked::new()))
+    fn table(fake: &FakeRoot) -> System {
+        let root = fake.root();
+        system(&crate::facts(&root), &Environment::read(&root, &VersionQueries::new()))
     }
 
     #[test]
@@ -204,32 +206,32 @@ mod tests {
         let mounts = "1 0 8:1 / / rw,relatime - ext4 /dev/nvme0n1p2 rw,discard\n\
                       2 1 8:1 /srv /srv/bound rw - ext4 /dev/nvme0n1p2 rw\n\
                       3 1 0:5 / /proc rw - proc proc rw\n4 1 9:0 / /data ro - xfs /dev/md0 ro\n";
-        let made = made::server()
+        let fake = fake_root::server()
             .file("/proc/self/mountinfo", mounts)
-            .file("/etc/os-release", "PRETTY_NAME=\"Made Linux 1\"\n")
+            .file("/etc/os-release", "PRETTY_NAME=\"Fake Linux 1\"\n")
             .file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512")
             .file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected")
             .file("/sys/devices/system/cpu/vulnerabilities/retbleed", "Mitigation: untrained return thunk")
             .file("/sys/devices/system/cpu/vulnerabilities/spec_store_bypass", "Vulnerable")
             .file("/sys/class/dmi/id/board_name", "H12SSL-i");
-        let table = table(&made);
+        let table = table(&fake);
         let lines: Vec<String> = table.properties.iter().map(|(name, text)| format!("{name}: {text}")).collect();
         assert_eq!(table.host, "srv");
         assert_eq!(lines, SERVER);
     }
 
     #[test]
-    fn what_is_not_known_has_no_row() {
+    fn absent_values_have_no_row() {
         let empty = system(&Facts::default(), &Environment::default());
         assert_eq!(empty, System::default());
-        let container = table(&made::container());
+        let container = table(&fake_root::container());
         assert_eq!(container.get("file system"), None);
-        assert_eq!(container.get("governor"), Some("no control of the frequency"));
+        assert_eq!(container.get("governor"), Some("no frequency control"));
     }
 
     #[test]
-    fn the_compiler_is_the_line_with_its_version() {
-        let tool = |version: &str| Tool { version: Some(version.to_owned()), ..Tool::default() };
+    fn the_compiler_is_its_version_line() {
+        let tool = |version: &str| ToolVersion { version: Some(version.to_owned()), ..ToolVersion::default() };
         let tools = BTreeMap::from([
             ("gcc".to_owned(), tool("gcc (Debian 12.2.0-14) 12.2.0")),
             ("fio".to_owned(), tool("fio-3.33")),
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_and_counts_the_rest() {
+    fn a_long_list_is_truncated_with_a_count() {
         let disks = (0..9).map(|number| (format!("sd{number}"), block::BlockDevice::default())).collect();
         let environment = Environment { block: disks, ..Environment::default() };
         assert_eq!(system(&Facts::default(), &environment).get("disk"), Some("sd0; sd1; sd2; sd3; sd4; sd5; 3 more"));

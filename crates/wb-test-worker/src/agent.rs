@@ -1,4 +1,4 @@
-//! An agent that is simulated.
+//! A simulated agent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,12 @@ use async_trait::async_trait;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use wb_agent::clock::Reading;
-use wb_agent::protocol::{CapturedOutput, Command, Ended, Place, Ran, Request, Spawned, Stream};
-use wb_agent::worker::{Teardown, Tool};
-use wb_agent::{Announced, Connection, Controller, Fault, Holder, LeftBehind, Reply, Worker, WorkerError};
+use wb_agent::clock::ClockReading;
+use wb_agent::protocol::{
+    CapturedOutput, Command, ExitReport, FolderHandle, PlacementReport, ProcessHandle, Request, Stream,
+};
+use wb_agent::worker::{InstalledProgram, TeardownReport};
+use wb_agent::{ActiveRuns, AgentSession, Connection, Controller, Fault, RecoveryReport, Reply, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
@@ -20,11 +22,11 @@ use wb_sys::telemetry::Telemetry;
 use crate::FakeProcess;
 use crate::state::State;
 
-/// A simulated agent. Clones are the same one.
+/// A simulated agent. Clones share their state.
 #[derive(Clone)]
 pub struct FakeAgent(Arc<Inner>);
 
-/// Decides by a request.
+/// Predicate over requests.
 type RequestFilter = Box<dyn Fn(&Request) -> bool + Send + Sync>;
 
 struct Inner {
@@ -34,7 +36,7 @@ struct Inner {
     started: Instant,
     state: Mutex<State>,
     lost: Notify,
-    /// Which requests find the connection cut.
+    /// Requests at which the connection breaks.
     breaks_at: Mutex<Option<RequestFilter>>,
 }
 
@@ -56,13 +58,13 @@ pub fn facts() -> Facts {
 }
 
 impl FakeAgent {
-    /// An agent of this name on a machine with [`facts`]; what a process does is decided by its command. To be made within
-    /// a runtime, whose time is the machine's.
+    /// Creates an agent on a machine with [`facts`]; the function determines the behaviour of a process from its
+    /// command. Call it within a tokio runtime, whose clock is used as the machine's.
     pub fn new(name: WorkerName, program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static) -> Self {
         Self::with_facts(name, facts(), program)
     }
 
-    /// The same on another machine.
+    /// Like [`FakeAgent::new`], on a machine with other facts.
     pub fn with_facts(
         name: WorkerName,
         facts: Facts,
@@ -79,44 +81,44 @@ impl FakeAgent {
         }))
     }
 
-    /// The handle on its worker.
+    /// Returns the handle of its worker.
     pub fn worker(&self) -> Worker {
-        Worker::connected(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
+        Worker::from_connection(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
     }
 
-    /// How many groups were opened and not torn down.
+    /// Returns the number of groups that were created and not torn down.
     pub fn open_groups(&self) -> usize {
         self.state().open_groups()
     }
 
-    /// Decides what the teardown of every group comes to from now on.
-    pub fn set_teardown(&self, teardown: Teardown) {
+    /// Sets the result of all further teardowns.
+    pub fn set_teardown(&self, teardown: TeardownReport) {
         self.state().teardown = teardown;
     }
 
-    /// What it announces of a run of this process; by its name another one than what other agents announce.
-    pub fn holder(&self) -> Holder {
+    /// Returns its announcement of a run by this process; it differs from those of agents with other names.
+    pub fn holder(&self) -> AgentSession {
         let agent = self.0.name.as_str().bytes().fold(1, |sum, byte| sum * 31 + u32::from(byte));
-        Holder { controller: Controller::this(), agent, since: jiff::Timestamp::UNIX_EPOCH }
+        AgentSession { controller: Controller::current(), agent, since: jiff::Timestamp::UNIX_EPOCH }
     }
 
-    /// Decides what other agents have announced on its machine from now on.
-    pub fn set_announced(&self, announced: Vec<Holder>) {
+    /// Sets the announcements of other agents on its machine.
+    pub fn set_announced(&self, announced: Vec<AgentSession>) {
         self.state().announced = announced;
     }
 
-    /// Decides what every recording of telemetry holds from now on.
+    /// Sets the telemetry of all further recordings.
     pub fn set_telemetry(&self, telemetry: Telemetry) {
         self.state().telemetry = telemetry;
     }
 
-    /// Cuts the connection: every call fails from now on, also those under way.
+    /// Breaks the connection: all further and pending calls fail.
     pub fn disconnect(&self, why: &str) {
         self.state().lost = Some(why.to_owned());
         self.0.lost.notify_waiters();
     }
 
-    /// Cuts the connection at the first request that matches, before it is answered.
+    /// Breaks the connection at the first matching request, before it is answered.
     pub fn disconnect_at(&self, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
         *self.0.breaks_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(matches));
     }
@@ -135,16 +137,16 @@ impl FakeAgent {
         u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn place(&self, id: u32) -> Place {
-        Place { id, path: format!("/tmp/fake-{id}"), cgroup: None }
+    fn place(&self, id: u32) -> FolderHandle {
+        FolderHandle { id, path: format!("/tmp/fake-{id}"), cgroup: None }
     }
 
     async fn answer(&self, request: Request, payload: &[u8]) -> Result<Reply, Fault> {
         match request {
-            Request::Alive | Request::Signal { .. } | Request::DropScratch { .. } | Request::Close => value(()),
+            Request::Ping | Request::Signal { .. } | Request::RemoveScratch { .. } | Request::Close => value(()),
             Request::Clock => {
                 let now = self.now_ns();
-                value(Reading { received_ns: now, answered_ns: now, wall_ns: now })
+                value(ClockReading { received_ns: now, replied_ns: now, wall_ns: now })
             }
             Request::Facts => value(&self.0.facts),
             Request::Environment { .. } => json(&Environment::default()),
@@ -174,17 +176,17 @@ impl FakeAgent {
                 let id = self.state().open_group();
                 value(self.place(id))
             }
-            Request::Unsettable { .. } => value(Vec::<(String, String)>::new()),
+            Request::CheckKnobs { .. } => value(Vec::<(String, String)>::new()),
             Request::Refusal { .. } => value(None::<String>),
             Request::Tune { .. } => value(Vec::<()>::new()),
-            Request::LeftBehind => value(LeftBehind::default()),
-            Request::Change { .. } => value(true),
+            Request::RecoveryReport => value(RecoveryReport::default()),
+            Request::ApplyStep { .. } => value(true),
             Request::Teardown { group } => value(self.state().close_group(group)?),
             Request::Spawn { command, hold, .. } => {
                 let process = (self.0.program)(&command);
                 let started_ns = (!hold).then(|| self.now_ns());
                 let id = self.state().start(process, started_ns);
-                value(Spawned { id, pid: id })
+                value(ProcessHandle { id, pid: id })
             }
             Request::Release { process } => {
                 let now = self.now_ns();
@@ -202,16 +204,16 @@ impl FakeAgent {
                 let (ending, elapsed) = running.end(limit);
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
-                value(Ended {
+                value(ExitReport {
                     ending,
                     started_ns,
                     ended_ns,
                     usage: Default::default(),
                     stdout: CapturedOutput::Kept,
-                    ran: Ran::default(),
+                    placement: PlacementReport::default(),
                 })
             }
-            Request::Look { .. } => value(Ran::default()),
+            Request::Inspect { .. } => value(PlacementReport::default()),
             Request::Output { process, stream, offset, .. } => {
                 let mut state = self.state();
                 let running = state.process(process)?;
@@ -227,13 +229,15 @@ impl FakeAgent {
                 self.state().forget(process);
                 value(())
             }
-            Request::Record { .. } => value(self.state().next_id()),
+            Request::StartRecording { .. } => value(self.state().next_id()),
             Request::FinishRecording { .. } => {
                 let (_, telemetry) = json(&self.state().telemetry)?;
-                let (other_runs, _) = value(Vec::<Holder>::new())?;
+                let (other_runs, _) = value(Vec::<AgentSession>::new())?;
                 Ok((other_runs, telemetry))
             }
-            Request::Announce { .. } => value(Announced { own: self.holder(), others: self.state().announced.clone() }),
+            Request::Announce { .. } => {
+                value(ActiveRuns { own: self.holder(), others: self.state().announced.clone() })
+            }
         }
     }
 
@@ -243,19 +247,19 @@ impl FakeAgent {
     }
 }
 
-/// A program of the machine: every one is installed.
-fn tool(program: &str) -> Option<Tool> {
+/// Looks up a program; every program is installed.
+fn tool(program: &str) -> Option<InstalledProgram> {
     let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
-    Some(Tool { path: format!("/usr/bin/{program}"), sha256, version: None })
+    Some(InstalledProgram { path: format!("/usr/bin/{program}"), sha256, version: None })
 }
 
-/// A reply without a payload.
+/// Makes a reply without a payload.
 fn value(value: impl Serialize) -> Result<Reply, Fault> {
     let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
     Ok((value, Vec::new()))
 }
 
-/// A reply whose payload is this in JSON.
+/// Makes a reply with a JSON payload.
 fn json(value: &impl Serialize) -> Result<Reply, Fault> {
     let payload = serde_json::to_vec(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
     Ok((serde_json::Value::Null, payload))
@@ -270,24 +274,24 @@ impl fmt::Debug for FakeAgent {
 #[async_trait]
 impl Connection for FakeAgent {
     async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
-        let cut = self.0.lost.notified();
+        let disconnected = self.0.lost.notified();
         if self.breaks_at(&request) {
             self.disconnect("the cable was pulled");
         }
         if let Some(lost) = self.lost() {
             return Err(lost);
         }
-        let answer = tokio::select! {
-            answer = self.answer(request, &payload) => answer,
-            () = cut => return Err(self.lost().unwrap_or_else(|| unreachable!("it was cut for a reason"))),
+        let reply = tokio::select! {
+            reply = self.answer(request, &payload) => reply,
+            () = disconnected => return Err(self.lost().unwrap_or_else(|| unreachable!("a lost connection has a reason"))),
         };
-        answer.map_err(|fault| WorkerError::Fault { worker: self.0.name.clone(), fault })
+        reply.map_err(|fault| WorkerError::Fault { worker: self.0.name.clone(), fault })
     }
 
     fn notify(&self, request: Request) {
         let mut state = self.state();
         match request {
-            // What is gone already needs no second end.
+            // A group that is gone already is ignored.
             Request::Teardown { group } => drop(state.close_group(group)),
             Request::Forget { process } => state.forget(process),
             _ => {}

@@ -1,40 +1,40 @@
-//! What a simulated process does.
+//! Simulated processes.
 
 use std::time::Duration;
 
-use wb_agent::worker::Ending;
+use wb_agent::worker::ExitReason;
 
-/// How a simulated process ends, and what it has written by then.
+/// Behaviour of a simulated process: its output, duration and exit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FakeProcess {
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// How it ends.
-    pub ending: Ending,
-    /// How long it runs.
+    /// Why it ends.
+    pub ending: ExitReason,
+    /// Its duration.
     pub elapsed: Duration,
 }
 
 impl FakeProcess {
-    /// One that writes this to standard output and exits with 0 after a second.
+    /// Creates a process that writes to standard output and exits with 0 after a second.
     pub fn printing(stdout: impl Into<String>) -> Self {
         Self {
             stdout: stdout.into().into_bytes(),
             stderr: Vec::new(),
-            ending: Ending::Exited { status: 0 },
+            ending: ExitReason::Exited { status: 0 },
             elapsed: Duration::from_secs(1),
         }
     }
 
-    /// One that exits with this status after a second.
+    /// Creates a process that writes to standard error and exits with a status after a second.
     pub fn failing(status: i32, stderr: impl Into<String>) -> Self {
         let stderr = stderr.into().into_bytes();
-        Self { stderr, ending: Ending::Exited { status }, ..Self::printing("") }
+        Self { stderr, ending: ExitReason::Exited { status }, ..Self::printing("") }
     }
 
-    /// The same, running for so long.
+    /// Sets the duration.
     #[must_use]
     pub fn lasting(self, elapsed: Duration) -> Self {
         Self { elapsed, ..self }

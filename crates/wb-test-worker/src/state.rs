@@ -1,32 +1,32 @@
-//! What a simulated machine holds.
+//! State of a simulated machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::worker::{Ending, Teardown};
-use wb_agent::{EntryKind, Fault, FileEntry, Holder};
+use wb_agent::worker::{ExitReason, TeardownReport};
+use wb_agent::{AgentSession, EntryKind, Fault, FileEntry};
 use wb_model::Nanos;
 use wb_sys::telemetry::Telemetry;
 
 use crate::FakeProcess;
 
-/// Everything that was started and made there.
+/// Files, groups and processes of a simulated machine, and its predefined results.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     last_id: u32,
     files: BTreeMap<String, Vec<u8>>,
     groups: BTreeSet<u32>,
     processes: BTreeMap<u32, Running>,
-    pub(crate) teardown: Teardown,
+    pub(crate) teardown: TeardownReport,
     pub(crate) telemetry: Telemetry,
-    pub(crate) announced: Vec<Holder>,
+    pub(crate) announced: Vec<AgentSession>,
     pub(crate) lost: Option<String>,
 }
 
-/// A process that was started. Times in nanoseconds of the machine's clock.
+/// A started process. Times are in nanoseconds of the machine's clock.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
     pub(crate) process: FakeProcess,
-    /// When it was started or released; none while it is held.
+    /// Time of its start or release; none while it is held.
     pub(crate) started_ns: Option<u64>,
 }
 
@@ -42,8 +42,8 @@ impl State {
         id
     }
 
-    pub(crate) fn close_group(&mut self, id: u32) -> Result<Teardown, Fault> {
-        let unknown = Fault::Unknown { what: "group".to_owned(), id };
+    pub(crate) fn close_group(&mut self, id: u32) -> Result<TeardownReport, Fault> {
+        let unknown = Fault::NoSuchId { what: "group".to_owned(), id };
         if self.groups.remove(&id) { Ok(self.teardown.clone()) } else { Err(unknown) }
     }
 
@@ -58,7 +58,7 @@ impl State {
     }
 
     pub(crate) fn process(&mut self, id: u32) -> Result<&mut Running, Fault> {
-        self.processes.get_mut(&id).ok_or(Fault::Unknown { what: "process".to_owned(), id })
+        self.processes.get_mut(&id).ok_or(Fault::NoSuchId { what: "process".to_owned(), id })
     }
 
     pub(crate) fn forget(&mut self, id: u32) {
@@ -91,11 +91,11 @@ impl State {
 }
 
 impl Running {
-    /// How it ends within the limit, and after which time from its start.
-    pub(crate) fn end(&self, limit: Option<Nanos>) -> (Ending, Nanos) {
+    /// Returns how it ends within the limit, and the time from its start.
+    pub(crate) fn end(&self, limit: Option<Nanos>) -> (ExitReason, Nanos) {
         let elapsed = Nanos(u64::try_from(self.process.elapsed.as_nanos()).unwrap_or(u64::MAX));
         match limit {
-            Some(limit) if limit < elapsed => (Ending::TimedOut { after: limit }, limit),
+            Some(limit) if limit < elapsed => (ExitReason::TimedOut { limit }, limit),
             _ => (self.process.ending, elapsed),
         }
     }

@@ -20,16 +20,16 @@ impl Artefacts {
 
     /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejection> {
-        std::fs::read(self.folder.join(name)).map_err(|error| Rejection::output(format!("no {name}: {error}")))
+        std::fs::read(self.folder.join(name)).map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))
     }
 
     /// A file's length in bytes.
     pub fn length(&self, name: &str) -> Result<u64, Rejection> {
-        let found = std::fs::metadata(self.folder.join(name));
-        Ok(found.map_err(|error| Rejection::output(format!("no {name}: {error}")))?.len())
+        let metadata = std::fs::metadata(self.folder.join(name));
+        Ok(metadata.map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))?.len())
     }
 
-    /// A file's text; bytes that are none are shown as such.
+    /// A file's text; bytes that are not UTF-8 become replacement characters.
     pub fn text(&self, name: &str) -> Result<String, Rejection> {
         Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
     }
@@ -37,7 +37,7 @@ impl Artefacts {
     /// A file's JSON.
     pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejection> {
         serde_json::from_slice(&self.bytes(name)?)
-            .map_err(|error| Rejection::output(format!("{name} is not what was expected: {error}")))
+            .map_err(|error| Rejection::output(format!("invalid `{name}`: {error}")))
     }
 
     /// The names of files that start with `prefix`, sorted.

@@ -4,42 +4,44 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use wb_agent::{Capture, Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
-use wb_model::secrets::{masked_arguments, masked_value};
-use wb_model::{Bytes, Facts, Figure, Nanos, Placement, Purpose, Sha256, Team};
-use wb_sys::process::{HugePagesMeans, ResourceUse};
+use wb_agent::{
+    Capture, Command, ExitReason, Group, PlacementReport, Process, ProcessOutput, ProcessStart, Worker, WorkerError,
+};
+use wb_model::secrets::{mask_arguments, mask_value};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Quantity, Roles, Sha256};
+use wb_sys::process::{HugePagesMethod, ResourceUsage};
 
 use crate::Failure;
 use crate::start_barrier::BarrierSlot;
 
-/// What is recorded of standard output for which the run has no room any more, in bytes.
+/// Bytes of standard output that are recorded where all of it would exceed the run's limit.
 const STDOUT_HEAD: usize = 64 << 10;
 
 /// Processes, facts, placement and limits of a test on one worker; processes are killed when it is dropped.
 #[derive(Debug)]
 pub struct WorkerContext {
-    /// What the processes belong to; its folder is private and goes with it.
+    /// Group that the processes belong to; its private folder is removed with it.
     pub group: Group,
     /// Roles of the workers: this one measures, or serves one that does.
-    pub team: Team,
+    pub team: Roles,
     /// Contexts of the other workers of this cell.
     pub peers: Vec<WorkerContext>,
-    /// The address by which other workers reach this one; none where nobody said.
+    /// Address at which other workers reach this one, if configured.
     pub address: Option<String>,
-    /// Where it waits for those that measure at the same time.
+    /// Slot in the start barrier of the workers that measure at the same time.
     pub barrier_slot: Option<BarrierSlot>,
-    /// What the worker is.
+    /// Facts about the worker's machine.
     pub facts: Arc<Facts>,
-    /// Where and how measured processes run.
+    /// Placement of measured processes.
     pub placement: Placement,
     /// Time limit of each process and wait.
     pub limit: Nanos,
-    /// Becomes true when the user wants to end.
+    /// Becomes true when the user cancels.
     pub cancel: watch::Receiver<bool>,
 }
 
 impl WorkerContext {
-    /// Of a worker that does all by itself.
+    /// Creates the context of a worker that needs no other workers.
     pub fn new(
         group: Group,
         facts: Arc<Facts>,
@@ -47,7 +49,7 @@ impl WorkerContext {
         limit: Nanos,
         cancel: watch::Receiver<bool>,
     ) -> Self {
-        let team = Team { worker: group.worker().name().clone(), servers: Vec::new() };
+        let team = Roles { worker: group.worker().name().clone(), servers: Vec::new() };
         Self { group, team, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
     }
 
@@ -56,53 +58,53 @@ impl WorkerContext {
         self.group.worker()
     }
 
-    /// Where its `number`th server is: with itself, unless the team says something else.
+    /// Context of its `number`th server: the worker itself, unless the roles name another one.
     pub fn server(&self, number: usize) -> &Self {
         let name = self.team.servers.get(number);
         self.peers.iter().find(|other| Some(other.worker().name()) == name).unwrap_or(self)
     }
 
-    /// The path of a file in the site's private folder.
+    /// Path of a file in the worker's private folder.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.group.folder())
     }
 
-    /// A command placed as the cell asks.
+    /// Creates a command with the cell's placement.
     pub fn command<A: Into<String>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
         Command::new(argv).placement(self.placement.clone())
     }
 
-    /// Starts a process that runs meanwhile.
+    /// Starts a process without waiting for its end.
     pub async fn start(&self, command: Command) -> Result<Process, Failure> {
         self.group.spawn(command).await.map_err(worker_failure)
     }
 
-    /// Starts a server that measured processes talk to.
+    /// Starts a server that measured processes connect to.
     pub async fn start_service(&self, command: Command) -> Result<RunningService, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         Ok(RunningService { process: self.start(command).await?, argv, env, placement })
     }
 
-    /// Runs a process to its end, whatever that is.
-    pub async fn run_to_end(&self, command: Command) -> Result<Finished, Failure> {
+    /// Runs a process to its end, whether it succeeds or not.
+    pub async fn run_to_end(&self, command: Command) -> Result<ProcessOutput, Failure> {
         let process = self.start(command).await?;
         self.wait(&process).await
     }
 
     /// Like `run_to_end`, but starts at the same time as the processes of the other workers; returns the start time, if
     /// any.
-    async fn run_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
-        let Some(seat) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
+    async fn run_together(&self, command: Command) -> Result<(ProcessOutput, Option<ProcessStart>), Failure> {
+        let Some(slot) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
         let process = Arc::new(self.group.spawn_held(command).await.map_err(worker_failure)?);
-        let start = self.until_cancelled(seat.start(process.clone())).await??;
+        let start = self.until_cancelled(slot.start(process.clone())).await??;
         Ok((self.wait(&process).await?, Some(start)))
     }
 
-    async fn wait(&self, process: &Process) -> Result<Finished, Failure> {
+    async fn wait(&self, process: &Process) -> Result<ProcessOutput, Failure> {
         self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(worker_failure)
     }
 
-    /// Runs a process that has to succeed; what it wrote to standard output.
+    /// Runs a process that has to succeed, and returns its standard output.
     pub async fn run(&self, command: Command) -> Result<Vec<u8>, Failure> {
         let program = program_name(&command);
         let finished = self.run_to_end(command).await?;
@@ -110,8 +112,8 @@ impl WorkerContext {
         Ok(finished.stdout)
     }
 
-    /// Waits for something, but no longer than the user wants.
-    pub async fn until_cancelled<T>(&self, something: impl Future<Output = T>) -> Result<T, Failure> {
+    /// Awaits a future, unless the user cancels first.
+    pub async fn until_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Failure> {
         let mut cancel = self.cancel.clone();
         let cancelled = async move {
             if cancel.wait_for(|cancelled| *cancelled).await.is_err() {
@@ -121,14 +123,15 @@ impl WorkerContext {
         tokio::select! {
             biased;
             () = cancelled => Err(Failure::Cancelled),
-            value = something => Ok(value),
+            value = future => Ok(value),
         }
     }
 
-    /// Tries something every few milliseconds until it succeeds, or the time is over.
+    /// Calls `attempt` every 5 milliseconds until it returns a value or the time limit is reached; `name` is for
+    /// messages.
     pub async fn poll_until<F: Future<Output = Option<T>>, T>(
         &self,
-        what: &str,
+        name: &str,
         limit: Nanos,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Failure> {
@@ -141,7 +144,7 @@ impl WorkerContext {
             }
         };
         let timed = tokio::time::timeout(limit.into(), tries);
-        self.until_cancelled(timed).await?.map_err(|_| Failure::crashed(format!("{what} was not ready after {limit}")))
+        self.until_cancelled(timed).await?.map_err(|_| Failure::crashed(format!("{name} not ready within {limit}")))
     }
 
     /// Reads a file of the worker.
@@ -158,31 +161,32 @@ impl WorkerContext {
 /// One attempt at a sample.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Where.
+    /// Context of the worker.
     pub context: WorkerContext,
-    /// What for.
+    /// Purpose of the sample.
     pub purpose: Purpose,
-    /// Which sample of that purpose.
+    /// Index of the sample among those of the same purpose.
     pub sample: u32,
-    /// How long the measured part takes at least.
+    /// Minimum duration of the measured part.
     pub min_time: Nanos,
-    /// The work that earlier samples of this cell did, in the test's own count: do the same. None the first time.
+    /// Amount of work that earlier samples of this cell did, in the test's own unit, to be repeated; none for the first
+    /// sample.
     pub work: Option<u64>,
-    /// How many bytes of standard output there is room for in the run.
+    /// Bytes of standard output that may still be recorded in the run.
     pub stdout_limit: Bytes,
     record: AttemptRecord,
 }
 
-/// What an attempt leaves.
+/// Results of an attempt: artefacts, work, run time and findings.
 #[derive(Debug, Default)]
 pub struct AttemptRecord {
     /// Files by name.
     pub artefacts: Vec<(String, Vec<u8>)>,
-    /// The work that was done.
+    /// Amount of work done.
     pub work: Option<u64>,
-    /// How long measured processes ran, in seconds.
+    /// Total run time of the measured processes, in seconds.
     pub workload_seconds: f64,
-    /// What was noticed.
+    /// Observations, a sentence each.
     pub findings: Vec<String>,
 }
 
@@ -190,37 +194,37 @@ pub struct AttemptRecord {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ProcessRecord<'a> {
-    /// Without what must not be recorded, as the variables are.
+    /// With secrets masked, like the variables.
     argv: Vec<String>,
     env: Vec<(&'a str, String)>,
-    /// Of a process that has ended.
+    /// Only for a process that has ended.
     #[serde(flatten)]
     end: Option<ProcessEnd>,
-    /// Of one of several that started together: how late it was, and by which clock.
+    /// How late the process started, and by which clock; only if several were started together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<Start>,
-    /// As the cell asks.
+    start: Option<ProcessStart>,
+    /// Placement that the cell requests.
     placement: &'a Placement,
     #[serde(flatten)]
-    ran: &'a Ran,
+    ran: &'a PlacementReport,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ProcessEnd {
-    ending: Ending,
+    ending: ExitReason,
     elapsed_seconds: f64,
-    usage: ResourceUse,
-    /// What became of standard output.
+    usage: ResourceUsage,
+    /// How standard output was captured.
     stdout: Capture,
-    /// Its length and its SHA-256, unless it was discarded: whether a command's output changed from sample to sample.
+    /// Length and SHA-256 of standard output, unless it was discarded; they show whether it differs between samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout_sha256: Option<Sha256>,
 }
 
-/// A process that serves a measured one: measured with it, it is recorded like it.
+/// A running server of a measured process; it is recorded like the measured process.
 #[derive(Debug)]
 pub struct RunningService {
     process: Process,
@@ -237,57 +241,61 @@ impl std::ops::Deref for RunningService {
 }
 
 impl Attempt {
-    /// A new attempt, which has left nothing yet.
+    /// Creates an attempt with an empty record.
     pub fn new(context: WorkerContext, purpose: Purpose, sample: u32, min_time: Nanos, work: Option<u64>) -> Self {
         let stdout_limit = Bytes(u64::MAX);
         Self { context, purpose, sample, min_time, work, stdout_limit, record: AttemptRecord::default() }
     }
 
-    /// Keeps a file.
+    /// Adds a file to the artefacts.
     pub fn add_artefact(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
         self.record.artefacts.push((name.to_owned(), bytes.into()));
     }
 
-    /// Says how much work was done.
+    /// Records the amount of work done.
     pub fn record_work(&mut self, work: u64) {
         self.record.work = Some(work);
     }
 
-    /// Says what was noticed.
+    /// Adds an observation, in a sentence.
     pub fn add_finding(&mut self, finding: impl Into<String>) {
         self.record.findings.push(finding.into());
     }
 
     /// Runs a measured process that has to succeed. How it ran and what it used is recorded as `NAME.process.json`,
-    /// what it wrote as `NAME.stdout` (where its command has that kept; of one that failed at least the end) and
-    /// `NAME.stderr`, whether it succeeds or not.
-    pub async fn run(&mut self, name: &str, command: Command) -> Result<Finished, Failure> {
+    /// its output as `NAME.stdout` (if the command captures it; after a failure at least its end) and `NAME.stderr`,
+    /// whether it succeeds or not.
+    pub async fn run(&mut self, name: &str, command: Command) -> Result<ProcessOutput, Failure> {
         let placement = command.placement.clone();
         self.run_with_placement(name, command, &placement).await
     }
 
-    /// Runs a measured process that brings about a part of the cell's placement itself.
+    /// Runs a measured process that applies a part of the cell's placement, `requested`, itself.
     pub async fn run_with_placement(
         &mut self,
         name: &str,
         command: Command,
-        asked: &Placement,
-    ) -> Result<Finished, Failure> {
+        requested: &Placement,
+    ) -> Result<ProcessOutput, Failure> {
         let program = program_name(&command);
-        let finished = self.run_to_end(name, command, asked).await?;
+        let finished = self.run_to_end(name, command, requested).await?;
         check_success(&program, &finished)?;
         Ok(finished)
     }
 
-    /// Runs a measured process to its end, whatever that is, and records what [`Attempt::run`] records.
-    pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
+    /// Runs a measured process to its end, whether it succeeds or not, and records what [`Attempt::run`] records.
+    pub async fn run_to_end(
+        &mut self,
+        name: &str,
+        command: Command, requested: &Placement,
+    ) -> Result<ProcessOutput, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let (program, capture) = (program_name(&command), command.stdout);
         let (mut finished, start) = self.context.run_together(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
-        if asked.huge_pages != placement.huge_pages {
-            finished.ran.verified.huge_pages_means = Some(HugePagesMeans::Program);
+        if requested.huge_pages != placement.huge_pages {
+            finished.placement.effective.huge_pages_method = Some(HugePagesMethod::Program);
         }
         let end = ProcessEnd {
             ending: finished.ending,
@@ -300,12 +308,12 @@ impl Attempt {
         self.record_process(
             name,
             &ProcessRecord {
-                argv: masked_arguments(&argv),
+                argv: mask_arguments(&argv),
                 env: mask_env(&env),
                 end: Some(end),
                 start,
-                placement: asked,
-                ran: &finished.ran,
+                placement: requested,
+                ran: &finished.placement,
             },
         )?;
         if capture == Capture::Keep || (!finished.ending.is_success() && !finished.stdout.is_empty()) {
@@ -314,58 +322,59 @@ impl Attempt {
         if !finished.stderr.is_empty() {
             self.add_artefact(&format!("{name}.stderr"), finished.stderr.clone());
         }
-        self.record_placement_differences(&program, &placement, &finished.ran);
+        self.record_placement_differences(&program, &placement, &finished.placement);
         Ok(finished)
     }
 
-    /// Cuts what is recorded of a process's standard output to its beginning where the run has no room for all of it.
+    /// Truncates the recorded standard output of a process to its beginning if all of it would exceed the run's limit.
     pub(crate) fn cap_stdout(&mut self, name: &str) {
-        let (file, room) = (format!("{name}.stdout"), self.stdout_limit.0);
+        let (file, limit) = (format!("{name}.stdout"), self.stdout_limit.0);
         let output = self.record.artefacts.iter_mut().find(|(name, _)| *name == file);
-        let Some((_, bytes)) = output.filter(|(_, bytes)| bytes.len() as u64 > room && bytes.len() > STDOUT_HEAD)
+        let Some((_, bytes)) = output.filter(|(_, bytes)| bytes.len() as u64 > limit && bytes.len() > STDOUT_HEAD)
         else {
             return;
         };
-        let [head, all] = [STDOUT_HEAD, bytes.len()].map(|bytes| Figure { value: bytes as f64, unit: "B" }.to_string());
+        let [head, all] =
+            [STDOUT_HEAD, bytes.len()].map(|bytes| Quantity { value: bytes as f64, unit: "B" }.to_string());
         bytes.truncate(STDOUT_HEAD);
         self.add_finding(format!(
-            "the first {head} of {all} of standard output are recorded: more than `max-stdout` would be recorded in the run"
+            "standard output truncated to {head} of {all}: limit `max-stdout` of the run reached"
         ));
     }
 
-    /// Keeps how a server runs, as `NAME.process.json`.
+    /// Records how a server runs, as `NAME.process.json`.
     pub async fn record_service(&mut self, name: &str, service: &RunningService) -> Result<(), Failure> {
-        let ran = service.look().await.map_err(worker_failure)?;
+        let ran = service.inspect().await.map_err(worker_failure)?;
         let RunningService { argv, env, placement, .. } = service;
-        let shown = masked_arguments(argv);
+        let masked = mask_arguments(argv);
         self.record_process(
             name,
-            &ProcessRecord { argv: shown, env: mask_env(env), end: None, start: None, placement, ran: &ran },
+            &ProcessRecord { argv: masked, env: mask_env(env), end: None, start: None, placement, ran: &ran },
         )?;
         self.record_placement_differences(argv.first().map_or(name, |program| base_name(program)), placement, &ran);
         Ok(())
     }
 
-    fn record_process(&mut self, name: &str, kept: &ProcessRecord<'_>) -> Result<(), Failure> {
-        let json = serde_json::to_vec_pretty(kept).map_err(|error| Failure::crashed(error.to_string()))?;
+    fn record_process(&mut self, name: &str, process: &ProcessRecord<'_>) -> Result<(), Failure> {
+        let json = serde_json::to_vec_pretty(process).map_err(|error| Failure::crashed(error.to_string()))?;
         self.add_artefact(&format!("{name}.process.json"), json);
         Ok(())
     }
 
-    fn record_placement_differences(&mut self, program: &str, asked: &Placement, ran: &Ran) {
-        for difference in ran.verified.differences(asked).iter().chain(&ran.strayed) {
+    fn record_placement_differences(&mut self, program: &str, requested: &Placement, ran: &PlacementReport) {
+        for difference in ran.effective.differences(requested).iter().chain(&ran.escapes) {
             self.add_finding(format!("{program}: {difference}"));
         }
     }
 
-    /// Takes apart into the site and what was left.
+    /// Splits the attempt into its context and its record.
     pub fn into_parts(self) -> (WorkerContext, AttemptRecord) {
         (self.context, self.record)
     }
 }
 
 fn mask_env(env: &[(String, String)]) -> Vec<(&str, String)> {
-    env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
+    env.iter().map(|(name, value)| (name.as_str(), mask_value(name, value))).collect()
 }
 
 /// Short name of a command, for messages.
@@ -381,14 +390,14 @@ fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// A process that did not succeed, with the last that it said.
-pub(crate) fn check_success(program: &str, finished: &Finished) -> Result<(), Failure> {
+/// Returns an error with the last line of output if a process did not succeed.
+pub(crate) fn check_success(program: &str, finished: &ProcessOutput) -> Result<(), Failure> {
     match finished.ending {
         ending if ending.is_success() => Ok(()),
-        Ending::TimedOut { after } => Err(Failure::Timeout { after }),
-        // What it wrote is no reason for its end.
-        ending @ Ending::TooMuchOutput { .. } => {
-            Err(Failure::crashed(format!("{program}: {ending}, the most that is kept")))
+        ExitReason::TimedOut { limit: after } => Err(Failure::Timeout { after }),
+        // Its output does not explain why it ended.
+        ending @ ExitReason::TooMuchOutput { .. } => {
+            Err(Failure::crashed(format!("{program}: {ending}, the limit of captured output")))
         }
         ending => {
             let line = [&finished.stderr, &finished.stdout].into_iter().find_map(|stream| last_line(stream));
@@ -398,7 +407,7 @@ pub(crate) fn check_success(program: &str, finished: &Finished) -> Result<(), Fa
     }
 }
 
-/// The last line of a stream that is not empty, for a message; none where it is no text.
+/// Last line of a stream that is not empty, for a message; none if it is not UTF-8.
 fn last_line(stream: &[u8]) -> Option<String> {
     let mut lines = stream.split(|byte| *byte == b'\n').rev().map(<[u8]>::trim_ascii);
     let line = std::str::from_utf8(lines.find(|line| !line.is_empty())?).ok()?;
@@ -419,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_of_a_stream_is_text_or_nothing() {
+    fn last_line_of_a_stream_is_text_or_none() {
         assert_eq!(last_line(b"one\ntwo \n\n").as_deref(), Some("two"));
         assert_eq!(last_line("größer\x1b[0m\r\n".as_bytes()).as_deref(), Some("größer[0m"));
         assert_eq!(last_line(b"error: no space\n\x1f\x8b\x08\xff\xfe"), None);

@@ -1,4 +1,4 @@
-//! A number of things to do, or as many as fill a sample's time.
+//! A count of operations per sample: fixed, or as many as fill the sample's time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,19 +7,19 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How much is done in one sample.
+/// Number of operations in one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AutoCount {
-    /// As much as fills the sample's time: found out once, then the same in every sample.
+    /// As many as fill the sample's time: calibrated once, then the same in every sample.
     #[default]
     Auto,
-    /// Exactly so much.
+    /// A fixed number.
     Fixed(u64),
 }
 
-/// A text that is no count.
+/// A text that is not a valid count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither `auto` nor a whole number above 0")]
+#[error("invalid count `{0}`: expected `auto` or an integer of at least 1")]
 pub struct ParseCountError(String);
 
 impl FromStr for AutoCount {
@@ -83,18 +83,18 @@ mod tests {
     }
 
     #[test]
-    fn a_test_names_the_parameter_that_is_no_count() {
+    fn a_test_names_the_parameter_with_an_invalid_count() {
         use crate::Test;
         let params = [("requests", "abc"), ("command", "set")];
-        let params = params.map(|(name, value)| (name.to_owned(), wb_model::Value::Text(value.to_owned()))).into();
+        let params = params.map(|(name, value)| (name.to_owned(), wb_model::ParamValue::Text(value.to_owned()))).into();
         assert_eq!(
             Test::unsupported(&crate::redis::Redis, &params, &wb_model::Facts::default()).unwrap(),
-            "`requests`: `abc` is neither `auto` nor a whole number above 0"
+            "`requests`: invalid count `abc`: expected `auto` or an integer of at least 1"
         );
     }
 
     #[test]
-    fn a_count_survives_json() {
+    fn a_count_round_trips_through_json() {
         for count in [AutoCount::Auto, AutoCount::Fixed(7)] {
             let json = serde_json::to_string(&count).unwrap();
             assert_eq!(serde_json::from_str::<AutoCount>(&json).unwrap(), count);

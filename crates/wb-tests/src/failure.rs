@@ -1,37 +1,37 @@
-//! Why a sample could not be taken.
+//! Failures of an attempt at a sample.
 
 use wb_model::{AttemptOutcome, Nanos, WorkerName};
 
 /// Why an attempt did not complete.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
-    /// It was ended at its limit.
+    /// It reached its time limit.
     #[error("not done after {after}")]
     Timeout {
         /// The limit.
         after: Nanos,
     },
-    /// A process of it failed.
+    /// One of its processes failed.
     #[error("{status}")]
     Crashed {
-        /// Which one, and how.
+        /// Which process, and how it ended.
         status: String,
     },
     /// It could not be started.
     #[error("{reason}")]
     Refused {
-        /// Why, and the way out.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// The user ended it.
+    /// The user cancelled it.
     #[error("cancelled")]
     Cancelled,
-    /// The worker went away.
+    /// The connection to the worker was lost.
     #[error("lost {worker}: {why}")]
     Lost {
-        /// Which one.
+        /// The worker.
         worker: WorkerName,
-        /// How that showed.
+        /// The reason.
         why: String,
     },
 }
@@ -42,12 +42,12 @@ impl Failure {
         Self::Refused { reason: reason.into() }
     }
 
-    /// A process of it failed.
+    /// One of its processes failed.
     pub fn crashed(status: impl Into<String>) -> Self {
         Self::Crashed { status: status.into() }
     }
 
-    /// The same, of one of several workers.
+    /// Prefixes the failure with its worker, for cells with several workers.
     pub fn on_worker(self, worker: &WorkerName) -> Self {
         match self {
             Self::Crashed { status } => Self::Crashed { status: format!("on {worker}: {status}") },
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// The same, of the cleanup after a sample.
+    /// Marks the failure as one of the cleanup after a sample.
     pub fn in_cleanup(self) -> Self {
         match self {
             Self::Crashed { status } => Self::Crashed { status: format!("cleanup failed: {status}") },
@@ -66,14 +66,14 @@ impl Failure {
         }
     }
 
-    /// As the outcome of its attempt.
+    /// Converts the failure into the outcome of its attempt.
     pub fn outcome(&self) -> AttemptOutcome {
         match self.clone() {
             Self::Timeout { after } => AttemptOutcome::Timeout { after },
             Self::Crashed { status } => AttemptOutcome::Crashed { status },
             Self::Refused { reason } => AttemptOutcome::Refused { reason },
             Self::Cancelled => AttemptOutcome::Cancelled,
-            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, why },
+            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, reason: why },
         }
     }
 }

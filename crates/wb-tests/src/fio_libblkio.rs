@@ -1,5 +1,5 @@
-//! fio-libblkio: qemu-storage-daemon exports an image, file or block device over vhost-user-blk on the worker, and fio's
-//! libblkio engine drives it as a guest's virtio-blk driver would.
+//! fio-libblkio: qemu-storage-daemon exports an image, file or block device over vhost-user-blk on the worker, and
+//! fio's libblkio engine drives it as a guest's virtio-blk driver would.
 //!
 //! Sources: fio's `engines/libblkio.c`; qemu's `docs/tools/qemu-storage-daemon.rst`; run-perf's `libblkio.fio`.
 
@@ -13,12 +13,12 @@ use crate::fio_export::ExportTest;
 use crate::fio_export::params::ExportParams;
 use crate::fio_export::server::{ExportPaths, ServerCommand};
 
-/// Debian's packages of qemu-storage-daemon, in Debian 12 the first and in Debian 13 the second.
+/// Debian's packages of qemu-storage-daemon: the first in Debian 12, the second in Debian 13.
 const PACKAGES: &str = "qemu-system-common qemu-utils";
-/// Bytes of a virtio-blk device's sector.
+/// Sector size of a virtio-blk device in bytes.
 const SECTOR: u64 = 512;
 
-/// fio through a vhost-user-blk export of its own.
+/// fio through a private vhost-user-blk export.
 pub struct FioLibblkio;
 
 /// How an fio-libblkio cell is measured
@@ -27,20 +27,20 @@ pub struct FioLibblkio;
 pub struct Params {
     #[serde(flatten)]
     export: ExportParams,
-    /// File or block device that is exported; in a folder, and where nothing is yet, a private file that is removed
-    /// after; empty: a private file on a disk of the worker
+    /// File or block device to export; a folder or a path that does not exist: a private file there, removed
+    /// afterwards; empty: a private file on a disk of the worker
     #[schemars(extend("x-aliases" = ["targets"]))]
     target: String,
-    /// Whether what is on the target may be overwritten; a block device needs it
+    /// Allow the target's data to be overwritten; required for a block device
     allow_destroy: bool,
     /// Whether the server bypasses the page cache (O_DIRECT)
     direct: bool,
-    /// Whether fio polls for completions (poll queues) and is not notified
+    /// Whether fio polls for completions (poll queues) instead of being notified
     hipri: bool,
     /// Operations in flight per job
     #[schemars(range(min = 1))]
     iodepth: u32,
-    /// Jobs, each a thread with a queue of its own
+    /// Jobs, each a thread with its own queue
     #[schemars(range(min = 1))]
     numjobs: u32,
 }
@@ -94,7 +94,7 @@ impl ExportTest for FioLibblkio {
             "iothread,id=iothread0",
             "--export",
             &export.to_string(),
-            // Written once all of the above is done.
+            // Written once all of the above is set up.
             "--pidfile",
             paths.ready,
         ];
@@ -118,7 +118,7 @@ impl ExportTest for FioLibblkio {
             ("libblkio_driver", "virtio-blk-vhost-user".to_owned()),
             ("libblkio_path", socket.to_owned()),
             ("hipri", u8::from(*hipri).to_string()),
-            // A vhost-user socket serves one connection at a time, which threads share and processes do not.
+            // A vhost-user socket serves one connection at a time; threads can share it, processes cannot.
             ("thread", "1".to_owned()),
         ];
         let job = export.job(Self::ENGINE, connection);
@@ -128,7 +128,7 @@ impl ExportTest for FioLibblkio {
     fn contradiction(params: &Params) -> Option<String> {
         let block = params.export.block_sizes?;
         (!block.0.is_multiple_of(SECTOR))
-            .then(|| format!("a virtio block device takes whole sectors of {SECTOR} bytes, and block-sizes is {block}"))
+            .then(|| format!("invalid block-sizes {block}: a virtio block device has sectors of {SECTOR} bytes"))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_connects_to_the_socket_with_a_thread_for_each_queue() {
+    fn a_job_connects_to_the_socket_with_one_thread_per_queue() {
         let params = params(r#"{"block-sizes": "4k", "numjobs": 2, "hipri": true, "runtime": "1s", "ramptime": 0}"#);
         assert_eq!(
             FioLibblkio::job(&params, "/run/x.sock").render(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_exports_a_file_or_a_device_with_a_queue_for_each_job() {
+    fn the_server_exports_a_file_or_a_device_with_one_queue_per_job() {
         let options = |json: &str, target, is_device| {
             let paths = ExportPaths { target, is_device, socket: "/p/s", ready: "/p/r" };
             let argv = FioLibblkio::server(&params(json), &paths).argv;
@@ -171,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_says_why() {
+    fn unsupported_parameters_have_a_reason() {
         let unsupported =
             |json: &str| TypedTest::unsupported(&FioLibblkio, &params(json), &Placement::default(), &Facts::default());
         assert_eq!(unsupported("{}"), None);
-        assert!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#).unwrap().starts_with("a virtio block device"));
-        assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("file-size is 64k"));
+        assert!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#).unwrap().contains("sectors of 512 bytes"));
+        assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("invalid file-size 64k"));
         let unknown = serde_json::from_str::<Params>(r#"{"job-file": "x"}"#).unwrap_err();
         assert!(unknown.to_string().contains("unknown field `job-file`"), "{unknown}");
     }

@@ -1,4 +1,4 @@
-//! fio-nbd: a fresh image, exported by qemu-nbd on the worker, and fio's nbd engine on it.
+//! fio-nbd: a private image is exported by qemu-nbd on the worker and accessed by fio's nbd engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::fio_export::ExportTest;
 use crate::fio_export::params::ExportParams;
 use crate::fio_export::server::{ExportPaths, ServerCommand};
 
-/// fio through a network block device of its own.
+/// fio through a private network block device.
 pub struct FioNbd;
 
 /// How an fio-nbd cell is measured
@@ -21,7 +21,7 @@ pub struct Params {
     /// Operations in flight per job
     #[schemars(range(min = 1))]
     iodepth: u32,
-    /// Jobs, each with a connection of its own
+    /// Jobs, each with its own connection
     #[schemars(range(min = 1))]
     numjobs: u32,
 }

@@ -1,4 +1,4 @@
-//! Tests whose samples another program took: `weighbridge import` records them, and nothing can be run.
+//! Tests whose samples were taken by another program: `weighbridge import` records them, and they cannot be run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,27 +7,27 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest};
-use wb_model::{Declaration, Facts, Metric, Nanos, Params, Requirement, Scope, Value};
-use wb_stats::Rule;
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamValue, Params, Requirement, Scope};
+use wb_stats::SamplingRule;
 
 use crate::declarative::DefinitionError;
 use crate::evaluate::check_metric;
 use crate::test::AnyPrepared;
 use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, Test, WorkerContext};
 
-/// A test whose samples another program took. Every sample says itself what its figures are.
+/// A test whose samples were taken by another program. Each sample has the metadata of its figures.
 #[derive(Debug)]
 pub struct ForeignTest {
     test: ImportedTest,
-    /// As it was written.
+    /// Text of the definition.
     text: String,
 }
 
 impl ForeignTest {
-    /// Reads a definition; none where the text defines a test of another kind. `file` is what messages call it.
+    /// Parses a definition; none if the text defines a test of another kind. `file` is its name in messages.
     ///
     /// # Errors
-    /// When it says something that the definition of an imported test cannot say.
+    /// If the definition of an imported test is invalid.
     pub fn parse(file: &str, text: &str) -> Result<Option<Self>, DefinitionError> {
         #[derive(Deserialize)]
         struct Kind {
@@ -41,17 +41,17 @@ impl ForeignTest {
         Ok(Some(Self { test, text: text.to_owned() }))
     }
 
-    /// Reads the definition in a file; none where it defines a test of another kind.
+    /// Reads a definition from a file; none if it defines a test of another kind.
     ///
     /// # Errors
-    /// When the file cannot be read, or as [`Imported::parse`].
+    /// If the file cannot be read, or as for [`ForeignTest::parse`].
     pub fn read(path: &Path) -> Result<Option<Self>, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         Self::parse(&path.display().to_string(), &std::fs::read_to_string(path).map_err(unreadable)?)
     }
 
     fn refusal(&self) -> String {
-        format!("its samples come from files of the format {}: `weighbridge import` takes them", self.test.imported)
+        format!("cannot be run: its samples are imported from {} files with `weighbridge import`", self.test.imported)
     }
 }
 
@@ -70,7 +70,7 @@ impl Test for ForeignTest {
         Vec::new()
     }
 
-    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
     }
 
@@ -78,7 +78,7 @@ impl Test for ForeignTest {
         Some(self.refusal())
     }
 
-    fn rule(&self, _params: &Params) -> Option<Rule> {
+    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
         None
     }
 
@@ -86,12 +86,12 @@ impl Test for ForeignTest {
         Nanos(0)
     }
 
-    /// None that hold for every sample.
+    /// None: the metrics may differ from sample to sample.
     fn metrics(&self, _params: &Params) -> Vec<Metric> {
         Vec::new()
     }
 
-    async fn prepare(&self, _params: &Params, _site: &WorkerContext) -> Result<AnyPrepared, Failure> {
+    async fn prepare(&self, _params: &Params, _context: &WorkerContext) -> Result<AnyPrepared, Failure> {
         Err(Failure::refused(self.refusal()))
     }
 
@@ -99,18 +99,18 @@ impl Test for ForeignTest {
         Err(Failure::refused(self.refusal()))
     }
 
-    async fn cleanup(&self, _params: &Params, _prepared: AnyPrepared, _site: &WorkerContext) -> Result<(), Failure> {
+    async fn cleanup(&self, _params: &Params, _prepared: AnyPrepared, _context: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let ImportedSample { readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
-        let mut measured = Measurement { seconds, findings, provenance, ..Measurement::default() };
+        let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
+        let mut measurement = Measurement { seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
-            measured.set(reading.metric.class, &reading.metric.name, reading.value);
+            measurement.set(reading.metric.class, &reading.metric.name, reading.value);
         }
-        readings.iter().for_each(|reading| check_metric(&mut measured, &reading.metric));
-        Ok(measured)
+        readings.iter().for_each(|reading| check_metric(&mut measurement, &reading.metric));
+        Ok(measurement)
     }
 
     fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
@@ -120,18 +120,18 @@ impl Test for ForeignTest {
 
 #[cfg(test)]
 mod tests {
-    use wb_model::imported::{Origin, Reading};
+    use wb_model::imported::{ImportOrigin, ImportedValue};
     use wb_model::{Gate, Sha256, Validity};
 
     use super::*;
 
     const TEXT: &str = "name = \"fio-json\"\nsummary = \"s\"\nversion = 1\nimported = \"fio\"\n";
 
-    fn studied(readings: Vec<(Metric, f64)>) -> Measurement {
+    fn study(readings: Vec<(Metric, f64)>) -> Measurement {
         let folder = tempfile::tempdir().unwrap();
         let sample = ImportedSample {
-            origin: Origin { sha256: Sha256::of(b""), place: "jobs/0".to_owned() },
-            readings: readings.into_iter().map(|(metric, value)| Reading { metric, value }).collect(),
+            origin: ImportOrigin { sha256: Sha256::of(b""), location: "jobs/0".to_owned() },
+            values: readings.into_iter().map(|(metric, value)| ImportedValue { metric, value }).collect(),
             seconds: Some(2.0),
             findings: vec!["it is warm".to_owned()],
             provenance: BTreeMap::new(),
@@ -142,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_says_what_its_figures_are() {
-        let measured =
-            studied(vec![(Metric::throughput("iops", "ops/s").primary(), 5.0), (Metric::check("drift", ""), -1.0)]);
-        assert_eq!(measured.validity, Validity::Valid);
-        assert_eq!((measured.values["throughput/iops"], measured.values["check/drift"]), (5.0, -1.0));
-        assert_eq!((measured.seconds, measured.findings.len()), (Some(2.0), 1));
+    fn a_sample_has_the_metadata_of_its_figures() {
+        let measurement =
+            study(vec![(Metric::throughput("iops", "ops/s").primary(), 5.0), (Metric::check("drift", ""), -1.0)]);
+        assert_eq!(measurement.validity, Validity::Valid);
+        assert_eq!((measurement.values["throughput/iops"], measurement.values["check/drift"]), (5.0, -1.0));
+        assert_eq!((measurement.seconds, measurement.findings.len()), (Some(2.0), 1));
     }
 
     #[test]
-    fn its_figures_are_put_to_the_questions_of_every_test() {
-        let gate = |metric: Metric, value| match studied(vec![(metric, value)]).validity {
+    fn figures_pass_the_gates_of_every_test() {
+        let gate = |metric: Metric, value| match study(vec![(metric, value)]).validity {
             Validity::Invalid { gate, .. } => Some(gate),
             Validity::Valid => None,
         };
@@ -163,11 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_told_from_those_of_other_tests() {
+    fn a_definition_is_distinguished_from_those_of_other_tests() {
         assert!(ForeignTest::parse("f", "name = \"x\"\ncommand = [\"true\"]").unwrap().is_none());
         assert!(ForeignTest::parse("f", "name = ").unwrap().is_none());
-        let wrong = ForeignTest::parse("f", &format!("{TEXT}command = [\"true\"]")).unwrap_err();
-        assert!(wrong.to_string().starts_with("f:5:1: there is no field `command` here"), "{wrong}");
+        let error = ForeignTest::parse("f", &format!("{TEXT}command = [\"true\"]")).unwrap_err();
+        assert!(error.to_string().starts_with("f:5:1: unknown field `command`"), "{error}");
         let test = ForeignTest::parse("f", TEXT).unwrap().unwrap();
         assert!(test.unsupported(&Params::new(), &Facts::default()).unwrap().contains("weighbridge import"));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::himeno::{Config, Grid, Report};
 use wb_model::outcome::Gate;
-use wb_model::{Axis, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Value};
+use wb_model::{Axis, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -24,7 +24,7 @@ pub struct Himeno;
 pub struct Params {
     /// Grid size; memory from 3.7 MB (XS) to 15 GB (XL)
     grid: Axis<Grid>,
-    /// Threads, each pinned to a core of its own while there are enough
+    /// Threads, each pinned to a separate core if there are enough
     #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
     threads: Option<u32>,
     /// Instruction set of the measured loops
@@ -38,7 +38,7 @@ impl Default for Params {
     }
 }
 
-/// Fourteen arrays of 32-bit numbers.
+/// Memory of the fourteen arrays of 32-bit numbers.
 fn memory_bytes(grid: Grid) -> u64 {
     14 * 4 * grid.extent().iter().map(|extent| *extent as u64).product::<u64>()
 }
@@ -57,11 +57,11 @@ impl TypedTest for Himeno {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let cores = facts.one_cpu_per_core().len().max(1) as i64;
         let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
         BTreeMap::from([
-            ("threads".to_owned(), threads.into_iter().map(Value::Integer).collect()),
+            ("threads".to_owned(), threads.into_iter().map(ParamValue::Integer).collect()),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }
@@ -73,10 +73,10 @@ impl TypedTest for Himeno {
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        // One sweep at least, at 3 GFLOPS; calibration; and the initial state, at about 1 GB/s, twice.
+        // At least one sweep, at 3 GFLOPS; calibration; and the initial state, at about 1 GB/s, twice.
         let sweep = params.grid.flops_per_iteration() / 3;
-        let measured = min_time.0.max(sweep);
-        Nanos(measured + measured / 8 + 2 * memory_bytes(*params.grid) + 50_000_000)
+        let total = min_time.0.max(sweep);
+        Nanos(total + total / 8 + 2 * memory_bytes(*params.grid) + 50_000_000)
     }
 
     fn metrics(&self, _: &Params) -> Vec<Metric> {
@@ -108,28 +108,28 @@ impl TypedTest for Himeno {
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured = Measurement::default()
+        let mut measurement = Measurement::default()
             .with_value(Class::Throughput, "throughput", report.mflops)
             .with_value(Class::Check, "gosa", report.gosa)
             .with_duration(report.seconds);
-        native::record_residency(&mut measured, report.memory, config.huge_pages);
-        native::check_effort(&mut measured, report.probe, report.iterations, report.seconds);
+        native::record_residency(&mut measurement, report.residency, config.huge_pages);
+        native::check_effort(&mut measurement, report.probe, report.iterations, report.seconds);
         let isa = params.isa.map_or("none", |isa| isa.name());
-        measured.require(Some(report.isa) == params.isa, Gate::Work, || {
-            format!("{isa} was asked for and {} used", report.isa)
+        measurement.require(Some(report.isa) == params.isa, Gate::Work, || {
+            format!("instruction set {} used, {isa} requested", report.isa)
         });
-        let judged = report.checkpoints.iter().map(|c| (c.iterations, c.gosa, &c.verdict));
-        for (iterations, gosa, verdict) in judged.chain([(report.iterations, report.gosa, &report.verdict)]) {
+        let checks = report.checkpoints.iter().map(|c| (c.iterations, c.gosa, &c.gosa_check));
+        for (iterations, gosa, verdict) in checks.chain([(report.iterations, report.gosa, &report.gosa_check)]) {
             if let Some(verdict) = verdict {
-                measured.require(verdict.passed, Gate::Answer, || {
-                    format!("gosa is {gosa:e} after {iterations} iterations, {:e} is right", verdict.expected)
+                measurement.require(verdict.passed, Gate::Answer, || {
+                    format!("gosa is {gosa:e} after {iterations} iterations, expected {:e}", verdict.expected)
                 });
             }
         }
-        measured.require(report.rises == 0, Gate::Answer, || format!("gosa rose in {} sweeps", report.rises));
-        measured.add_provenance("isa", report.isa);
-        measured.add_provenance("iterations", report.iterations);
-        Ok(measured)
+        measurement.require(report.rises == 0, Gate::Answer, || format!("gosa rose in {} sweeps", report.rises));
+        measurement.add_provenance("isa", report.isa);
+        measurement.add_provenance("iterations", report.iterations);
+        Ok(measurement)
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {

@@ -5,7 +5,7 @@ use crate::CurvePoint;
 /// A fall between two plateaus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// The last point that is nearer to the plateau before than to the one after, in the logarithm.
+    /// Last point that is closer to the plateau before than to the one after, on a logarithmic scale.
     pub x: f64,
     /// The value before the fall.
     pub above: f64,
@@ -13,23 +13,23 @@ pub struct Knee {
     pub below: f64,
 }
 
-/// A step from one point to the next that falls by less is level, or noise.
+/// Smallest relative decrease from one point to the next that counts as a falling step; less is noise.
 const MIN_STEP: f64 = 0.05;
-/// A fall by less in all is none.
+/// Smallest total decrease of a fall.
 const MIN_FALL: f64 = 0.15;
-/// So many points before and after a fall tell by their spread how much of it noise can be.
+/// Number of points before and after a fall whose spread bounds the noise.
 const NEIGHBOURS: usize = 2;
 
-/// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. One that is no deeper than the
-/// samples of the points around it are spread is none, and neither is a dip that the curve comes back from. Points that
-/// are no positive numbers are left out.
+/// Finds the falls of a curve whose points are in ascending order of x; adjacent falling steps are one fall. A fall
+/// that is not deeper than the spread of the samples around it does not count, and neither does a dip that the curve
+/// recovers from. Points that are not positive numbers are ignored.
 pub fn knees(points: &[CurvePoint]) -> Vec<Knee> {
     let points: Vec<CurvePoint> = points.iter().copied().filter(|point| point.y.is_finite() && point.y > 0.0).collect();
-    let mut most = 0.0;
+    let mut highest = 0.0;
     let mut curve: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
     for (_, y) in curve.iter_mut().rev() {
-        most = y.max(most);
-        *y = most;
+        highest = y.max(highest);
+        *y = highest;
     }
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - MIN_STEP);
     let mut found = Vec::new();
@@ -45,13 +45,13 @@ pub fn knees(points: &[CurvePoint]) -> Vec<Knee> {
     found
 }
 
-/// The largest spread of the samples of any of these points, as a ratio.
+/// Largest spread of the samples of any of these points, as a ratio.
 fn spread(points: &[CurvePoint]) -> f64 {
     let spreads = points.iter().filter_map(|point| point.spread).filter(|(low, _)| *low > 0.0);
     spreads.map(|(low, high)| high / low).fold(1.0, f64::max)
 }
 
-/// The knee of one fall, if it is deep enough.
+/// Knee of one fall, if it is deep enough.
 fn knee(fall: &[(f64, f64)], spread: f64) -> Option<Knee> {
     let (above, below) = (fall.first()?.1, fall.last()?.1);
     let middle = (above * below).sqrt();
@@ -74,11 +74,11 @@ mod tests {
         knees(&points).into_iter().map(|knee| knee.x).collect()
     }
 
-    /// The medians of so many samples of a curve, each with noise of this relative standard deviation, and their spreads.
-    fn noisy(levels: &[f64], deviation: f64, samples: usize, chance: &mut ChaCha8Rng) -> Vec<CurvePoint> {
-        // A normal deviate of two uniform ones (Box and Muller, 1958).
+    /// Medians and spreads of `samples` noisy samples of a curve, with noise of this relative standard deviation.
+    fn noisy(levels: &[f64], deviation: f64, samples: usize, rng: &mut ChaCha8Rng) -> Vec<CurvePoint> {
+        // A normal deviate from two uniform ones (Box and Muller, 1958).
         let mut normal = || {
-            let (radius, angle): (f64, f64) = (1.0 - chance.random::<f64>(), chance.random());
+            let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
         };
         let mut point = |(x, level): (usize, &f64)| {
@@ -90,18 +90,18 @@ mod tests {
         levels.iter().enumerate().map(&mut point).collect()
     }
 
-    /// In how many of 500 noisy curves the knees are not these.
+    /// Number of noisy curves, of 500, whose knees are not the expected ones.
     fn wrong(levels: &[f64], deviation: f64, samples: usize, expected: &[f64]) -> usize {
-        let mut chance = ChaCha8Rng::seed_from_u64(13);
+        let mut rng = ChaCha8Rng::seed_from_u64(13);
         let is_wrong = |_: &usize| {
-            let found = knees(&noisy(levels, deviation, samples, &mut chance));
+            let found = knees(&noisy(levels, deviation, samples, &mut rng));
             found.iter().map(|knee| knee.x).collect::<Vec<_>>() != expected
         };
         (0..500).filter(is_wrong).count()
     }
 
     #[test]
-    fn noise_without_a_level_makes_hardly_ever_a_knee() {
+    fn noise_rarely_produces_a_knee() {
         for deviation in [0.03, 0.1, 0.2, 0.3] {
             for samples in [6, 12, 30] {
                 let wrong = wrong(&[100.0; 16], deviation, samples, &[]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_found_through_noise_that_is_not_as_deep() {
+    fn levels_are_found_despite_smaller_noise() {
         let levels = [100.0, 100.0, 100.0, 100.0, 50.0, 50.0, 50.0, 50.0, 15.0, 15.0, 15.0, 15.0];
         for (deviation, samples) in [(0.01, 6), (0.05, 6), (0.05, 30), (0.1, 30)] {
             let wrong = wrong(&levels, deviation, samples, &[3.0, 7.0]);
@@ -120,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_within_the_spread_of_its_neighbours_is_none() {
+    fn a_fall_within_the_spread_of_its_neighbours_is_ignored() {
         let point = |(x, y): (usize, f64)| CurvePoint { x: x as f64, y, spread: Some((y * 0.8, y * 1.2)) };
-        let of = |values: [f64; 5]| knees(&values.into_iter().enumerate().map(point).collect::<Vec<_>>()).len();
-        assert_eq!(of([100.0, 100.0, 75.0, 75.0, 75.0]), 0);
-        assert_eq!(of([100.0, 100.0, 60.0, 60.0, 60.0]), 1);
+        let count = |values: [f64; 5]| knees(&values.into_iter().enumerate().map(point).collect::<Vec<_>>()).len();
+        assert_eq!(count([100.0, 100.0, 75.0, 75.0, 75.0]), 0);
+        assert_eq!(count([100.0, 100.0, 60.0, 60.0, 60.0]), 1);
     }
 
     #[test]
@@ -134,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_point_makes_no_knee() {
+    fn a_dip_is_ignored() {
         assert_eq!(at(&[100.0, 30.0, 100.0, 100.0, 40.0, 12.0, 40.0]), [3.0]);
     }
 
     #[test]
-    fn noise_and_rises_are_no_knees() {
+    fn noise_and_rises_are_ignored() {
         assert_eq!(at(&[100.0, 97.0, 101.0, 96.0, 99.0, 120.0]), [0.0; 0]);
         assert_eq!(at(&[100.0, 90.0, 100.0, 88.0]), [0.0; 0]);
         assert_eq!(at(&[]), [0.0; 0]);

@@ -1,9 +1,9 @@
-//! Every test that can be run: built in, declarative and external.
+//! All tests: built-in, declarative and external.
 //!
-//! A test declares itself, drives a worker to take a sample, and reads values out of what the sample
-//! left. It knows nothing of plans, order, samples before and after its own, or statistics.
+//! A test declares its parameters, takes samples on a worker, and extracts values from a sample's artefacts. It knows
+//! nothing of plans, order, other samples, or statistics.
 //!
-//! Start with [`test`] (what a test is), then [`himeno`], the simplest one; [`registry`] lists all.
+//! Start with [`test`] (the traits), then [`himeno`], the simplest test; [`registry`] lists all.
 
 pub mod artefacts;
 pub mod attempt;

@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Unit, Validity};
 
-/// Prefix of provenance keys that name a program built by the test: `built affine sha256`. `built affine sha256`.
+/// Prefix of provenance keys that name a program built by the test: `built affine sha256`.
 pub const BUILT_PREFIX: &str = "built ";
-/// The name of the hash of a definition's text in a provenance.
+/// Provenance key of the hash of a definition's text.
 pub const DEFINITION_SHA256: &str = "definition sha256";
-/// With this begins, in a provenance, the name of a file that a definition names: `file {here}/load.sh sha256`.
+/// Prefix of provenance keys that name a file used by a definition: `file {here}/load.sh sha256`.
 pub const DEFINITION_FILE_PREFIX: &str = "file ";
 
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// By `CLASS/METRIC`.
+    /// Values by `CLASS/METRIC`.
     pub values: BTreeMap<String, f64>,
-    /// Whether they count.
+    /// Whether the values are valid.
     pub validity: Validity,
-    /// How long the measured part of the sample took: without start, filling, calibration and warming up. None
-    /// where the test cannot tell it from the time of its processes.
+    /// Duration of the measured part of the sample, without start, filling, calibration and warm-up; none if the test
+    /// cannot separate it from the run time of its processes.
     pub seconds: Option<f64>,
     /// Curves, each with its own axes.
     pub curves: Vec<SampleCurve>,
-    /// Latencies per second, by kind of operation.
+    /// Latencies per interval, by kind of operation.
     pub latencies: Vec<LatencySeries>,
-    /// What was noticed, each in a sentence.
+    /// Observations, a sentence each.
     pub findings: Vec<String>,
-    /// Output that has to be the same in every sample of a cell, or a digest of it, by what it is.
+    /// Outputs that have to be the same in every sample of a cell, or their digests, by name.
     pub outputs: BTreeMap<String, String>,
-    /// What may explain the values: instruction set, versions, means.
+    /// Circumstances that may explain the values, such as instruction set and versions, by name.
     pub provenance: BTreeMap<String, String>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Measurement {
 }
 
 impl Measurement {
-    /// With a value.
+    /// Sets a value, builder style.
     pub fn with_value(mut self, class: Class, metric: &str, value: f64) -> Self {
         self.set(class, metric, value);
         self
@@ -68,29 +68,29 @@ impl Measurement {
         self.values.get(&format!("{}/{}", metric.class, metric.name)).copied()
     }
 
-    /// Marks the values as not counting, unless an earlier gate did so already.
+    /// Marks the values as invalid, unless an earlier gate did so already.
     pub fn reject(&mut self, gate: Gate, figures: impl Into<String>) {
         if self.validity == Validity::Valid {
             self.validity = Validity::Invalid { gate, figures: figures.into() };
         }
     }
 
-    /// Marks the values as not counting where `holds` is false.
+    /// Marks the values as invalid if `holds` is false.
     pub fn require(&mut self, holds: bool, gate: Gate, figures: impl FnOnce() -> String) {
         if !holds {
             self.reject(gate, figures());
         }
     }
 
-    /// Says how long the measured part took.
+    /// Sets the duration of the measured part.
     pub fn with_duration(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Notes something that may explain the values.
-    pub fn add_provenance(&mut self, what: &str, value: impl ToString) {
-        self.provenance.insert(what.to_owned(), value.to_string());
+    /// Adds a circumstance that may explain the values.
+    pub fn add_provenance(&mut self, name: &str, value: impl ToString) {
+        self.provenance.insert(name.to_owned(), value.to_string());
     }
 }
 
@@ -98,52 +98,52 @@ impl Measurement {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{gate}: {figures}")]
 pub struct Rejection {
-    /// The question it did not stand up to.
+    /// The gate that it failed.
     pub gate: Gate,
-    /// The figures that say so.
+    /// The figures that show it.
     pub figures: String,
 }
 
 impl Rejection {
-    /// Output that cannot be read.
+    /// Rejects output that cannot be parsed.
     pub fn output(figures: impl Into<String>) -> Self {
         Self { gate: Gate::Output, figures: figures.into() }
     }
 }
 
-/// A curve that one sample measured.
+/// A curve measured by one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleCurve {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What runs along it, and its unit.
+    /// Quantity along the horizontal axis, and its unit.
     pub x: (String, Unit),
-    /// What was measured, and its unit.
+    /// Measured quantity, and its unit.
     pub y: (String, Unit),
-    /// Lines by name, each with points of x ascending.
+    /// Lines by name, each with points in ascending order of x.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
 /// Latency histograms of one kind of operation, one per interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencySeries {
-    /// Of which operations.
+    /// Kind of operation.
     pub title: String,
-    /// One histogram per second: (latency in nanoseconds, operations), latencies ascending.
+    /// One histogram per interval: (latency in nanoseconds, operations), latencies ascending.
     pub seconds: Vec<Vec<(u64, u64)>>,
 }
 
-/// What follows from several cells together.
+/// A result derived from several cells together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
-    /// The cells that it follows from, `PROFILE/TEST/SERIAL`, with `@WORKER` where it is of one of several workers.
-    pub test: String,
-    /// What it is.
+    /// The cells that it is derived from, `PROFILE/TEST/SERIAL`, with `@WORKER` if it is of one of several workers.
+    pub cells: String,
+    /// Its name.
     pub name: String,
     /// The figure.
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// How it follows, in a sentence, with the figures it follows from.
-    pub because: String,
+    /// How it is derived, in a sentence, with the figures it is derived from.
+    pub explanation: String,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::ramspeed::{Config, Mode, Report, WordType};
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
+use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -22,18 +22,18 @@ pub struct Ramspeed;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// What a pass does: c = a, c = 3a, c = a + b, c = a + 3b
+    /// Operation of a pass: copy c = a, scale c = 3a, add c = a + b, triad c = a + 3b
     #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
     mode: Option<Mode>,
-    /// What the 64-bit words are
+    /// Type of the 64-bit words
     #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
     kind: Option<WordType>,
-    /// Threads, each pinned to a core of its own while there are enough
+    /// Threads, each pinned to a separate core if there are enough
     #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
     threads: Option<u32>,
-    /// Whether stores go past the caches
+    /// Whether stores bypass the caches
     non_temporal: bool,
-    /// Size of each of the three arrays, which the threads share
+    /// Size of each of the three arrays, which are divided among the threads
     #[schemars(extend("minimum" = 64, "x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
     array_size: Option<Bytes>,
     /// Instruction set of the measured loops
@@ -42,7 +42,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Why its arrays cannot be shared among its threads.
+    /// Reason why the arrays cannot be divided among the threads, if any.
     fn unsupported_array_size(&self) -> Option<String> {
         const LINE: u64 = 64;
         let (size, threads) = (self.array_size?, u64::from(self.threads.unwrap_or(1)));
@@ -52,28 +52,28 @@ impl Params {
     }
 }
 
-/// All modes, in the order in which RAMspeed has them.
+/// All modes, in the order of RAMspeed.
 const MODES: [&str; 4] = ["copy", "scale", "add", "triad"];
 
-/// The size of the last level's caches together; zero where none is known.
+/// Total size of the last-level caches in bytes; 0 if unknown.
 pub(crate) fn last_level_cache_bytes(facts: &Facts) -> u64 {
     let level = facts.caches.iter().map(|cache| cache.level).max();
     facts.caches.iter().filter(|cache| Some(cache.level) == level).map(|cache| cache.size.0).sum()
 }
 
-/// The array size where none is given: the memory in all decides, not what is free, so that it is the same every time.
-pub(crate) fn default_array_size(facts: &Facts) -> Value {
+/// Default array size. It depends on the total memory, not on the available memory, so that it is the same every time.
+pub(crate) fn default_array_size(facts: &Facts) -> ParamValue {
     const MEBI: u64 = 1 << 20;
-    let most = facts.memory.0 / 6 / MEBI * MEBI;
+    let limit = facts.memory.0 / 6 / MEBI * MEBI;
     let size = (4 * last_level_cache_bytes(facts)).next_multiple_of(MEBI).max(64 * MEBI);
-    Value::Text(Bytes(if most == 0 { size } else { size.min(most) }).to_string())
+    ParamValue::Text(Bytes(if limit == 0 { size } else { size.min(limit) }).to_string())
 }
 
-/// One thread, and one per core where there are several.
-pub(crate) fn default_threads(facts: &Facts) -> Vec<Value> {
+/// Default numbers of threads: one, and one per core if there are several cores.
+pub(crate) fn default_threads(facts: &Facts) -> Vec<ParamValue> {
     let cores = facts.one_cpu_per_core().len().max(1) as i64;
     let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
-    threads.into_iter().map(Value::Integer).collect()
+    threads.into_iter().map(ParamValue::Integer).collect()
 }
 
 #[async_trait]
@@ -90,8 +90,8 @@ impl TypedTest for Ramspeed {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let texts = |names: &[&str]| names.iter().map(|name| Value::Text((*name).to_owned())).collect();
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let texts = |names: &[&str]| names.iter().map(|name| ParamValue::Text((*name).to_owned())).collect();
         BTreeMap::from([
             ("mode".to_owned(), texts(&MODES)),
             ("kind".to_owned(), texts(&["integer", "floating"])),
@@ -113,7 +113,7 @@ impl TypedTest for Ramspeed {
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        // Making three arrays and checking one, at about 1 GB/s, a few times: calibration does it too.
+        // Initialising three arrays and checking one, at about 1 GB/s; twice, as calibration does it too.
         let arrays = params.array_size.unwrap_or_default().0.saturating_mul(4);
         Nanos(min_time.0.saturating_add(min_time.0 / 8).saturating_add(arrays.saturating_mul(2)))
     }
@@ -127,23 +127,23 @@ impl TypedTest for Ramspeed {
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        let Attempt { context: site, .. } = &*attempt;
+        let Attempt { context, .. } = &*attempt;
         let config = Config {
             mode: params.mode.unwrap_or(Mode::Copy),
             kind: params.kind.unwrap_or(WordType::Floating),
             non_temporal: params.non_temporal,
             bytes: params.array_size.unwrap_or_default().0,
-            cpus: native::thread_cpus(params.threads.unwrap_or(1), &site.placement, &site.facts),
+            cpus: native::thread_cpus(params.threads.unwrap_or(1), &context.placement, &context.facts),
             isa: params.isa.unwrap_or(Isa::Scalar),
-            huge_pages: native::huge_pages(&site.placement),
+            huge_pages: native::huge_pages(&context.placement),
             work: native::requested_work(attempt),
         };
-        let caches = last_level_cache_bytes(&site.facts);
+        let caches = last_level_cache_bytes(&context.facts);
         if config.bytes < 4 * caches {
             let (size, caches) = (Bytes(config.bytes), Bytes(caches));
             attempt.add_finding(format!(
-                "arrays of {size} are less than 4 times the caches of the last level ({caches}): \
-                 part of the traffic ends in them"
+                "arrays of {size} are smaller than 4 times the last-level caches ({caches}): \
+                 part of the traffic is served by caches"
             ));
         }
         attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
@@ -155,33 +155,33 @@ impl TypedTest for Ramspeed {
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured = Measurement::default()
+        let mut measurement = Measurement::default()
             .with_value(Class::Throughput, "bandwidth", report.mb_per_s)
             .with_duration(report.seconds);
-        native::record_residency(&mut measured, report.memory, config.huge_pages);
-        let asked = (params.mode, params.kind, params.isa, params.non_temporal);
-        let done = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
-        measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
+        native::record_residency(&mut measurement, report.residency, config.huge_pages);
+        let requested = (params.mode, params.kind, params.isa, params.non_temporal);
+        let measured = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
+        measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
         let bytes = report.mode.arrays() * report.array_bytes * report.passes;
-        measured.require(report.bytes_moved == bytes, Gate::Work, || {
-            format!("{} bytes were moved in {} passes, {bytes} should be", report.bytes_moved, report.passes)
+        measurement.require(report.bytes_moved == bytes, Gate::Work, || {
+            format!("{} bytes moved in {} passes, expected {bytes}", report.bytes_moved, report.passes)
         });
         let words = report.array_bytes / 8;
-        measured.require(report.check.words == words && report.check.mismatches == 0, Gate::Answer, || {
-            format!("{} of {} words are wrong, {words} were made", report.check.mismatches, report.check.words)
+        measurement.require(report.check.words == words && report.check.mismatches == 0, Gate::Answer, || {
+            format!("{} of {} checked words are wrong, of {words} in the array", report.check.mismatches, report.check.words)
         });
         let by_time = bytes as f64 / report.seconds / 1e6;
-        measured.require((by_time / report.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
-            format!("{} MB/s, and {bytes} bytes in {} s are {by_time} MB/s", report.mb_per_s, report.seconds)
+        measurement.require((by_time / report.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
+            format!("reported {} MB/s, but {bytes} bytes in {} s are {by_time} MB/s", report.mb_per_s, report.seconds)
         });
         let slowest = report.thread_seconds.iter().copied().fold(0.0, f64::max);
-        measured.require(slowest <= report.seconds, Gate::Possible, || {
-            format!("a thread took {slowest} s of {} s", report.seconds)
+        measurement.require(slowest <= report.seconds, Gate::Possible, || {
+            format!("a thread ran {slowest} s, longer than the {} s of the report", report.seconds)
         });
-        native::check_effort(&mut measured, report.probe, report.passes, report.seconds);
-        measured.add_provenance("isa", report.isa);
-        measured.add_provenance("passes", report.passes);
-        Ok(measured)
+        native::check_effort(&mut measurement, report.probe, report.passes, report.seconds);
+        measurement.add_provenance("isa", report.isa);
+        measurement.add_provenance("passes", report.passes);
+        Ok(measurement)
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
@@ -189,29 +189,29 @@ impl TypedTest for Ramspeed {
     }
 }
 
-/// RAMspeed's average: the mean of the four modes, for every set of cells that differ in their mode alone.
+/// RAMspeed's average: the mean of the four modes, for each set of cells that differ only in their mode.
 fn averages(cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
     let copies = cells.iter().filter(|cell| cell.case.get("mode") == Some(MODES[0]));
-    let answer = |copy: &StudiedCell<'_>| {
+    let conclusion = |copy: &StudiedCell<'_>| {
         let group = copy.case.without("mode");
-        let of = |mode: &str| {
+        let median = |mode: &str| {
             let same =
                 |cell: &&StudiedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
             cells.iter().find(same)?.medians.get("throughput/bandwidth").copied()
         };
-        let values: Vec<f64> = MODES.iter().map(|mode| of(mode)).collect::<Option<_>>()?;
+        let values: Vec<f64> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
-            MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.figure(*value))).collect();
+            MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.quantity(*value))).collect();
         Some(Conclusion {
-            test: String::new(),
+            cells: String::new(),
             name: format!("average ({group})"),
             value: values.iter().sum::<f64>() / values.len() as f64,
             unit,
-            because: format!("the mean of {}", parts.join(", ")),
+            explanation: format!("the mean of {}", parts.join(", ")),
         })
     };
-    copies.filter_map(answer).collect()
+    copies.filter_map(conclusion).collect()
 }
 
 #[cfg(test)]
@@ -242,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn a_right_report_is_valid() {
-        let measured = study(REPORT).unwrap();
-        assert_eq!(measured.validity, Validity::Valid);
-        assert_eq!(measured.values["throughput/bandwidth"], 6291.456);
-        assert_eq!(measured.provenance["isa"], "sse2");
-        assert_eq!(measured.seconds, Some(0.5));
+    fn a_correct_report_is_valid() {
+        let measurement = study(REPORT).unwrap();
+        assert_eq!(measurement.validity, Validity::Valid);
+        assert_eq!(measurement.values["throughput/bandwidth"], 6291.456);
+        assert_eq!(measurement.provenance["isa"], "sse2");
+        assert_eq!(measurement.seconds, Some(0.5));
     }
 
     #[test]
-    fn what_was_not_done_right_does_not_count() {
+    fn incorrect_or_implausible_reports_are_invalid() {
         for (from, to, gate) in [
             (r#""mismatches":0"#, r#""mismatches":7"#, Gate::Answer),
             (r#""words":131072"#, r#""words":0"#, Gate::Answer),
@@ -268,23 +268,23 @@ mod tests {
     }
 
     #[test]
-    fn torn_and_foreign_reports_are_rejected() {
+    fn truncated_and_unrelated_reports_are_rejected() {
         for report in ["", "{}", "garbage", &REPORT[..REPORT.len() / 2], &REPORT.replace("0.4999", "NaN")] {
             assert_eq!(study(report).unwrap_err().gate, Gate::Output);
         }
     }
 
     #[test]
-    fn arrays_smaller_than_a_line_for_each_thread_are_told() {
-        let of = |bytes, threads| {
+    fn arrays_smaller_than_a_cache_line_per_thread_are_unsupported() {
+        let reason = |bytes, threads| {
             Params { array_size: Some(Bytes(bytes)), threads: Some(threads), ..params() }.unsupported_array_size()
         };
-        assert!(of(3, 1).unwrap().starts_with("`array-size`: 3 is less than a cache line"));
-        assert!(of(64, 2).is_some() && of(128, 2).is_none());
+        assert!(reason(3, 1).unwrap().starts_with("`array-size`: 3 is less than a cache line"));
+        assert!(reason(64, 2).is_some() && reason(128, 2).is_none());
     }
 
     #[test]
-    fn arrays_exceed_the_caches_and_leave_memory_to_others() {
+    fn default_array_size_exceeds_the_caches_and_leaves_memory_free() {
         let cache = |level, size| Cache { level, kind: CacheKind::Unified, size: Bytes(size), cpus: Vec::new() };
         let caches = vec![cache(2, 1 << 20), cache(3, 32 << 20), cache(3, 32 << 20)];
         let facts = Facts { caches, memory: Bytes(16 << 30), ..Facts::default() };
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_is_that_of_all_four_modes() {
+    fn the_average_is_over_all_four_modes() {
         let (params, medians) = (Given::new(), |value| BTreeMap::from([("throughput/bandwidth".to_owned(), value)]));
         let case = |mode: &str, kind: &str| format!("kind={kind},mode={mode},threads=1").parse::<Case>().unwrap();
         let modes = ["copy", "scale", "add", "triad"];
@@ -302,8 +302,8 @@ mod tests {
             modes.iter().map(|mode| case(mode, "integer")).chain([case("copy", "floating")]).collect();
         let cell = |(at, case)| StudiedCell { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
         let cells: Vec<StudiedCell<'_>> = cases.iter().enumerate().map(cell).collect();
-        let answers = averages(&cells);
-        assert_eq!(answers.len(), 1);
-        assert_eq!((answers[0].value, answers[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));
+        let conclusions = averages(&cells);
+        assert_eq!(conclusions.len(), 1);
+        assert_eq!((conclusions[0].value, conclusions[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));
     }
 }

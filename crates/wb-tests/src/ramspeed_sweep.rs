@@ -9,7 +9,7 @@ use wb_kernels::Isa;
 use wb_kernels::ramspeed::sweep::{Access, Config, Report, SweepPoint};
 use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
+use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
@@ -17,22 +17,22 @@ use crate::{
 };
 use crate::{knees, native, ramspeed};
 
-/// Reading and writing blocks of growing size over and over: where the curve drops, a cache ends.
+/// Repeated reads and writes of blocks of increasing size: the bandwidth drops where a cache level ends.
 pub struct RamspeedSweep;
 
 /// How a ramspeed-sweep cell is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// Threads, each pinned and with blocks of its own
+    /// Threads, each pinned to a CPU and with its own blocks
     #[schemars(range(min = 1))]
     threads: u32,
-    /// Smallest block of each thread
+    /// Smallest block size of each thread
     min_block_size: Bytes,
-    /// Largest block of each thread
+    /// Largest block size of each thread
     #[schemars(extend("x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
     array_size: Option<Bytes>,
-    /// Whether there is a block between each two powers of two
+    /// Whether to measure a block size between each two powers of two
     half_steps: bool,
     /// Instruction set of the measured loops
     #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
@@ -46,24 +46,24 @@ impl Default for Params {
 }
 
 impl Params {
-    /// How many blocks there are, about.
+    /// Approximate number of block sizes.
     fn blocks(&self) -> f64 {
         let range = self.array_size.unwrap_or_default().0 as f64 / self.min_block_size.0.max(1) as f64;
         let powers = range.log2().max(0.0) + 1.0;
         if self.half_steps { 2.0 * powers } else { powers }
     }
 
-    /// Seconds for each block and operation: shorter ones say little, whatever the sample's time.
+    /// Seconds for each block size and operation; at least 4 ms, as shorter measurements are too noisy.
     fn seconds(&self, min_time: Nanos) -> f64 {
-        const LEAST: f64 = 0.004;
-        (min_time.seconds() / (2.0 * self.blocks())).max(LEAST)
+        const MIN_SECONDS: f64 = 0.004;
+        (min_time.seconds() / (2.0 * self.blocks())).max(MIN_SECONDS)
     }
 }
 
-/// What is done with the blocks, and under which name its report is kept.
+/// Operations on the blocks, with the artefact name of their reports.
 const OPS: [(Access, &str); 2] = [(Access::Read, "read"), (Access::Write, "write")];
 pub(crate) const CURVE_TITLE: &str = "read and write bandwidth over block size";
-/// Beside the curve: what the system says of its data caches, in bytes by level.
+/// Artefact with the sizes of the data caches that the system reports, in bytes by level.
 const CACHES_FILE: &str = "caches.json";
 
 #[async_trait]
@@ -80,7 +80,7 @@ impl TypedTest for RamspeedSweep {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::from([
             ("array-size".to_owned(), vec![ramspeed::default_array_size(facts)]),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
@@ -88,10 +88,10 @@ impl TypedTest for RamspeedSweep {
     }
 
     fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
-        let (least, most) = (params.min_block_size, params.array_size.unwrap_or_default());
-        let sizes = (least.0 < 64 || most < least)
-            .then(|| format!("blocks of {least} to {most}: the smallest needs 64 bytes, the largest no less"));
-        let bytes = most.0.saturating_mul(u64::from(params.threads));
+        let (smallest, largest) = (params.min_block_size, params.array_size.unwrap_or_default());
+        let sizes = (smallest.0 < 64 || largest < smallest)
+            .then(|| format!("invalid block sizes {smallest} to {largest}: expected at least 64 bytes, in ascending order"));
+        let bytes = largest.0.saturating_mul(u64::from(params.threads));
         native::unsupported_isa(params.isa, facts)
             .or(sizes)
             .or_else(|| native::unsupported_threads(Some(params.threads), facts))
@@ -99,17 +99,17 @@ impl TypedTest for RamspeedSweep {
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        // Each block is calibrated, warmed and checked, which takes about as long again; the largest take a few
-        // passes at memory's speed whatever the time.
+        // Each block is calibrated, warmed up and checked, which takes about as long again; the largest take a few
+        // passes at the speed of memory, whatever the time.
         let blocks = Nanos::from_seconds(params.seconds(min_time) * 2.0 * params.blocks() * 2.0);
         Nanos(blocks.0.saturating_add(params.array_size.unwrap_or_default().0.saturating_mul(4)))
     }
 
-    /// The primary one is the geometric mean of all points: it moves by the same share whichever level of the
-    /// hierarchy moves, while memory alone is what `ramspeed` measures.
+    /// The primary metric is the geometric mean of all points: it changes by the same share whichever level of the
+    /// hierarchy changes. Memory alone is measured by `ramspeed`.
     fn metrics(&self, _: &Params) -> Vec<Metric> {
-        let of = |op: &str, end: &str| Metric::throughput(&format!("{op}-{end}"), "MB/s");
-        let ends = OPS.iter().flat_map(|(_, op)| [of(op, "peak"), of(op, "memory")]);
+        let metric = |op: &str, end: &str| Metric::throughput(&format!("{op}-{end}"), "MB/s");
+        let ends = OPS.iter().flat_map(|(_, op)| [metric(op, "peak"), metric(op, "memory")]);
         let caches = (1..=4).map(|level| Metric::check(&format!("cache-l{level}"), "B"));
         let first = [Metric::throughput("bandwidth", "MB/s").primary()];
         first.into_iter().chain(ends).chain([native::residency_metric()]).chain(caches).collect()
@@ -139,41 +139,41 @@ impl TypedTest for RamspeedSweep {
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let mut measured = Measurement::default();
+        let mut measurement = Measurement::default();
         let (mut lines, mut all, mut seconds) = (Vec::new(), Vec::new(), 0.0);
         for (op, name) in OPS {
             let config: Config = artefacts.json(&format!("{name}.json"))?;
             let report: Report = native::report_as(artefacts, name)?;
-            let (asked, done) = ((op, params.isa), (report.op, Some(report.isa)));
-            measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
+            let (requested, measured) = ((op, params.isa), (report.op, Some(report.isa)));
+            measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
             for point in &report.points {
-                check_point(&mut measured, name, point, report.threads);
+                check_point(&mut measurement, name, point, report.threads);
             }
             seconds += report.points.iter().map(|point| point.seconds).sum::<f64>();
             let points: Vec<(f64, f64)> =
                 report.points.iter().map(|point| (point.block_bytes as f64, point.mb_per_s)).collect();
-            let last = points.last().ok_or_else(|| Rejection::output(format!("{name}: there is no block")))?;
+            let last = points.last().ok_or_else(|| Rejection::output(format!("{name}: no block was measured")))?;
             let peak = points.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
-            measured.set(Class::Throughput, &format!("{name}-memory"), last.1);
-            measured.set(Class::Throughput, &format!("{name}-peak"), peak);
-            native::record_residency(&mut measured, report.memory, config.huge_pages);
-            measured.add_provenance("isa", report.isa);
+            measurement.set(Class::Throughput, &format!("{name}-memory"), last.1);
+            measurement.set(Class::Throughput, &format!("{name}-peak"), peak);
+            native::record_residency(&mut measurement, report.residency, config.huge_pages);
+            measurement.add_provenance("isa", report.isa);
             all.extend(points.iter().map(|(_, speed)| speed.ln()));
             lines.push((name.to_owned(), points));
         }
-        measured.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
-        measured.seconds = Some(seconds);
+        measurement.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
+        measurement.seconds = Some(seconds);
         for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES_FILE)? {
-            measured.set(Class::Check, &format!("cache-l{level}"), size as f64);
+            measurement.set(Class::Check, &format!("cache-l{level}"), size as f64);
         }
         let axis = |name: &str, unit| (name.to_owned(), Unit::new(unit));
-        measured.curves.push(SampleCurve {
+        measurement.curves.push(SampleCurve {
             title: CURVE_TITLE.to_owned(),
             x: axis("block size", "B"),
             y: axis("bandwidth", "MB/s"),
             lines,
         });
-        Ok(measured)
+        Ok(measurement)
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
@@ -181,7 +181,7 @@ impl TypedTest for RamspeedSweep {
     }
 }
 
-/// The largest cache for data of each level.
+/// Size in bytes of the largest data cache of each level.
 fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
     let mut levels = BTreeMap::new();
     for cache in facts.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
@@ -191,44 +191,47 @@ fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
     levels.into_iter().collect()
 }
 
-/// What one block has to stand up to.
-fn check_point(measured: &mut Measurement, op: &str, point: &SweepPoint, threads: usize) {
+/// Checks the result of one block size.
+fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, threads: usize) {
     let size = Bytes(point.block_bytes);
-    measured.require(point.mismatches == 0, Gate::Answer, || {
-        format!("{op} of {size}: {} of {threads} threads were wrong", point.mismatches)
+    measurement.require(point.mismatches == 0, Gate::Answer, || {
+        format!("{op} of {size}: {} of {threads} threads had wrong data", point.mismatches)
     });
     let bytes = point.block_bytes as f64 * point.passes as f64 * threads as f64;
     let by_time = bytes / point.seconds / 1e6;
-    measured.require((by_time / point.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
-        format!("{op} of {size}: {} MB/s, and {bytes} bytes in {} s are {by_time}", point.mb_per_s, point.seconds)
+    measurement.require((by_time / point.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
+        format!(
+            "{op} of {size}: reported {} MB/s, but {bytes} bytes in {} s are {by_time} MB/s",
+            point.mb_per_s, point.seconds
+        )
     });
 }
 
-/// The levels that one cell's curve shows, beside those that the system names.
+/// Cache levels that a cell's curve shows, each with the closest one that the system reports.
 fn find_cache_levels(cell: &StudiedCell<'_>) -> Vec<Conclusion> {
     let named: Vec<(u8, f64)> =
         (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
-    let answer = |(op, points): &(String, Vec<CurvePoint>)| {
-        let seen = knees::knees(points).into_iter().enumerate();
-        seen.map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
+    let conclusions = |(op, points): &(String, Vec<CurvePoint>)| {
+        let knees = knees::knees(points).into_iter().enumerate();
+        knees.map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
             .collect::<Vec<_>>()
     };
-    lines.flat_map(answer).collect()
+    lines.flat_map(conclusions).collect()
 }
 
 fn describe_cache_level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> Conclusion {
     let (bytes, speed) = (Unit::new("B"), Unit::new("MB/s"));
     let distance = |size: f64| (size / knee.x).ln().abs();
     let nearest = named.iter().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
-    let names = match nearest.filter(|(_, size)| distance(*size) <= 2.5f64.ln()) {
-        Some((level, size)) => format!("the system names an L{level} of {}", bytes.figure(*size)),
-        None => "the system names no cache near that".to_owned(),
+    let matching = match nearest.filter(|(_, size)| distance(*size) <= 2.5f64.ln()) {
+        Some((level, size)) => format!("the system reports an L{level} of {}", bytes.quantity(*size)),
+        None => "the system reports no cache of about that size".to_owned(),
     };
-    let (above, below) = (speed.figure(knee.above), speed.figure(knee.below));
-    let because = format!("from {above} to {below} in blocks larger than {}; {names}", bytes.figure(knee.x));
-    Conclusion { test: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, because }
+    let (above, below) = (speed.quantity(knee.above), speed.quantity(knee.below));
+    let because = format!("from {above} to {below} in blocks larger than {}; {matching}", bytes.quantity(knee.x));
+    Conclusion { cells: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, explanation: because }
 }
 
 #[cfg(test)]
@@ -267,20 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn both_lines_become_one_curve_and_one_figure() {
-        let measured = study(&report("read"), &report("write")).unwrap();
-        assert_eq!(measured.validity, Validity::Valid);
-        let value = |name: &str| measured.values[name];
+    fn both_operations_become_one_curve_and_one_primary_value() {
+        let measurement = study(&report("read"), &report("write")).unwrap();
+        assert_eq!(measurement.validity, Validity::Valid);
+        let value = |name: &str| measurement.values[name];
         assert!((value("throughput/bandwidth") - 2519.842).abs() < 1e-3, "{}", value("throughput/bandwidth"));
         assert_eq!((value("throughput/read-peak"), value("throughput/write-memory")), (4000.0, 1000.0));
         assert_eq!(value("check/cache-l2"), 1_048_576.0);
-        let curve = &measured.curves[0];
+        let curve = &measurement.curves[0];
         assert_eq!((curve.lines.len(), curve.lines[0].0.as_str()), (2, "read"));
         assert_eq!(curve.lines[1].1, [(1024.0, 4000.0), (2048.0, 4000.0), (4096.0, 1000.0)]);
     }
 
     #[test]
-    fn wrong_blocks_do_not_count() {
+    fn wrong_blocks_are_invalid() {
         for (from, to, gate) in [
             (r#""mismatches":0"#, r#""mismatches":1"#, Gate::Answer),
             (r#""mb-per-s":4000"#, r#""mb-per-s":4"#, Gate::Possible),
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_stand_beside_those_that_the_system_names() {
+    fn levels_are_matched_with_reported_caches() {
         let points: Vec<CurvePoint> = (10..24)
             .map(|power| {
                 let speed = match power {
@@ -314,13 +317,13 @@ mod tests {
             medians: BTreeMap::from([("check/cache-l1".to_owned(), 32768.0)]),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
-        let answers = RamspeedSweep.solve(&[cell]);
-        assert_eq!(answers.iter().map(|answer| answer.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
+        let conclusions = RamspeedSweep.solve(&[cell]);
+        assert_eq!(conclusions.iter().map(|conclusion| conclusion.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
         assert_eq!(
-            answers[0].because,
-            "from 100 GB/s to 40 GB/s in blocks larger than 32 KiB; the system names an L1 of 32 KiB"
+            conclusions[0].explanation,
+            "from 100 GB/s to 40 GB/s in blocks larger than 32 KiB; the system reports an L1 of 32 KiB"
         );
-        assert!(answers[1].because.ends_with("the system names no cache near that"));
+        assert!(conclusions[1].explanation.ends_with("the system reports no cache of about that size"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! All tests there are.
+//! Registry of all tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Requirement, Sides, Value};
-use wb_plan::Catalogue;
-use wb_stats::Rule;
+use wb_model::{Declaration, Facts, Nanos, ParamValue, Params, Requirement, Topology};
+use wb_plan::Catalog;
+use wb_stats::SamplingRule;
 
 use crate::Test;
 use crate::declarative::{self, DeclarativeTest, DefinitionError};
@@ -22,7 +22,7 @@ use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
 use crate::uperf::Uperf;
 
-/// The tests that this program itself runs.
+/// Tests whose workload is this program itself.
 const NATIVE: [&str; 6] = ["himeno", "linpack", "net", "ramspeed", "ramspeed-sweep", "uperf"];
 
 /// The tests that can be run, by name.
@@ -55,11 +55,11 @@ impl Registry {
         registry
     }
 
-    /// Adds every test that a `*.toml` in a folder defines, in the order of the files' names. What cannot be read, or
-    /// defines a test that an earlier file of the folder does, is passed over and returned.
+    /// Adds every test that a `*.toml` file in a folder defines, in the order of file names. Files that are invalid, or
+    /// define a test that an earlier file of the folder defines, are skipped, and their errors returned.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn add_folder(&mut self, folder: &Path) -> Result<Vec<DefinitionError>, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: folder.to_owned(), source };
         let entries = std::fs::read_dir(folder).map_err(unreadable)?;
@@ -67,19 +67,19 @@ impl Registry {
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
         paths.sort();
         let mut files: BTreeMap<String, String> = BTreeMap::new();
-        let mut passed_over = Vec::new();
+        let mut skipped = Vec::new();
         for path in paths {
             let test = match read_definition(&path) {
                 Ok(test) => test,
                 Err(error) => {
-                    passed_over.push(error);
+                    skipped.push(error);
                     continue;
                 }
             };
             let (name, file) = (test.declaration().name.to_string(), path.display().to_string());
             match files.get(&name) {
                 Some(first) => {
-                    passed_over.push(DefinitionError::Duplicate { test: name, first: first.clone(), second: file });
+                    skipped.push(DefinitionError::Duplicate { test: name, first: first.clone(), second: file });
                 }
                 None => {
                     files.insert(name, file);
@@ -87,10 +87,10 @@ impl Registry {
                 }
             }
         }
-        Ok(passed_over)
+        Ok(skipped)
     }
 
-    /// Adds a test; one of the same name gives way to it.
+    /// Adds a test, replacing one of the same name.
     pub fn add(&mut self, test: impl Test + 'static) {
         self.insert(Arc::new(test));
     }
@@ -103,16 +103,16 @@ impl Registry {
 
     /// The test of this name.
     pub fn test(&self, name: &str) -> Option<&Arc<dyn Test>> {
-        self.tests.get(name).map(|registered| &registered.test)
+        self.tests.get(name).map(|entry| &entry.test)
     }
 
     /// The declarations, by name.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
-        self.tests.values().map(|registered| registered.declaration.as_ref())
+        self.tests.values().map(|entry| entry.declaration.as_ref())
     }
 }
 
-/// Reads the definition of a test, of whichever kind.
+/// Reads the definition of a test of any kind.
 fn read_definition(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
     match ForeignTest::read(path)? {
         Some(test) => Ok(Arc::new(test)),
@@ -120,9 +120,9 @@ fn read_definition(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
     }
 }
 
-impl Catalogue for Registry {
+impl Catalog for Registry {
     fn declaration(&self, test: &str) -> Option<&Declaration> {
-        self.tests.get(test).map(|registered| registered.declaration.as_ref())
+        self.tests.get(test).map(|entry| entry.declaration.as_ref())
     }
 
     fn names(&self) -> Vec<&str> {
@@ -137,8 +137,8 @@ impl Catalogue for Registry {
         NATIVE.contains(&test)
     }
 
-    fn sides(&self, test: &str, params: &Params) -> Sides {
-        self.test(test).map_or(Sides::Alone, |test| test.sides(params))
+    fn topology(&self, test: &str, params: &Params) -> Topology {
+        self.test(test).map_or(Topology::Single, |test| test.sides(params))
     }
 
     fn knob(&self, name: &str) -> Option<&'static str> {
@@ -149,7 +149,7 @@ impl Catalogue for Registry {
         wb_knobs::knobs::all().iter().map(|knob| knob.name()).collect()
     }
 
-    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
     }
 
@@ -157,7 +157,7 @@ impl Catalogue for Registry {
         self.test(test).and_then(|test| test.unsupported(params, facts))
     }
 
-    fn rule(&self, test: &str, params: &Params) -> Option<Rule> {
+    fn rule(&self, test: &str, params: &Params) -> Option<SamplingRule> {
         self.test(test).and_then(|test| test.rule(params))
     }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_test_says_all_that_a_reader_needs() {
+    fn every_declaration_is_complete() {
         for declaration in Registry::built_in().declarations() {
             let test = &declaration.name;
             assert!(!declaration.summary.is_empty(), "{test}");
@@ -189,15 +189,15 @@ mod tests {
             for param in &declaration.params {
                 assert!(!param.help.is_empty(), "{test}: {} has no help", param.name);
                 for name in std::iter::once(&param.name).chain(&param.aliases) {
-                    assert!(names.insert(name), "{test}: `{name}` means two things");
+                    assert!(names.insert(name), "{test}: duplicate name `{name}`");
                     let reserved = ["name", "id", "tools"].contains(&name.as_str());
-                    assert!(!reserved, "{test}: `{name}` has another meaning in plans");
+                    assert!(!reserved, "{test}: `{name}` is reserved in plans");
                 }
-                let unless_given = ["env", "before"].contains(&param.name.as_str());
-                let decided = unless_given || param.default.is_some() || param.resolved.is_some();
+                let is_optional = ["env", "before"].contains(&param.name.as_str());
+                let has_value = is_optional || param.default.is_some() || param.resolved_from.is_some();
                 assert!(
-                    decided,
-                    "{test}: `{}` has neither a default nor a word on how the machine decides",
+                    has_value,
+                    "{test}: `{}` has neither a default nor a description of how it is resolved",
                     param.name
                 );
             }
@@ -211,24 +211,24 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_cannot_be_read_hinders_no_other() {
+    fn an_invalid_definition_does_not_prevent_others() {
         let folder = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
         let figure =
             "[[metric]]\nname = \"m\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(.)'\n";
-        let sound = format!("name = \"sound\"\nsummary = \"s\"\nversion = 1\ncommand = [\"true\"]\n{figure}");
+        let valid = format!("name = \"sound\"\nsummary = \"s\"\nversion = 1\ncommand = [\"true\"]\n{figure}");
         write("a.toml", "name = ");
-        write("b.toml", &sound);
-        write("c.toml", &sound);
+        write("b.toml", &valid);
+        write("c.toml", &valid);
         let mut registry = Registry::default();
-        let passed_over = registry.add_folder(folder.path()).unwrap();
+        let skipped = registry.add_folder(folder.path()).unwrap();
         assert_eq!(registry.names(), ["sound"]);
-        assert!(matches!(passed_over[0], DefinitionError::Invalid { .. }), "{}", passed_over[0]);
-        assert!(matches!(passed_over[1], DefinitionError::Duplicate { .. }), "{}", passed_over[1]);
+        assert!(matches!(skipped[0], DefinitionError::Invalid { .. }), "{}", skipped[0]);
+        assert!(matches!(skipped[1], DefinitionError::Duplicate { .. }), "{}", skipped[1]);
     }
 
     #[test]
-    fn every_plan_of_the_program_can_be_planned() {
+    fn every_built_in_plan_can_be_expanded() {
         let cpu = |id| wb_model::facts::Cpu { id, core: id, package: 0, node: 0 };
         let memory = wb_model::Bytes(16 << 30);
         let facts = Facts {
@@ -242,7 +242,7 @@ mod tests {
         for name in wb_plan::builtin::names() {
             let plan = wb_plan::builtin::plan(name).unwrap().unwrap();
             let all = wb_plan::Selection::default();
-            for workers in [Some(wb_plan::Workers::local(facts.clone())), None] {
+            for workers in [Some(wb_plan::PlanWorkers::local(facts.clone())), None] {
                 let plan = wb_plan::expand(&plan.requests, &plan.sampling, &registry, workers.as_ref(), &profile, &all)
                     .unwrap();
                 let unsupported: Vec<&String> =

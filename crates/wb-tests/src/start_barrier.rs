@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use wb_agent::{Process, Start, start_together};
+use wb_agent::{Process, ProcessStart, start_synchronized};
 
 use crate::Failure;
 use crate::attempt::worker_failure;
@@ -18,40 +18,41 @@ struct StartBarrier {
     arrived: Vec<Arrival>,
 }
 
-/// A process that waits to be started, and whoever waits for that.
+/// A process that is ready to start, and the channel to report its start on.
 #[derive(Debug)]
 struct Arrival {
     process: Arc<Process>,
-    reply: oneshot::Sender<Result<Start, Failure>>,
+    reply: oneshot::Sender<Result<ProcessStart, Failure>>,
 }
 
 impl BarrierSlot {
-    /// The seats of a meeting of so many.
-    pub fn new_group(seats: usize) -> Vec<Self> {
-        let meeting = Arc::new(Mutex::new(StartBarrier { slots: seats, arrived: Vec::new() }));
-        (0..seats).map(|_| Self(meeting.clone())).collect()
+    /// Creates a barrier with `participants` slots.
+    pub fn new_group(participants: usize) -> Vec<Self> {
+        let barrier = Arc::new(Mutex::new(StartBarrier { slots: participants, arrived: Vec::new() }));
+        (0..participants).map(|_| Self(barrier.clone())).collect()
     }
 
-    /// Has a held process started together with those of all that have a seat, once these are here; how it started.
+    /// Starts a suspended process together with those of all other slots, once all have arrived; returns how it
+    /// started.
     ///
     /// # Errors
-    /// When one of the workers is lost, or a process cannot start any more.
-    pub(crate) async fn start(&self, process: Arc<Process>) -> Result<Start, Failure> {
-        let (told, start) = oneshot::channel();
+    /// If the connection to one of the workers is lost, or a process cannot be started any more.
+    pub(crate) async fn start(&self, process: Arc<Process>) -> Result<ProcessStart, Failure> {
+        let (sender, start) = oneshot::channel();
         {
-            let mut meeting = lock(&self.0);
-            meeting.arrived.push(Arrival { process, reply: told });
-            meeting.release_if_full();
+            let mut barrier = lock(&self.0);
+            barrier.arrived.push(Arrival { process, reply: sender });
+            barrier.release_if_full();
         }
-        start.await.unwrap_or_else(|_| Err(Failure::crashed("nobody started the process")))
+        start.await.unwrap_or_else(|_| Err(Failure::crashed("the start barrier was dropped before the process started")))
     }
 }
 
 impl Drop for BarrierSlot {
     fn drop(&mut self) {
-        let mut meeting = lock(&self.0);
-        meeting.slots -= 1;
-        meeting.release_if_full();
+        let mut barrier = lock(&self.0);
+        barrier.slots -= 1;
+        barrier.release_if_full();
     }
 }
 
@@ -64,21 +65,22 @@ impl StartBarrier {
 }
 
 async fn start_all(arrived: Vec<Arrival>) {
-    let (processes, told): (Vec<_>, Vec<_>) = arrived.into_iter().map(|one| (one.process, one.reply)).unzip();
-    let started = start_together(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
-    let starts: Vec<Result<Start, Failure>> = match started {
+    let (processes, replies): (Vec<_>, Vec<_>) =
+        arrived.into_iter().map(|arrival| (arrival.process, arrival.reply)).unzip();
+    let started = start_synchronized(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
+    let starts: Vec<Result<ProcessStart, Failure>> = match started {
         Ok(together) => together.starts.into_iter().map(Ok).collect(),
         Err(error) => {
             let failure = worker_failure(error);
             processes.iter().map(|_| Err(failure.clone())).collect()
         }
     };
-    for (told, start) in told.into_iter().zip(starts) {
-        // One that was cancelled meanwhile does not wait any more.
-        let _ = told.send(start);
+    for (reply, start) in replies.into_iter().zip(starts) {
+        // A participant that was cancelled in the meantime no longer waits.
+        let _ = reply.send(start);
     }
 }
 
-fn lock(meeting: &Mutex<StartBarrier>) -> MutexGuard<'_, StartBarrier> {
-    meeting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(barrier: &Mutex<StartBarrier>) -> MutexGuard<'_, StartBarrier> {
+    barrier.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the unit tests share: folders of artefacts, and what their study came to.
+//! Helpers of the unit tests: folders of artefacts, and the outcome of their evaluation.
 
 use tempfile::TempDir;
 use wb_model::Validity;
@@ -6,7 +6,7 @@ use wb_model::outcome::Gate;
 
 use crate::Measurement;
 
-/// A folder with these files, as a sample leaves one.
+/// Creates a folder of artefacts with these files.
 pub(crate) fn artefact_folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -15,9 +15,9 @@ pub(crate) fn artefact_folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The gate that values did not pass.
-pub(crate) fn failed_gate(measured: &Measurement) -> Option<Gate> {
-    match &measured.validity {
+/// The gate that a measurement failed, if any.
+pub(crate) fn failed_gate(measurement: &Measurement) -> Option<Gate> {
+    match &measurement.validity {
         Validity::Valid => None,
         Validity::Invalid { gate, .. } => Some(*gate),
     }

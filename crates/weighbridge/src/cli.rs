@@ -1,4 +1,4 @@
-//! Every command and flag. Help, man page and completions are all made from here.
+//! Every command and flag. Help, man page and completions are generated from these declarations.
 
 pub(crate) mod bisect;
 pub(crate) mod clean;
@@ -6,8 +6,8 @@ pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+mod preparation;
 pub(crate) mod profile;
-mod ready;
 pub(crate) mod run_perf;
 pub(crate) mod tune;
 pub(crate) mod variants;
@@ -18,51 +18,54 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::de::DeserializeOwned;
 use wb_model::{HugePages, Nanos};
-use wb_plan::{Order, Sampling, tools};
+use wb_plan::{Sampling, SamplingOrder, tools};
 
-use crate::commands::schemas;
+use crate::commands::schema_names;
 use crate::exit;
 
-pub(crate) use hosts::{HostFlags, MachineFlags};
-pub(crate) use ready::ReadyFlags;
+pub(crate) use hosts::{HostFlags, HostSelectionFlags};
+pub(crate) use preparation::PreparationFlags;
 
-/// Weighs a Linux system: how fast it is, repeatably, and how sure that is
+/// Measures the performance of Linux systems, repeatably and with confidence intervals
 ///
-/// Tests are run in samples until their figures are known as precisely as asked; everything is recorded in a run
-/// folder, which can be gone on with, studied again and drawn at any time.
+/// Tests are sampled until their figures reach the requested precision. Everything is recorded in a run folder, which
+/// can be resumed, studied again and reported at any time.
 #[derive(Debug, Parser)]
 #[command(name = "weighbridge", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = after_help())]
 pub(crate) struct Cli {
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// How to talk
+    /// Output options
     #[command(flatten)]
     pub(crate) console: ConsoleFlags,
 }
 
-/// What follows the options.
+/// Help text below the options: the programs of run-perf and the exit statuses.
 fn after_help() -> String {
     let programs = crate::commands::run_perf::PROGRAMS.join(", ");
-    format!("run-perf's users: {programs} are subcommands that take those programs' options.\n\n{}", exit::meanings())
+    format!(
+        "For users of run-perf: {programs} are subcommands with those programs' options.\n\n{}",
+        exit::describe_all()
+    )
 }
 
-/// How to talk
+/// Output options
 #[derive(Debug, Args)]
 pub(crate) struct ConsoleFlags {
     /// Colour the output; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
-    /// Tell no progress, only results and errors
+    /// Suppress progress output; print only results and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Append what is written to standard error to this file, too, each line with its time
+    /// Also append standard error to this file, each line with a timestamp
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
 
-/// When to colour
+/// When to colour the output
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
     /// On a terminal, unless NO_COLOR is set
@@ -73,85 +76,85 @@ pub(crate) enum Colour {
     Never,
 }
 
-/// What to do
+/// The commands of `weighbridge`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure: run tests or a plan, and record everything in a folder
+    /// Run tests or a plan and record everything in a run folder
     Run(Box<RunArgs>),
-    /// Show what a run would do: every cell, its key, open values, what is left out, blocks, time
-    #[command(after_help = "exit status: 0 where all can be measured, 3 where something cannot be as asked")]
+    /// Show what a run would do: cells, keys, unresolved values, exclusions, blocks, duration
+    #[command(after_help = "exit status: 0 everything can be measured as requested, 3 something cannot")]
     Plan(Box<PlanArgs>),
     /// List tests, their parameters and metrics, and plans
     List(ListArgs),
-    /// One line per cell of a run
+    /// Print one line per cell of a run
     Summary(ReadArgs),
-    /// Everything of each cell of a run
+    /// Print all details of each cell of a run
     Format(FormatArgs),
-    /// Read the values anew from a run's artefacts, and write them to its result.json files
+    /// Recompute values from recorded artefacts and rewrite the result.json files
     Study(ReadArgs),
-    /// Conclude anew from a run's results alone: scaling, cache levels, averages
+    /// Recompute conclusions from recorded results: scaling, cache levels, averages
     Solve(SolveArgs),
-    /// Draw a run as a page, or write its figures as CSV
+    /// Write a run as an HTML page, or its figures as CSV
     Report(ReportArgs),
-    /// Take results of other programs into a run: pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix Test Suite
-    #[command(after_help = import::SEVERAL_FILES)]
+    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark or the Phoronix Test Suite into a run
+    #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
-    /// Compare builds: did anything get worse, by how much, and how sure is that
-    #[command(after_help = "exit status: 0 no regression, 2 regression (or gain with --fail-on-gain), 3 something \
-        missing or invalid, 4 nothing comparable, 1 error")]
+    /// Compare builds: find regressions, their size and their confidence
+    #[command(after_help = "exit status: 0 no regression, 1 error, 2 regression (or gain with --fail-on-gain), \
+        3 something missing or invalid, 4 nothing comparable")]
     Compare(Box<compare::CompareArgs>),
-    /// Hold variants of one test against each other, sampled in turns, until it is clear how they stand
-    #[command(after_help = variants::AFTER_AB)]
+    /// Compare variants of one test with interleaved samples until the result is clear
+    #[command(after_help = variants::AB_AFTER_HELP)]
     Ab(Box<variants::AbArgs>),
-    /// Hold a system against itself: how often it would be said to differ, what would be seen, where the noise comes from
-    #[command(after_help = variants::AFTER_CALIBRATE)]
+    /// Estimate this system's false-positive rate, smallest detectable difference and sources of noise
+    #[command(after_help = variants::CALIBRATE_AFTER_HELP)]
     Calibrate(Box<variants::CalibrateArgs>),
-    /// Models of what is normal, learnt from builds
+    /// Fit, rebase and show models of normal values
     Model {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         command: Box<compare::ModelCommand>,
     },
-    /// Print a table of all values as CSV: a row for each check, a column for each build
+    /// Print all values as CSV: one row per check, one column per build
     Analyze(compare::AnalyzeArgs),
-    /// Print which of several builds, from 0, another is most like
-    #[command(after_help = "exit status with --exit-index: the index, and 255 where there is none")]
+    /// Print the index, from 0, of the build that another build resembles most
+    #[command(after_help = "exit status with --exit-index: the index, or 255 if no build can be determined")]
     Nearest(compare::NearestArgs),
-    /// Find the change that made the difference: measure revisions, and tell which end each is most like
+    /// Find the revision that changed performance, by measuring revisions with git bisect
     Bisect {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         command: Box<bisect::BisectCommand>,
     },
-    /// Make the smallest folder of results that compares the same
+    /// Write the smallest results folder that gives the same comparison
     Strip(compare::StripArgs),
-    /// What makes measurements noisy on this machine, why, and how to change it
-    #[command(after_help = "exit status: 0 where this machine is quiet, 3 where it is not")]
+    /// Report what makes measurements on this machine noisy, why, and how to change it
+    #[command(after_help = "exit status: 0 this machine is quiet, 3 it is not")]
     Doctor(DoctorArgs),
-    /// Settings of this machine that matter for measuring: set by sets, and put back as they were found
+    /// Apply and revert system settings that affect measurements
     Tune {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
-    /// Show what stays of Weighbridge on machines, programs and images, and remove it
+    /// Show and remove what Weighbridge left on machines: programs, images and logs
     #[command(after_help = clean::AFTER_HELP)]
     Clean(Box<clean::CleanArgs>),
-    /// States that hosts are put into for measuring: which there are, and what a killed run left of one
+    /// List and show host profiles, cache images, and revert what a killed run left behind
     Profile {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         command: Box<profile::ProfileCommand>,
     },
-    /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
+    /// Run network workloads between this machine and servers: uperf profiles and presets
     Net {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         command: Box<net::NetCommand>,
     },
     /// Print shell completions
     Completions {
-        /// For which shell
+        /// Shell to print completions for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
@@ -159,19 +162,19 @@ pub(crate) enum Command {
     Man,
     /// Print the JSON Schema of a file or output
     Schema {
-        /// Of which; without, the names
-        #[arg(value_parser = PossibleValuesParser::new(schemas()))]
+        /// Name of the schema; without it, all names are listed
+        #[arg(value_parser = PossibleValuesParser::new(schema_names()))]
         name: Option<String>,
     },
-    /// Run one kernel in this process and print its report; samples are taken with it
+    /// Run one compute kernel in this process and print its report; used to take samples
     Exec {
-        /// Which kernel
+        /// Kernel to run
         #[arg(value_enum)]
         kernel: Kernel,
-        /// Its configuration as JSON
+        /// Configuration of the kernel, as JSON
         config: String,
     },
-    /// Work on this machine's cache of images, as a controller orders
+    /// Execute a controller's order on this machine's image cache
     #[command(hide = true)]
     Images {
         /// The order as JSON
@@ -194,202 +197,201 @@ pub(crate) enum Command {
     /// `strip`
     #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
     StripRunPerf(run_perf::StripRunPerfArgs),
-    /// Serve as the agent on standard input and output
+    /// Run as the agent, over standard input and output
     #[command(hide = true)]
     Agent,
 }
 
-/// A kernel of the program's own
+/// Built-in compute kernels
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kernel {
     /// Jacobi iterations of a 19-point stencil
     Himeno,
-    /// Passes over arrays
+    /// Memory bandwidth of passes over arrays
     Ramspeed,
-    /// Reads and writes of growing blocks
+    /// Reads and writes of blocks of growing size
     RamspeedSweep,
     /// LU factorisation and solve
     Linpack,
 }
 
-/// Which cells are meant
+/// Flags that select what is measured, how and where
 #[derive(Debug, Args)]
-pub(crate) struct What {
+pub(crate) struct MeasurementFlags {
     /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
     ///
-    /// A list makes one cell per value; of a parameter that is itself a list, such as fio's targets, only a list of
-    /// lists does: `targets=[[/a,/b],[/c]]`. Text with `,` `:` or `]` goes in double quotes inside the argument:
+    /// A list makes one cell per value. For a parameter that is itself a list, such as fio's targets, use a list of
+    /// lists: `targets=[[/a,/b],[/c]]`. Put text that contains `,`, `:` or `]` in double quotes inside the argument:
     /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
     /// brackets or quotes for your shell.
     #[arg(value_name = "TEST")]
     pub(crate) tests: Vec<String>,
-    /// A plan: a TOML file, or the name of one that comes with the program (see `list plans`); options of sampling
-    /// change what it says
+    /// Plan: a TOML file, or the name of a built-in plan (see `list plans`); sampling options override its settings
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) plan: Option<String>,
-    /// Only cells whose name matches this glob; may be given more than once
+    /// Include only cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) select: Vec<String>,
-    /// No cells whose name matches this glob; may be given more than once
+    /// Exclude cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
-    /// Folders with test definitions of one's own (*.toml), beside ~/.config/weighbridge/tests.d and the plan's
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d and the plan's folder
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
-    /// How samples are taken
+    /// Sampling options
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
-    /// Which machines measure
+    /// Hosts to measure on
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
-    /// Where measured processes run
+    /// Placement of measured processes
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
 }
 
-/// How samples are taken
+/// Sampling options
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingFlags {
-    /// Exactly so many samples of each cell; none is taken again unless --retakes is given
+    /// Exact number of samples per cell; disturbed ones are not retaken unless --retakes is given
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>, conflicts_with_all = ["min_samples", "max_samples"])]
     pub(crate) samples: Option<usize>,
-    /// No fewer samples
+    /// Minimum number of samples per cell
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) min_samples: Option<usize>,
-    /// No more samples, but for disturbed ones that are taken again
+    /// Maximum number of samples per cell, not counting retakes of disturbed ones
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) max_samples: Option<usize>,
-    /// Done when half the interval of the median is within so many percent of it
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Stop when the half-width of the median's confidence interval is within PERCENT of the median
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) precision: Option<f64>,
-    /// The most time for one cell; without, 10min, which end none before its fewest samples
+    /// Time limit for one cell; the default of 10min does not stop a cell below its minimum number of samples
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
-    /// How many disturbed samples of a cell are taken again
+    /// Maximum number of retakes of disturbed samples per cell
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 0>)]
     pub(crate) retakes: Option<usize>,
-    /// In which order cells are sampled
-    #[arg(long, value_name = "ORDER", value_parser = named::<Order, 2>(ORDERS))]
-    pub(crate) order: Option<Order>,
-    /// How each is taken
+    /// Order in which cells are sampled
+    #[arg(long, value_name = "ORDER", value_parser = enum_parser::<SamplingOrder, 2>(ORDERS))]
+    pub(crate) order: Option<SamplingOrder>,
+    /// Options of a single sample
     #[command(flatten)]
-    pub(crate) each: AttemptFlags,
+    pub(crate) attempt: AttemptFlags,
 }
 
-/// How each sample is taken
+/// Options of a single sample
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct AttemptFlags {
-    /// How long a sample's measured part takes at least
+    /// Minimum duration of the measured part of a sample
     #[arg(long, value_name = "TIME")]
     pub(crate) min_time: Option<Nanos>,
-    /// Samples before the counted ones
+    /// Number of warm-up samples before the counted ones
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) warm_up: Option<u32>,
-    /// The most time for one attempt; without, ten times its estimate and a minute
+    /// Time limit for one attempt [default: ten times its estimate plus one minute]
     #[arg(long, value_name = "TIME")]
     pub(crate) limit: Option<Nanos>,
-    /// How often one sample is tried before its cell is given up; every attempt is kept
+    /// Maximum number of attempts at a sample before its cell fails; every attempt is recorded
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 1>, visible_alias = "retry-tests")]
     pub(crate) attempts: Option<u32>,
-    /// Decides every random choice; without, drawn and recorded
+    /// Seed for all random choices; drawn and recorded if not given
     #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>)]
     pub(crate) seed: Option<u64>,
-    /// A command to run around each sample, its output kept; may be given more than once
-    #[arg(long = "tool", value_name = "COMMAND", value_parser = tool)]
+    /// Command to run during each sample, with its output recorded; may be given more than once
+    #[arg(long = "parse_command_line", value_name = "COMMAND", value_parser = parse_command_line)]
     pub(crate) tools: Vec<String>,
 }
 
-/// Where it is recorded
+/// Run folder, metadata, publishing and secrets
 #[derive(Debug, Args)]
-pub(crate) struct IntoFlags {
-    /// The run folder; one that exists is gone on with, and nothing in it is measured twice
+pub(crate) struct RunFolderFlags {
+    /// Run folder; an existing one is resumed, and nothing in it is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
-    /// Something to remember with the run; may be given more than once. Pages show `build` (linked to `url`), `project`, and
-    /// machines (linked by `machine_url_base`, in which `%(machine)s` stands for their names)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    /// Metadata to record with the run; may be given more than once. Pages show `build` (linked to `url`), `project`,
+    /// and machines (linked by `machine_url_base`, in which `%(machine)s` stands for their names)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Run this command here after each test, and once at the end: WEIGHBRIDGE_RUN, WEIGHBRIDGE_TEST,
-    /// WEIGHBRIDGE_TEST_FOLDER and WEIGHBRIDGE_METADATA_KEY say what for. Where it fails, the exit status is 3
-    #[arg(long, value_name = "COMMAND", value_parser = tool)]
+    /// Command to run on this machine after each test and once at the end, with WEIGHBRIDGE_RUN, WEIGHBRIDGE_TEST,
+    /// WEIGHBRIDGE_TEST_FOLDER and WEIGHBRIDGE_METADATA_KEY set. If it fails, the exit status is 3
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command_line)]
     pub(crate) publish: Option<String>,
-    /// Record `***` wherever the text of this file, or of this variable, stands; may be given more than once
+    /// Record `***` in place of the text of this file or environment variable; may be given more than once
     #[arg(long, value_name = "FILE|env:NAME")]
     pub(crate) secret_from: Vec<String>,
 }
 
-/// Where measured processes run
+/// Placement of measured processes
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Placement of measured processes")]
 pub(crate) struct PlacementFlags {
-    /// Only on these CPUs: `0-3,8`
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) cpus: Option<Numbers>,
-    /// Memory only from these NUMA nodes
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) memory_nodes: Option<Numbers>,
-    /// Their transparent huge pages
-    #[arg(long, value_name = "POLICY", value_parser = named::<HugePages, 3>(HUGE_PAGES))]
+    /// Restrict measured processes to these CPUs: `0-3,8`
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) cpus: Option<NumberList>,
+    /// Allocate memory only on these NUMA nodes
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) memory_nodes: Option<NumberList>,
+    /// Transparent huge pages of measured processes
+    #[arg(long, value_name = "POLICY", value_parser = enum_parser::<HugePages, 3>(HUGE_PAGES))]
     pub(crate) huge_pages: Option<HugePages>,
-    /// No address-space randomisation
+    /// Disable address-space layout randomisation
     #[arg(long)]
     pub(crate) no_aslr: bool,
-    /// A file in the place of a program, in all cells that need it: `redis-server=./src/redis-server`; may be given more than
+    /// Use this file as a program in all cells that need it: `redis-server=./src/redis-server`; may be given more than
     /// once
-    #[arg(long, value_name = "PROGRAM=PATH", value_parser = program)]
+    #[arg(long, value_name = "PROGRAM=PATH", value_parser = parse_program_override)]
     pub(crate) program: Vec<(String, String)>,
 }
 
-/// A list of CPUs or nodes.
+/// A list of CPU or NUMA node numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Numbers(pub Vec<u32>);
+pub(crate) struct NumberList(pub Vec<u32>);
 
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Where it is recorded
+    /// Run folder, metadata, publishing and secrets
     #[command(flatten)]
-    pub(crate) into: IntoFlags,
+    pub(crate) run_folder: RunFolderFlags,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to measure; its headings hold for all that follows
+    /// What to measure; its help heading applies to all flags after it
     #[command(flatten)]
-    pub(crate) what: What,
-    /// What is done to machines first
+    pub(crate) measurement: MeasurementFlags,
+    /// Preparation of machines before measuring
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
+    pub(crate) preparation: PreparationFlags,
 }
 
 /// `plan`
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Plan without a machine: what it decides stays open
+    /// Plan without a worker; values that depend on it stay unresolved
     #[arg(long)]
     pub(crate) no_worker: bool,
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Command that would publish the run; only looked for
+    /// Command that would publish the run; only its existence is checked
     #[arg(long, value_name = "COMMAND")]
     pub(crate) publish: Option<String>,
-    /// What would be done to machines; only looked for
+    /// Preparation of machines; only checked, not executed
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
-    /// What to measure; last, since its headings hold for all that follows
+    pub(crate) preparation: PreparationFlags,
+    /// What to measure; last, because its help heading applies to all flags after it
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) measurement: MeasurementFlags,
 }
 
 /// `list`
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// `tests`, `metrics`, `plans`, or a test's name
+    /// What to list: `tests`, `metrics`, `plans`, or the name of a test
     #[arg(default_value = "tests")]
     pub(crate) what: String,
-    /// One test or plan
+    /// Name of one test or plan
     pub(crate) name: Option<String>,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
@@ -399,10 +401,10 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// Commands that read a run
+/// Arguments of the commands that read a run
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// The run folder
+    /// Run folder
     pub(crate) run: PathBuf,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
@@ -415,13 +417,13 @@ pub(crate) struct ReadArgs {
 /// `format`
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
-    /// What is read
+    /// The run to read
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Only cells whose name matches this glob
+    /// Include only cells whose name matches this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) select: Vec<String>,
-    /// No cells whose name matches this glob
+    /// Exclude cells whose name matches this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
 }
@@ -429,7 +431,7 @@ pub(crate) struct FormatArgs {
 /// `solve`
 #[derive(Debug, Args)]
 pub(crate) struct SolveArgs {
-    /// What is read
+    /// The run to read
     #[command(flatten)]
     pub(crate) read: ReadArgs,
 }
@@ -437,9 +439,9 @@ pub(crate) struct SolveArgs {
 /// `report`
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The run folder
+    /// Run folder
     pub(crate) run: PathBuf,
-    /// Write one self-contained page
+    /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
@@ -456,20 +458,20 @@ pub(crate) struct ReportArgs {
 /// `doctor`
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Also what is quiet, and what this machine does not have
+    /// Also show checks that pass and hardware that this machine lacks
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Print JSON; of other machines an object with each one's by its name
+    /// Print JSON; with --hosts, an object keyed by host name
     #[arg(long)]
     pub(crate) json: bool,
-    /// On which machines; without, this one
+    /// Machines to check; this one by default
     #[command(flatten)]
-    pub(crate) machines: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
 }
 
 const ORDERS: [(&str, &str); 2] = [
-    ("interleaved", "in rounds, each taking one sample of every unfinished cell in a random order"),
-    ("sequential", "each cell to its end before the next"),
+    ("interleaved", "in rounds, each with one sample of every unfinished cell in random order"),
+    ("sequential", "finish each cell before the next"),
 ];
 
 const HUGE_PAGES: [(&str, &str); 3] = [
@@ -480,7 +482,7 @@ const HUGE_PAGES: [(&str, &str); 3] = [
 
 impl Cli {
     /// The declarations, each option of sampling with its default.
-    pub(crate) fn declared() -> clap::Command {
+    pub(crate) fn build_command() -> clap::Command {
         let defaults = serde_json::to_value(Sampling::default()).unwrap_or_default();
         let with_default = |arg: Arg| match (defaults.get(arg.get_id().as_str().replace('_', "-")), arg.get_help()) {
             (Some(default), Some(help)) => {
@@ -495,7 +497,7 @@ impl Cli {
 }
 
 /// Reads a word that a type of the plan's is written as there.
-fn named<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
+fn enum_parser<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
@@ -503,7 +505,7 @@ where
         .try_map(|name| serde_json::from_value::<T>(name.into()))
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     number.parse().map_err(|_| "a number of percent is expected: `2` or `2%`".to_owned())
 }
@@ -520,30 +522,30 @@ pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Res
     })
 }
 
-fn tool(text: &str) -> Result<String, String> {
-    match tools::words(text) {
+fn parse_command_line(text: &str) -> Result<String, String> {
+    match tools::split_words(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("a command line is expected, not empty and with every quote closed".to_owned()),
     }
 }
 
-fn program(text: &str) -> Result<(String, String), String> {
-    let (name, path) = key_value(text)?;
+fn parse_program_override(text: &str) -> Result<(String, String), String> {
+    let (name, path) = parse_key_value(text)?;
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     Ok((name, path.display().to_string()))
 }
 
-pub(crate) fn list(text: &str) -> Result<Numbers, String> {
+pub(crate) fn parse_number_list(text: &str) -> Result<NumberList, String> {
     let range = |part: &str| -> Option<Vec<u32>> {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
         (low <= high && high < 65_536).then(|| (low..=high).collect())
     };
     let all: Option<Vec<Vec<u32>>> = text.split(',').map(range).collect();
-    all.map(|parts| Numbers(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
+    all.map(|parts| NumberList(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
 }
 
-pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
 }
@@ -556,22 +558,26 @@ mod tests {
 
     #[test]
     fn the_declarations_are_sound() {
-        Cli::declared().debug_assert();
+        Cli::build_command().debug_assert();
     }
 
     #[test]
     fn words_and_percentages_are_read() {
-        let read = |line: &str| Cli::from_arg_matches(&Cli::declared().get_matches_from(line.split(' '))).unwrap();
+        let read = |line: &str| Cli::from_arg_matches(&Cli::build_command().get_matches_from(line.split(' '))).unwrap();
         let line = "weighbridge run t --precision 2.5% --order sequential --huge-pages never";
-        let Command::Run(args) = read(line).command else { panic!("a run was asked for") };
-        assert_eq!(args.what.sampling.precision, Some(2.5));
-        assert_eq!(args.what.sampling.order, Some(Order::Sequential));
-        assert_eq!(args.what.placement.huge_pages, Some(HugePages::Never));
+        let Command::Run(args) = read(line).command else { panic!("expected the command `run`") };
+        assert_eq!(args.measurement.sampling.precision, Some(2.5));
+        assert_eq!(args.measurement.sampling.order, Some(SamplingOrder::Sequential));
+        assert_eq!(args.measurement.placement.huge_pages, Some(HugePages::Never));
     }
 
     #[test]
     fn lists_of_cpus_are_ranges_and_numbers() {
-        assert_eq!(list("0-2,5").unwrap().0, [0, 1, 2, 5]);
-        assert!(list("2-0").is_err() && list("x").is_err() && list("0-4000000000").is_err());
+        assert_eq!(parse_number_list("0-2,5").unwrap().0, [0, 1, 2, 5]);
+        assert!(
+            parse_number_list("2-0").is_err()
+                && parse_number_list("x").is_err()
+                && parse_number_list("0-4000000000").is_err()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the terminal can do, and what the user wants of it.
+//! Console output: colours, width, progress and the log file.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,47 +11,47 @@ use wb_report::text::Style;
 use crate::cli::{Colour, ConsoleFlags};
 use crate::error::Error;
 
-/// Where text goes.
+/// Output settings, derived from the flags and the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
-    /// How standard output is written.
-    pub(crate) out: Style,
-    /// Whether colour is wanted on standard error.
-    pub(crate) colour_err: bool,
-    /// Whether something may move on standard error.
+    /// Style of standard output.
+    pub(crate) stdout_style: Style,
+    /// Whether to colour standard error.
+    pub(crate) colour_stderr: bool,
+    /// Whether to animate progress on standard error.
     pub(crate) animate: bool,
-    /// Whether progress is told at all.
+    /// Whether to suppress progress output.
     pub(crate) quiet: bool,
-    /// When to colour, as requested.
+    /// When to colour, as given by the flag.
     colour: Colour,
 }
 
-/// Columns where there is no terminal.
-const WIDTH: usize = 100;
+/// Width in columns without a terminal.
+const DEFAULT_WIDTH: usize = 100;
 
 impl Console {
-    /// As the flags and the terminal have it. `NO_COLOR` is respected (no-color.org) where no flag says otherwise.
-    pub(crate) fn of(flags: &ConsoleFlags) -> Self {
+    /// Derives the settings. `NO_COLOR` (no-color.org) is respected unless a flag overrides it.
+    pub(crate) fn from_flags(flags: &ConsoleFlags) -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let wanted = |terminal: bool| match flags.color {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let use_colour = |terminal: bool| match flags.color {
             Colour::Always => true,
             Colour::Never => false,
-            Colour::Auto => terminal && !is_dumb && !is_refused,
+            Colour::Auto => terminal && !is_dumb && !no_color,
         };
         let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
-        let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0).max(40));
+        let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0).max(40));
         Self {
-            out: Style { width: if out { width } else { WIDTH }, colour: wanted(out) },
-            colour_err: wanted(err),
+            stdout_style: Style { width: if out { width } else { DEFAULT_WIDTH }, colour: use_colour(out) },
+            colour_stderr: use_colour(err),
             animate: err && !flags.quiet && !is_dumb,
             quiet: flags.quiet,
             colour: flags.color,
         }
     }
 
-    /// The options that make another process of this program write as this one does.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
+    /// The options that give another process of this program the same output settings.
+    pub(crate) fn forwarded_arguments(&self) -> Vec<OsString> {
         let colour = match self.colour {
             Colour::Auto => None,
             Colour::Always => Some("--color=always"),
@@ -63,35 +63,35 @@ impl Console {
     }
 }
 
-/// A file that has what is written to standard error.
-struct Log {
+/// A log file, which receives a copy of standard error.
+struct LogFile {
     path: PathBuf,
     file: File,
 }
 
-/// One for the process, as standard error is.
-static LOG: OnceLock<Log> = OnceLock::new();
+/// The log file of this process.
+static LOG: OnceLock<LogFile> = OnceLock::new();
 
-/// Opens the log file, where one is requested.
+/// Opens the log file, if one is requested.
 pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
     let Some(path) = &flags.log else { return Ok(()) };
     let opened = File::options().create(true).append(true).open(path);
     let file = opened.map_err(|source| Error::File { path: path.display().to_string(), source })?;
-    // It is opened once, by `main`.
-    let _ = LOG.set(Log { path: path.clone(), file });
+    // Only `main` opens it, once.
+    let _ = LOG.set(LogFile { path: path.clone(), file });
     Ok(())
 }
 
-/// Writes to standard error, and to the log file where there is one; a reader that has gone away (`2>&1 | head`) and a
-/// full disk are no reason to stop measuring.
-pub(crate) fn write(text: std::fmt::Arguments<'_>) {
+/// Writes to standard error and to the log file, if any. Errors are ignored: a closed pipe (`2>&1 | head`) or a full
+/// disk must not stop a measurement.
+pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_fmt(text);
     if LOG.get().is_some() {
         write_log(&text.to_string());
     }
 }
 
-/// Writes to the log file alone, where there is one: for what standard error gets in another way.
+/// Writes only to the log file, if any, for text that reaches standard error in another way.
 pub(crate) fn write_log(text: &str) {
     if let Some(mut file) = LOG.get().map(|log| &log.file) {
         let now = jiff::Timestamp::now();
@@ -102,12 +102,12 @@ pub(crate) fn write_log(text: &str) {
 
 /// Writes a line to standard error and the log.
 macro_rules! tell {
-    ($($line:tt)*) => { $crate::console::write(format_args!("{}\n", format_args!($($line)*))) };
+    ($($line:tt)*) => { $crate::console::write_stderr(format_args!("{}\n", format_args!($($line)*))) };
 }
 
-/// The same without the end of the line.
+/// Writes text without a newline to standard error and the log.
 macro_rules! tell_part {
-    ($($part:tt)*) => { $crate::console::write(format_args!($($part)*)) };
+    ($($part:tt)*) => { $crate::console::write_stderr(format_args!($($part)*)) };
 }
 
 pub(crate) use {tell, tell_part};

@@ -1,126 +1,126 @@
-//! Everything that can end a command, told the same way: what, where, why, the way out.
+//! The errors of all commands, with one way of reporting them: message, source position, help, exit status.
 
 use miette::{Diagnostic, SourceCode};
 
-use wb_plan::nearest::nearest;
+use wb_plan::suggestion::suggest;
 
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::frame::frame;
+use crate::frame::render_frame;
 
-/// What ended a command.
+/// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A plan that cannot be carried out.
+    /// An invalid plan.
     #[error(transparent)]
     Plan(#[from] wb_plan::PlanError),
-    /// A run folder.
+    /// A run folder that cannot be read or written.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
-    /// A run that could not go on.
+    /// A run that failed.
     #[error(transparent)]
     Run(#[from] wb_run::RunError),
     /// A run that cannot be studied.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
-    /// The worker.
+    /// A worker that failed.
     #[error(transparent)]
     Worker(#[from] wb_agent::WorkerError),
-    /// Something was asked that makes no sense, and the way out.
+    /// A usage error with help.
     #[error("{what}")]
     Usage {
-        /// What.
+        /// The message.
         what: String,
-        /// The way out.
+        /// The help.
         help: String,
     },
-    /// Nothing is left to do.
+    /// Nothing to do.
     #[error("{what}")]
-    Nothing {
-        /// Why.
+    NothingToDo {
+        /// The message.
         what: String,
-        /// The way out.
+        /// The help.
         help: String,
     },
-    /// Something cannot be measured as asked.
+    /// Something cannot be measured or compared as requested.
     #[error("{what}")]
-    FellShort {
-        /// What, and why.
+    Incomplete {
+        /// The message.
         what: String,
-        /// The way out.
+        /// The help.
         help: String,
     },
-    /// A file of the user's.
+    /// A file that cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Its path.
         path: String,
-        /// The system's word.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A network profile that cannot be understood.
+    /// An invalid network profile.
     #[error(transparent)]
     Profile(#[from] wb_net::language::ProfileDiagnostics),
     /// Builds that cannot be read.
     #[error(transparent)]
     Source(#[from] wb_compare::SourceError),
-    /// A name that the builds do not have.
+    /// A name that does not occur in the builds.
     #[error(transparent)]
-    Unknown(#[from] wb_compare::Unknown),
+    UnknownName(#[from] wb_compare::UnknownName),
     /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
-    /// Nothing that is nearest.
+    /// No nearest build could be determined.
     #[error(transparent)]
     Nearest(#[from] wb_compare::nearest::NearestError),
-    /// A folder that could not be made smaller.
+    /// A results folder that could not be stripped.
     #[error(transparent)]
     Strip(#[from] wb_compare::strip::StripError),
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),
-    /// A host to which there is no way.
+    /// A host that cannot be reached.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
-    /// An image that is not there.
+    /// An image that is not available.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
-    /// A profile that is none.
+    /// An unknown or invalid profile.
     #[error(transparent)]
-    NoProfile(wb_profile::BadUse),
-    /// A host that could not be put into a profile.
+    InvalidProfile(wb_profile::ProfileSelectionError),
+    /// A profile that could not be applied to a host.
     #[error(transparent)]
-    State(#[from] wb_profile::ProfileError),
-    /// What is changed on this machine.
+    ProfileNotApplied(#[from] wb_profile::ProfileError),
+    /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
-    /// A host on which something of a run is still changed.
+    /// A host on which changes of a run remain.
     #[error("`{host}`: {still}")]
     StillChanged {
-        /// Which.
+        /// The host.
         host: wb_model::WorkerName,
-        /// What, and why.
-        still: wb_agent::StillChanged,
+        /// What is still changed, and why.
+        still: wb_agent::UnrevertedChanges,
     },
-    /// A secret that cannot be kept.
+    /// A secret that cannot be protected.
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
-    /// The user ended it before there was anything to keep.
-    #[error(
-        "interrupted before anything was measured; what was done to machines is recorded, and the same line goes on"
-    )]
+    /// The user interrupted the preparation.
+    #[error("interrupted before anything was measured: run the same command again to resume")]
     Interrupted,
-    /// A kernel that could not be run.
+    /// An internal error, or a kernel that could not be run.
     #[error("{0}")]
-    Kernel(String),
+    Internal(String),
 }
 
-impl From<wb_profile::BadUse> for Error {
-    /// A mistake in a profile's file keeps its place.
-    fn from(bad: wb_profile::BadUse) -> Self {
+impl From<wb_profile::ProfileSelectionError> for Error {
+    /// Keeps the source position of an error in a profile's file.
+    fn from(bad: wb_profile::ProfileSelectionError) -> Self {
         match bad {
-            wb_profile::BadUse::Profile(wb_profile::BadProfile::Text(error)) => Self::Plan(error),
-            other => Self::NoProfile(other),
+            wb_profile::ProfileSelectionError::Profile(wb_profile::ProfileCatalogError::Text(error)) => {
+                Self::Plan(error)
+            }
+            other => Self::InvalidProfile(other),
         }
     }
 }
@@ -135,16 +135,16 @@ impl Diagnostic for Error {
         match self {
             Self::Plan(error) => Diagnostic::help(error),
             Self::Profile(error) => Diagnostic::help(error),
-            Self::Usage { help, .. } | Self::Nothing { help, .. } | Self::FellShort { help, .. } => {
+            Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => {
                 Some(Box::new(help))
             }
-            Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
-                Some(Box::new(instead(unknown)))
+            Self::UnknownName(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
+                Some(Box::new(suggest_names(unknown)))
             }
             Self::Undo(wb_sys::undo::UndoError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
-                Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
+                Some(Box::new("changing system settings requires root: `sudo weighbridge tune …`"))
             }
             Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Run(wb_run::RunError::Provision(error)) => {
@@ -152,26 +152,26 @@ impl Diagnostic for Error {
             }
             Self::Secret(error) => Some(Box::new(error.help())),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
-                Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
+            Self::InvalidProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::ProfileNotApplied(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::Undo(wb_sys::undo::UndoError::Locked { .. }) => {
+                Some(Box::new("wait for it to finish or stop it: its changes are reverted when it ends"))
             }
             Self::StillChanged { still, .. } => Some(Box::new(still.help())),
             Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
-                Some(Box::new("each line has what a setting was `before`: put that back by hand, then remove the file"))
+                Some(Box::new("each line has an original value as `before`: restore these values by hand, then remove the file"))
             }
             Self::Run(wb_run::RunError::Changed { .. }) => {
-                Some(Box::new("another folder (--into) measures the new one; samples of both would be no series"))
+                Some(Box::new("choose another folder with --into: samples of two definitions cannot be combined"))
             }
             Self::Run(wb_run::RunError::OtherWorkers { .. } | wb_run::RunError::OtherMachine { .. }) => Some(Box::new(
-                "choose another folder with --into for these machines; `weighbridge compare` holds both against each other",
+                "choose another folder with --into for these machines; `weighbridge compare` compares both",
             )),
             Self::Run(wb_run::RunError::SameMachine { worker, other }) => Some(Box::new(format!(
-                "name each machine once: drop `{worker}` or `{other}`; figures of both would be one machine's"
+                "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names"
             ))),
             Self::Run(wb_run::RunError::Redefined { .. }) => {
-                Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
+                Some(Box::new("choose another folder with --into, or give this test a unique `id=`"))
             }
             _ => None,
         }
@@ -194,66 +194,65 @@ impl Diagnostic for Error {
     }
 }
 
-/// The way out of a source that cannot be read.
+/// Help for builds that cannot be read.
 fn source_help(error: &wb_compare::SourceError) -> Option<String> {
     use wb_compare::SourceError;
     match error {
         SourceError::NoResults { path, folders } if !folders.is_empty() => {
-            let named = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
-            Some(format!("name the folders themselves: `{}`", named.collect::<Vec<_>>().join(" ")))
+            let paths = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
+            Some(format!("name the folders themselves: `{}`", paths.collect::<Vec<_>>().join(" ")))
         }
         SourceError::Outdated { path, .. } => Some(format!(
-            "`weighbridge study {0}` writes results that are those of the records (--tests-d names the folders of tests that \
-             are not known here)",
+            "`weighbridge study {0}` recomputes the results from the records (use --tests-d for folders of custom tests)",
             path.display()
         )),
         SourceError::Copy { .. } => {
-            Some("measure again into another folder: only runs of their own say how far runs differ".to_owned())
+            Some("measure again into another folder: only independent runs show run-to-run variation".to_owned())
         }
         SourceError::Unreadable { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
             let text = path.to_str()?;
             let (name, folder) = text.split_once(':')?;
             let is_named = !name.is_empty() && !name.contains('/') && std::path::Path::new(folder).is_dir();
-            is_named.then(|| format!("a name stands before `=`: `{name}={folder}`"))
+            is_named.then(|| format!("separate the name with `=`: `{name}={folder}`"))
         }
         _ => None,
     }
 }
 
-/// What somebody may have meant, and what else is there.
-fn instead(unknown: &wb_compare::Unknown) -> String {
-    if unknown.known.is_empty() {
-        return format!("no {} is recorded there at all", unknown.what);
+/// Suggests the nearest name and lists the known ones.
+fn suggest_names(unknown: &wb_compare::UnknownName) -> String {
+    if unknown.candidates.is_empty() {
+        return format!("no {} is recorded there", unknown.kind);
     }
-    let known = || unknown.known.iter().map(String::as_str);
-    let near = nearest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
-    if !near.is_empty() && known().count() == 1 {
-        return near.trim_end().to_owned();
+    let names = || unknown.candidates.iter().map(String::as_str);
+    let suggestion = suggest(&unknown.given, names()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
+    if !suggestion.is_empty() && names().count() == 1 {
+        return suggestion.trim_end().to_owned();
     }
-    let listed = known().take(LISTED).collect::<Vec<_>>().join(", ");
-    let more = known().count().saturating_sub(LISTED);
+    let listed = names().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+    let more = names().count().saturating_sub(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{near}there is {listed}{more}")
+    format!("{suggestion}known: {listed}{more}")
 }
 
-/// So many names are listed.
-const LISTED: usize = 12;
+/// Maximum number of known names in a help text.
+const MAX_LISTED: usize = 12;
 
-/// So many mistakes of a plan are shown.
-const MISTAKES: usize = 20;
+/// Maximum number of errors shown for one plan.
+const MAX_MISTAKES: usize = 20;
 
-/// Prints a mistake: what it is, where in a source, and the way out.
-fn print_mistake(mistake: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
-    let label = mistake.labels().and_then(|mut labels| labels.next());
-    let place = source.zip(label).map(|(source, label)| frame(source, label, console.colour_err));
-    crate::console::tell_part!("error: {mistake}\n{}", place.unwrap_or_default());
-    if let Some(help) = mistake.help() {
+/// Prints a diagnostic: message, source position and help.
+fn print_diagnostic(diagnostic: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
+    let label = diagnostic.labels().and_then(|mut labels| labels.next());
+    let excerpt = source.zip(label).map(|(source, label)| render_frame(source, label, console.colour_stderr));
+    crate::console::tell_part!("error: {diagnostic}\n{}", excerpt.unwrap_or_default());
+    if let Some(help) = diagnostic.help() {
         crate::console::tell!("help: {help}");
     }
 }
 
 impl Error {
-    /// Tells it as something that does not end the command.
+    /// Prints the error as a warning, which does not end the command.
     pub(crate) fn warn(&self) {
         crate::console::tell!("warning: {self}");
         if let Some(help) = self.help() {
@@ -261,32 +260,35 @@ impl Error {
         }
     }
 
-    /// Tells it on standard error.
-    pub(crate) fn tell(&self, console: &Console) -> Exit {
+    /// Prints the error and returns the exit status.
+    pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
-            // Each where it stands, rather than how many there are.
+            // Print each diagnostic with its position, rather than only their number.
             Self::Profile(faults) => {
                 if faults.first_diagnostics().len() < faults.diagnostics().len() {
                     crate::console::tell!("error: {faults}");
                 }
-                faults.first_diagnostics().iter().for_each(|fault| print_mistake(fault, self.source_code(), console));
+                faults
+                    .first_diagnostics()
+                    .iter()
+                    .for_each(|fault| print_diagnostic(fault, self.source_code(), console));
             }
             Self::Plan(error) => {
-                let all = error.mistakes().count();
-                if all > MISTAKES {
-                    crate::console::tell!("error: {all} mistakes; these are the first {MISTAKES}");
+                let all = error.diagnostics().count();
+                if all > MAX_MISTAKES {
+                    crate::console::tell!("error: {all} mistakes; the first {MAX_MISTAKES} are shown");
                 }
-                let shown = error.mistakes().take(MISTAKES);
-                shown.for_each(|mistake| print_mistake(mistake, mistake.source_code(), console));
+                let shown = error.diagnostics().take(MAX_MISTAKES);
+                shown.for_each(|mistake| print_diagnostic(mistake, mistake.source_code(), console));
             }
-            _ => print_mistake(self, self.source_code(), console),
+            _ => print_diagnostic(self, self.source_code(), console),
         }
         match self {
-            Self::Nothing { .. } => Exit::Nothing,
-            Self::FellShort { .. }
+            Self::NothingToDo { .. } => Exit::NothingToDo,
+            Self::Incomplete { .. }
             | Self::Run(wb_run::RunError::Lost { .. })
             | Self::Source(wb_compare::SourceError::Records { .. } | wb_compare::SourceError::Outdated { .. }) => {
-                Exit::FellShort
+                Exit::Incomplete
             }
             Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
@@ -299,14 +301,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_recorded_is_not_listed() {
-        let unknown = |known: &[&str]| wb_compare::Unknown {
-            what: "profile",
+    fn help_lists_recorded_names_only() {
+        let unknown = |known: &[&str]| wb_compare::UnknownName {
+            kind: "profile",
             given: "Tuned".to_owned(),
-            place: "`old`".to_owned(),
-            known: known.iter().map(|&name| name.to_owned()).collect(),
+            builds: "`old`".to_owned(),
+            candidates: known.iter().map(|&name| name.to_owned()).collect(),
         };
-        assert_eq!(instead(&unknown(&[])), "no profile is recorded there at all");
-        assert_eq!(instead(&unknown(&["Localhost"])), "there is Localhost");
+        assert_eq!(suggest_names(&unknown(&[])), "no profile is recorded there");
+        assert_eq!(suggest_names(&unknown(&["Localhost"])), "known: Localhost");
     }
 }

@@ -1,4 +1,4 @@
-//! The frame that shows where a mistake stands: the line of its source, with the place underlined.
+//! Renders the source lines of a diagnostic with the error position underlined.
 
 use std::fmt;
 
@@ -7,54 +7,54 @@ use miette::{
     SourceSpan, SpanContents,
 };
 
-/// The longest line that is shown whole, in characters.
-const WHOLE: usize = 100;
-/// How much of a longer line is shown before the place, in characters.
-const BEFORE: usize = 24;
-/// How much of a longer line is shown in all, in characters.
+/// Maximum length of a line shown in full, in characters.
+const MAX_LINE: usize = 100;
+/// Number of characters shown before the position in a longer line.
+const CONTEXT_BEFORE: usize = 24;
+/// Number of characters shown of a longer line.
 const WINDOW: usize = 76;
-/// What stands for the rest of a line.
-const REST: &str = "…";
+/// Marks the omitted rest of a line.
+const ELLIPSIS: &str = "…";
 
-/// Draws the frame of a place, line by line; nothing where the source does not have it.
-pub(crate) fn frame(source: &dyn SourceCode, label: LabeledSpan, colour: bool) -> String {
-    match window(source, &label) {
-        Some((window, label)) => draw(&Framed { code: &window, label }, colour),
-        None => draw(&Framed { code: source, label }, colour),
+/// Renders the source lines around a position; empty if the source does not contain it.
+pub(crate) fn render_frame(source: &dyn SourceCode, label: LabeledSpan, colour: bool) -> String {
+    match cut_source(source, &label) {
+        Some((window, label)) => render(&FramedSource { code: &window, label }, colour),
+        None => render(&FramedSource { code: source, label }, colour),
     }
 }
 
-fn draw(framed: &Framed<'_>, colour: bool) -> String {
+fn render(framed: &FramedSource<'_>, colour: bool) -> String {
     let mut text = String::new();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler =
         GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1).with_wrap_lines(false);
-    // What cannot be drawn is told by its message alone.
+    // If rendering fails, the message alone must do.
     let _ = handler.render_report(&mut text, framed);
     text.lines().skip_while(|line| !line.contains('╭')).map(|line| format!("{line}\n")).collect()
 }
 
-/// A place of a source, without a message.
-struct Framed<'a> {
+/// A source position without a message.
+struct FramedSource<'a> {
     code: &'a dyn SourceCode,
     label: LabeledSpan,
 }
 
-impl fmt::Debug for Framed<'_> {
+impl fmt::Debug for FramedSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Framed").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Framed<'_> {
+impl fmt::Display for FramedSource<'_> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for Framed<'_> {}
+impl std::error::Error for FramedSource<'_> {}
 
-impl Diagnostic for Framed<'_> {
+impl Diagnostic for FramedSource<'_> {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(self.code)
     }
@@ -64,17 +64,17 @@ impl Diagnostic for Framed<'_> {
     }
 }
 
-/// The part of a long line around a place.
+/// The part of a long line around a position.
 #[derive(Debug)]
-struct Window {
+struct SourceWindow {
     name: Option<String>,
     text: String,
-    /// The line and the column of the place, from 0.
+    /// Line and column of the position, from 0.
     line: usize,
     column: usize,
 }
 
-impl SourceCode for Window {
+impl SourceCode for SourceWindow {
     fn read_span<'a>(
         &'a self,
         _: &SourceSpan,
@@ -89,31 +89,36 @@ impl SourceCode for Window {
     }
 }
 
-/// The window around a place and the place within it, where one of the lines that would be shown is too long.
-fn window(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(Window, LabeledSpan)> {
+/// Cuts out a window around a position if one of the shown lines is too long. Returns the window and the position in
+/// it.
+fn cut_source(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(SourceWindow, LabeledSpan)> {
     let shown = source.read_span(label.inner(), 1, 1).ok()?;
     let exact = source.read_span(label.inner(), 0, 0).ok()?;
     let text = std::str::from_utf8(shown.data()).ok()?;
-    if text.lines().all(|line| line.chars().count() <= WHOLE) {
+    if text.lines().all(|line| line.chars().count() <= MAX_LINE) {
         return None;
     }
     let at = label.offset().checked_sub(shown.span().offset())?;
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    let (window, place) = cut(line, at - start, label.len());
-    let source =
-        Window { name: exact.name().map(str::to_owned), text: window, line: exact.line(), column: exact.column() };
+    let (window, place) = cut_line(line, at - start, label.len());
+    let source = SourceWindow {
+        name: exact.name().map(str::to_owned),
+        text: window,
+        line: exact.line(),
+        column: exact.column(),
+    };
     Some((source, LabeledSpan::new(label.label().map(str::to_owned), place.0, place.1)))
 }
 
-/// Cuts a line to what stands around a place, given by its first byte and its length; the place in what is left.
-fn cut(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
+/// Cuts a line to the part around a position, given by first byte and length. Returns the part and the position in it.
+fn cut_line(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
     let chars: Vec<usize> = line.char_indices().map(|(byte, _)| byte).chain([line.len()]).collect();
     let last = chars.len() - 1;
     let place = chars.partition_point(|byte| *byte < at).min(last);
-    let from = if last <= WINDOW { 0 } else { place.saturating_sub(BEFORE).min(last - WINDOW) };
+    let from = if last <= WINDOW { 0 } else { place.saturating_sub(CONTEXT_BEFORE).min(last - WINDOW) };
     let to = (from + WINDOW).min(last);
-    let (before, after) = (if from > 0 { REST } else { "" }, if to < last { REST } else { "" });
+    let (before, after) = (if from > 0 { ELLIPSIS } else { "" }, if to < last { ELLIPSIS } else { "" });
     let end = (at + len).min(chars[to]);
     let text = format!("{before}{}{after}", &line[chars[from]..chars[to]]);
     (text, (before.len() + chars[place] - chars[from], end.saturating_sub(chars[place])))
@@ -125,22 +130,22 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str, word: &str) -> String {
+    fn frame_of(text: &str, word: &str) -> String {
         let source = NamedSource::new("p.toml", text.to_owned());
         let at = text.find(word).unwrap();
-        frame(&source, LabeledSpan::new(Some("here".to_owned()), at, word.len()), false)
+        render_frame(&source, LabeledSpan::new(Some("here".to_owned()), at, word.len()), false)
     }
 
     #[test]
-    fn a_short_line_is_shown_whole_with_its_neighbours() {
-        let shown = of("one\ntwo three\nfour\n", "three");
+    fn short_line_is_shown_in_full_with_its_neighbours() {
+        let shown = frame_of("one\ntwo three\nfour\n", "three");
         for line in ["[p.toml:2:5]", "1 │ one", "2 │ two three", "3 │ four", "╰── here"] {
             assert!(shown.contains(line), "{line}: {shown}");
         }
     }
 
     #[test]
-    fn of_a_long_line_the_part_around_the_place_is_shown() {
+    fn long_line_is_cut_around_the_position() {
         let list = (0..80).map(|number| format!("{number:04}")).collect::<Vec<_>>().join(", ");
         let text = format!("first\nx = [{list}]\nlast\n");
         for (word, place, line) in [
@@ -148,20 +153,20 @@ mod tests {
             ("x =", "[p.toml:2:1]", "2 │ x = [0000, 0001, "),
             ("0079", "[p.toml:2:480]", ", 0078, 0079]\n"),
         ] {
-            let shown = of(&text, word);
+            let shown = frame_of(&text, word);
             assert!(shown.contains(place) && shown.contains(line), "{shown}");
             let lines: Vec<Vec<char>> = shown.lines().map(|line| line.chars().collect()).collect();
             assert!(lines.iter().all(|line| line.len() < 90), "{shown}");
-            // The marks stand below the word.
+            // The underline is below the word.
             let at = lines[1].iter().collect::<String>().split(word).next().unwrap().chars().count();
             assert!(matches!(lines[2][at], '─' | '┬'), "{shown}");
         }
     }
 
     #[test]
-    fn a_place_is_found_in_any_line_and_cut_between_characters() {
+    fn lines_are_cut_at_character_boundaries() {
         for (line, at, len) in [("é".repeat(300), 200, 2), ("a".repeat(101), 101, 0), ("€".repeat(200), 0, 600)] {
-            let (text, (start, length)) = cut(&line, at, len);
+            let (text, (start, length)) = cut_line(&line, at, len);
             assert!(text.chars().count() <= WINDOW + 2 && text.get(start..start + length).is_some(), "{text}");
         }
     }

@@ -1,13 +1,13 @@
-//! Secrets that the user declares: read from where they are kept, never from the command line, which others see.
+//! Secrets declared by the user, read from files or environment variables, since other users can see the command line.
 
-use wb_model::secrets::{MASK, SHORTEST, declare, has_declared, holds_secret};
+use wb_model::secrets::{MASK, MIN_SECRET_LENGTH, contains_declared, contains_secret, declare};
 use wb_plan::Plan;
 
-/// Why a secret cannot be kept.
+/// Why a secret cannot be protected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
-    /// There is no such variable.
-    #[error("--secret-from: there is no variable `{name}`")]
+    /// The environment variable is not set.
+    #[error("--secret-from: environment variable `{name}` is not set")]
     NoVariable {
         /// Its name.
         name: String,
@@ -17,23 +17,23 @@ pub(crate) enum SecretError {
     File {
         /// Its path.
         path: String,
-        /// The system's word.
+        /// The cause.
         source: std::io::Error,
     },
-    /// There is nothing in it that could be masked.
-    #[error("--secret-from {from}: no line of it has {SHORTEST} characters")]
+    /// It contains no line that is long enough to be masked.
+    #[error("--secret-from {from}: no line has at least {MIN_SECRET_LENGTH} characters")]
     TooShort {
         /// The file or variable.
         from: String,
     },
-    /// It would be part of a name, by which everything is found again.
-    #[error("a declared secret is a part of the name of a cell of `{test}`")]
+    /// It would be part of a cell name, which cannot be masked.
+    #[error("a declared secret is part of a cell name of `{test}`")]
     InName {
         /// The test.
         test: String,
     },
-    /// A value that names cells looks as if it had one in it.
-    #[error("`{axis}` of `{test}` looks like it has a secret in it, and its value is a part of the names of cells")]
+    /// A value that is part of cell names appears to contain a secret.
+    #[error("`{axis}` of `{test}` appears to contain a secret, and its value is part of cell names")]
     LikelyInName {
         /// The test.
         test: String,
@@ -43,20 +43,20 @@ pub(crate) enum SecretError {
 }
 
 impl SecretError {
-    /// The way out.
+    /// How to resolve the error.
     pub(crate) fn help(&self) -> &'static str {
         match self {
-            Self::NoVariable { .. } | Self::File { .. } => "FILE, or env:NAME for a variable, is expected",
-            Self::TooShort { .. } => "shorter ones would be masked all over, as parts of other words",
+            Self::NoVariable { .. } | Self::File { .. } => "expected FILE, or env:NAME for an environment variable",
+            Self::TooShort { .. } => "a shorter secret would also mask parts of other words",
             Self::LikelyInName { .. } => {
-                r#"give it as a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or name a script that reads it from a file"#
+                r#"pass it in a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or use a script that reads it from a file"#
             }
-            Self::InName { .. } => "pass it by a file or a variable: what cells are called by is kept as it is",
+            Self::InName { .. } => "pass it in a file or a variable: cell names cannot be masked",
         }
     }
 }
 
-/// Declares what is in these files and variables, each line of them.
+/// Declares every line of these files and variables as a secret.
 pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
     for from in from {
         let text = match from.strip_prefix("env:") {
@@ -65,7 +65,7 @@ pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
                 .map_err(|source| SecretError::File { path: from.clone(), source })?,
         };
-        // A key has several lines, and programs may say one of them.
+        // A key has several lines, and programs may print one of them.
         if text.lines().filter(|line| declare(line).is_ok()).count() == 0 {
             return Err(SecretError::TooShort { from: from.clone() });
         }
@@ -73,41 +73,41 @@ pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
     Ok(())
 }
 
-/// Refuses a plan with a secret in the name of a cell, which cannot be masked: cells are found again by their names.
-pub(crate) fn refuse_in_names(plan: &Plan) -> Result<(), SecretError> {
+/// Refuses a plan with a secret in a cell name, which cannot be masked, because cells are identified by their names.
+pub(crate) fn refuse_secret_names(plan: &Plan) -> Result<(), SecretError> {
     for cell in &plan.cells {
         let test = cell.id.test.to_string();
-        if has_declared(&cell.id.to_string()) || cell.id.case.axes().any(|(_, value)| has_declared(value)) {
+        if contains_declared(&cell.id.to_string()) || cell.id.case.axes().any(|(_, value)| contains_declared(value)) {
             return Err(SecretError::InName { test });
         }
-        if let Some((axis, _)) = cell.id.case.axes().find(|(_, value)| writes_secret(value)) {
+        if let Some((axis, _)) = cell.id.case.axes().find(|(_, value)| contains_literal_secret(value)) {
             return Err(SecretError::LikelyInName { test, axis: axis.to_owned() });
         }
     }
     Ok(())
 }
 
-/// Whether a secret itself stands in a value, rather than the variable that has it.
-fn writes_secret(value: &str) -> bool {
-    // Quotes around a variable are no part of it, and masking takes some of them away.
-    holds_secret(&without_variables(value).replace(['"', '\''], ""))
+/// Whether a value contains a secret itself, rather than a variable that holds it.
+fn contains_literal_secret(value: &str) -> bool {
+    // Quotes around a variable are not part of it, and masking removes some of them.
+    contains_secret(&mask_variables(value).replace(['"', '\''], ""))
 }
 
-/// A command line with what stands for a secret in the place of each `$NAME` and `${NAME}`.
-fn without_variables(line: &str) -> String {
+/// Replaces each `$NAME` and `${NAME}` in a command line by the mask.
+fn mask_variables(line: &str) -> String {
     let mut parts = line.split('$');
-    let mut shown = parts.next().unwrap_or_default().to_owned();
+    let mut masked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let inner = part.strip_prefix('{').unwrap_or(part);
         let end = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
         let (name, rest) = inner.split_at(end);
         let rest = if inner.len() < part.len() { rest.strip_prefix('}') } else { Some(rest) };
         match rest.filter(|_| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')) {
-            Some(rest) => shown.extend([MASK, rest]),
-            None => shown.extend(["$", part]),
+            Some(rest) => masked.extend([MASK, rest]),
+            None => masked.extend(["$", part]),
         }
     }
-    shown
+    masked
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_that_has_a_secret_is_none() {
+    fn variables_are_not_secrets() {
         for (value, expected) in [
             ("true --password abc -u joe:abc", true),
             ("true --password $PASSWORD -u joe:${PASSWORD} --token=\"$A\"", false),
@@ -127,7 +127,7 @@ mod tests {
             ("R:R", false),
             ("4k", false),
         ] {
-            assert_eq!(writes_secret(value), expected, "{value}");
+            assert_eq!(contains_literal_secret(value), expected, "{value}");
         }
     }
 }

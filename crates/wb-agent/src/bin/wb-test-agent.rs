@@ -1,5 +1,5 @@
-//! An agent for the tests, as `weighbridge agent` is to the program; and a controller that starts
-//! things, says what they are, and waits to be killed.
+//! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts processes, prints their
+//! ids and folders, and waits to be killed.
 
 use std::path::Path;
 
@@ -20,18 +20,18 @@ async fn agent() -> Fallible<()> {
     Ok(serve(input, output, wb_sys::SysRoot::real()).await?)
 }
 
-/// Prints one line: the agent's process, a cgroup or `-`, and every folder that was made.
+/// Starts processes and prints one line: the agent's process id, a cgroup or `-`, and every folder created.
 async fn controller() -> Fallible<()> {
     let worker = Worker::local(&std::env::current_exe()?).await?;
-    let elsewhere = std::env::args().nth(2).unwrap_or_default();
-    let group = worker.group().await?;
-    let folders = [worker.scratch(None).await?, worker.scratch(Some(&elsewhere)).await?];
-    let family = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";
-    let process = group.spawn(Command::new(["sh", "-c", family])).await?;
+    let base = std::env::args().nth(2).unwrap_or_default();
+    let group = worker.new_group().await?;
+    let folders = [worker.new_scratch(None).await?, worker.new_scratch(Some(&base)).await?];
+    let script = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";
+    let process = group.spawn(Command::new(["sh", "-c", script])).await?;
     process.wait_for_line(wb_agent::Stream::Stdout, wb_model::Nanos(10_000_000_000), |line| line == "ready").await?;
     let agent = worker.agent_pid().unwrap_or_default();
     let cgroup = group.cgroup().unwrap_or("-");
-    let [one, other] = [folders[0].path(), folders[1].path()];
-    println!("{agent} {cgroup} {} {one} {other}", Path::new(group.folder()).display());
+    let [first, second] = [folders[0].path(), folders[1].path()];
+    println!("{agent} {cgroup} {} {first} {second}", Path::new(group.folder()).display());
     std::future::pending().await
 }

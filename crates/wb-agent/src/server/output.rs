@@ -1,4 +1,4 @@
-//! What a process writes: read from its pipe as it comes, and kept in memory that belongs to no filesystem, or hashed.
+//! Capture of a process's output: read from its pipe as it arrives, and kept in a memfd or hashed.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -13,17 +13,17 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 use wb_model::Sha256;
 
-use super::files::{CHUNK, chunk};
+use super::files::{CHUNK, read_at_most};
 use crate::protocol::{Capture, CapturedOutput, OutputDigest};
 
-/// What is read at once, in bytes: what a pipe holds.
-const AT_ONCE: usize = 64 << 10;
-/// How much is kept of the end of what is hashed, in bytes: the last words of a process that failed.
-const END: usize = 16 << 10;
+/// Size of one read, in bytes: the capacity of a pipe.
+const READ_BUFFER_SIZE: usize = 64 << 10;
+/// Size of the tail kept of hashed output, in bytes: the last messages of a process that failed.
+const TAIL_SIZE: usize = 16 << 10;
 
-/// One stream of one process.
+/// An output stream of a process.
 pub(super) struct Output {
-    /// None where the process writes to `/dev/null`.
+    /// None if the process writes to `/dev/null`.
     pipe: Option<Receiver>,
     content: RefCell<Content>,
     length: Cell<u64>,
@@ -33,21 +33,21 @@ pub(super) struct Output {
     buffer: RefCell<Vec<u8>>,
 }
 
-/// What there is of the bytes that were written.
+/// Captured content of a stream.
 enum Content {
-    /// All of them, up to a limit.
+    /// All bytes, up to a limit.
     Kept { memory: File, limit: u64 },
-    /// Their hash, and at least the last of them.
+    /// The hash and at least the tail.
     Hashed { hasher: Hasher, end: Vec<u8> },
-    /// None.
+    /// Nothing.
     Discarded,
 }
 
 impl Output {
-    /// A stream that is captured so, of which `limit` bytes are kept; and the end that the process writes to.
+    /// Creates a stream that keeps at most `limit` bytes, and the write end for the process.
     pub(super) fn new(capture: Capture, limit: u64) -> io::Result<(Self, OwnedFd)> {
         let content = match capture {
-            Capture::Keep => Content::Kept { memory: memory()?, limit },
+            Capture::Keep => Content::Kept { memory: create_memfd()?, limit },
             Capture::Hash => Content::Hashed { hasher: Hasher::new(), end: Vec::new() },
             Capture::Discard => Content::Discarded,
         };
@@ -65,29 +65,29 @@ impl Output {
             length: Cell::new(0),
             exceeded: Cell::new(false),
             changed: Notify::new(),
-            buffer: RefCell::new(vec![0; AT_ONCE]),
+            buffer: RefCell::new(vec![0; READ_BUFFER_SIZE]),
         };
         Ok((output, end))
     }
 
-    /// Takes what comes until the last writer is gone, or more came than the limit; whether it did.
+    /// Reads until the last writer has closed the pipe or the limit is exceeded; returns whether it was.
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         while self.open.get() && !self.exceeded.get() && pipe.readable().await.is_ok() {
-            self.take(|buffer| pipe.try_read(buffer));
-            // A process that never stops writing must not keep us from all else.
+            self.read_available(|buffer| pipe.try_read(buffer));
+            // A process that never stops writing must not starve the other tasks.
             tokio::task::yield_now().await;
         }
         self.exceeded.get()
     }
 
-    /// Takes what is there now, whether the runtime knows of it yet or not; false when there may be more.
+    /// Reads what is available now, without waiting for the runtime's readiness event; false if there may be more.
     pub(super) fn drain(&self) -> bool {
-        self.pipe.as_ref().is_none_or(|pipe| self.take(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
+        self.pipe.as_ref().is_none_or(|pipe| self.read_available(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
     }
 
-    /// Reads until nothing is there, but not for ever; false when there may be more.
-    fn take(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
+    /// Reads until nothing is available, but at most 16 times; false if there may be more.
+    fn read_available(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
         let mut buffer = self.buffer.borrow_mut();
         for _ in 0..16 {
             match read(&mut buffer) {
@@ -104,35 +104,35 @@ impl Output {
         false
     }
 
-    /// Whether more was written than is kept.
+    /// Whether more was written than the limit.
     pub(super) fn has_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 
-    /// Whether someone may still write.
+    /// Whether a writer may still exist.
     pub(super) fn is_open(&self) -> bool {
         self.open.get()
     }
 
-    /// How much was taken, in bytes.
+    /// Number of bytes read so far.
     pub(super) fn length(&self) -> u64 {
         self.length.get()
     }
 
-    /// A part of what is kept; nothing of what is hashed.
-    pub(super) fn part(&self, offset: u64) -> Vec<u8> {
+    /// Returns a chunk of kept output; empty for hashed output.
+    pub(super) fn chunk_at(&self, offset: u64) -> Vec<u8> {
         let Content::Kept { memory, .. } = &*self.content.borrow() else { return Vec::new() };
-        let there = self.length.get().saturating_sub(offset);
-        chunk(memory, offset, CHUNK.min(usize::try_from(there).unwrap_or(CHUNK))).unwrap_or_default()
+        let available = self.length.get().saturating_sub(offset);
+        read_at_most(memory, offset, CHUNK.min(usize::try_from(available).unwrap_or(CHUNK))).unwrap_or_default()
     }
 
-    /// What became of it, and the end of what was hashed.
-    pub(super) fn captured(&self) -> (CapturedOutput, Vec<u8>) {
+    /// Returns the result of the capture, and the tail of hashed output.
+    pub(super) fn capture_result(&self) -> (CapturedOutput, Vec<u8>) {
         match &*self.content.borrow() {
             Content::Kept { .. } => (CapturedOutput::Kept, Vec::new()),
             Content::Hashed { hasher, end } => {
-                let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::of_pieces(hasher.clone()) };
-                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(END)..].to_vec())
+                let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::from_hasher(hasher.clone()) };
+                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(TAIL_SIZE)..].to_vec())
             }
             Content::Discarded => (CapturedOutput::Discarded, Vec::new()),
         }
@@ -152,10 +152,10 @@ impl Output {
             }
             Content::Hashed { hasher, end } => {
                 hasher.update(bytes);
-                end.extend_from_slice(&bytes[bytes.len().saturating_sub(END)..]);
-                // Not each time: moving the rest costs more than keeping it twice.
-                if end.len() > 2 * END {
-                    end.drain(..end.len() - END);
+                end.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_SIZE)..]);
+                // Trim rarely: moving the tail costs more than keeping up to twice its size.
+                if end.len() > 2 * TAIL_SIZE {
+                    end.drain(..end.len() - TAIL_SIZE);
                 }
                 bytes.len()
             }
@@ -166,7 +166,7 @@ impl Output {
     }
 }
 
-/// A file in memory.
-pub(super) fn memory() -> io::Result<File> {
+/// Creates an anonymous file in memory.
+pub(super) fn create_memfd() -> io::Result<File> {
     Ok(memfd_create(c"weighbridge", MemfdFlags::CLOEXEC)?.into())
 }

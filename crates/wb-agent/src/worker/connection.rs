@@ -1,4 +1,4 @@
-//! The way to an agent.
+//! The connection to an agent, as a trait.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use super::WorkerError;
 /// An agent's reply: its value in JSON, and its payload.
 pub type Reply = (serde_json::Value, Vec<u8>);
 
-/// A connection to an agent: carries each request there and its reply back. A [`super::Worker`] drives its machine through
-/// one, whatever it is made of: the pipe to a process, or an agent that is simulated.
+/// A connection to an agent: sends requests and returns their replies. A [`super::Worker`] uses one, be it a pipe to a
+/// process or a simulated agent.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync {
     /// Sends a request with its payload, and waits for the reply.
     ///
     /// # Errors
-    /// [`WorkerError::Fault`] where the agent refuses, [`WorkerError::Lost`] where it cannot be reached any more.
+    /// [`WorkerError::Fault`] if the agent refuses, [`WorkerError::Lost`] if it can no longer be reached.
     async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError>;
 
     /// Sends a request whose reply does not matter, without waiting.
     fn notify(&self, request: Request);
 
-    /// Returns when nothing can be sent any more.
+    /// Completes when the connection is closed.
     async fn closed(&self);
 }

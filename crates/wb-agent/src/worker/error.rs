@@ -1,4 +1,4 @@
-//! Why a worker did not do what it was asked.
+//! Errors of requests to a worker.
 
 use std::io;
 
@@ -6,77 +6,77 @@ use wb_model::{Bytes, WorkerName};
 
 use crate::frame::FrameError;
 use crate::protocol::{Fault, VERSION};
-use crate::terms::Holder;
+use crate::session::AgentSession;
 
-/// Why a worker did not do what it was asked.
+/// Error of a request to a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Its agent cannot be started.
-    #[error("the agent `{program} agent` cannot be started: {source}")]
-    Start {
+    /// The agent cannot be started.
+    #[error("cannot start the agent `{program} agent`: {source}")]
+    StartFailed {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Its agent is of another version.
+    /// The agent has another protocol version.
     #[error(
-        "the agent on `{worker}` (weighbridge {release}) speaks version {protocol} of the protocol, this program {VERSION}: use the same weighbridge on both"
+        "the agent on `{worker}` (weighbridge {release}) has protocol version {protocol}, this program has {VERSION}: use the same weighbridge release on both"
     )]
     Version {
         /// The worker.
         worker: WorkerName,
         /// The agent's release.
         release: String,
-        /// The version that it speaks.
+        /// The agent's protocol version.
         protocol: u32,
     },
-    /// What answers is no agent.
-    #[error("what answers on `{worker}` is no agent: {source}")]
-    Hello {
+    /// The handshake failed: the other side is not an agent.
+    #[error("invalid response from `{worker}`, expected a weighbridge agent: {source}")]
+    Handshake {
         /// The worker.
         worker: WorkerName,
-        /// What came instead.
+        /// The framing error.
         source: FrameError,
     },
-    /// Somebody else has the machine.
-    #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held {
+    /// Another controller uses the machine exclusively.
+    #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
+    InUse {
         /// The worker.
         worker: WorkerName,
-        /// Who, where that can be told.
-        holder: Option<Holder>,
+        /// The other controller, if known.
+        holder: Option<AgentSession>,
     },
-    /// Its agent has ended, or the way to it.
+    /// The agent or the connection to it has ended.
     #[error("the worker `{worker}` is lost: {why}")]
     Lost {
         /// The worker.
         worker: WorkerName,
-        /// How it was noticed.
+        /// The reason.
         why: String,
     },
-    /// Its agent refused, or could not.
+    /// The agent refused the request or failed.
     #[error("on `{worker}`: {fault}")]
     Fault {
         /// The worker.
         worker: WorkerName,
-        /// Why.
+        /// The agent's fault.
         fault: Fault,
     },
-    /// A file that is longer than was allowed.
-    #[error("`{path}` on `{worker}` is longer than {most} bytes")]
-    TooLong {
+    /// A file exceeds the allowed size.
+    #[error("`{path}` on `{worker}` is larger than {most} bytes")]
+    FileTooLarge {
         /// The worker.
         worker: WorkerName,
         /// The file.
         path: String,
-        /// What was allowed.
+        /// The allowed size.
         most: Bytes,
     },
 }
 
 impl WorkerError {
-    /// Why its agent did not do it, when it was asked and is there.
+    /// Returns the agent's fault, if the agent replied with one.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Fault { fault, .. } => Some(fault),
@@ -84,7 +84,7 @@ impl WorkerError {
         }
     }
 
-    /// Whether the worker is gone, and everything that ran on it.
+    /// Whether the worker is lost, with everything that ran on it.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }

@@ -1,99 +1,98 @@
-//! A process on a worker.
+//! Handle of a process on a worker, and its result.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Figure, Nanos};
-use wb_sys::process::ResourceUse;
+use wb_model::{Bytes, Nanos, Quantity};
+use wb_sys::process::ResourceUsage;
 
-use crate::protocol::{CapturedOutput, Ended, OutputDigest, Ran, Request, Spawned, Stream};
+use crate::protocol::{CapturedOutput, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Request, Stream};
 
 use super::{Worker, WorkerError};
 
-/// How a process ended.
+/// Why a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "kebab-case")]
-pub enum Ending {
-    /// By itself, with this status.
+pub enum ExitReason {
+    /// It exited.
     Exited {
-        /// The status.
+        /// The exit status.
         status: i32,
     },
-    /// By this signal.
+    /// It was killed by a signal.
     Signalled {
         /// The signal's number.
         signal: i32,
     },
-    /// It was ended at its limit: asked to, and killed when it did not.
+    /// It was terminated at its time limit: SIGTERM first, then SIGKILL.
     TimedOut {
-        /// The limit.
-        after: Nanos,
+        /// The time limit.
+        limit: Nanos,
     },
-    /// It was killed because it wrote more than is kept.
+    /// It was killed because it exceeded the output limit.
     TooMuchOutput {
-        /// To which stream.
+        /// The stream.
         stream: Stream,
-        /// What it was allowed.
+        /// The output limit.
         limit: Bytes,
     },
 }
 
-impl Ending {
-    /// Whether it ended by itself and said that all went well.
+impl ExitReason {
+    /// Whether it exited with status 0.
     pub fn is_success(self) -> bool {
         self == Self::Exited { status: 0 }
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for ExitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited { status } => write!(f, "exit status {status}"),
             Self::Signalled { signal } => write!(f, "killed by signal {signal}"),
-            Self::TimedOut { after } => write!(f, "timeout after {after}"),
+            Self::TimedOut { limit: after } => write!(f, "timeout after {after}"),
             Self::TooMuchOutput { stream, limit } => {
                 let stream = match stream {
                     Stream::Stdout => "standard output",
                     Stream::Stderr => "standard error",
                 };
-                let limit = Figure { value: limit.0 as f64, unit: "B" };
+                let limit = Quantity { value: limit.0 as f64, unit: "B" };
                 write!(f, "killed for writing more than {limit} to {stream}")
             }
         }
     }
 }
 
-/// A process that has ended, and all that is known of it.
+/// Result of a process that has exited.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    /// How it ended.
-    pub ending: Ending,
-    /// What it wrote to standard output: all of it where it was kept, the last of it where it was hashed.
+pub struct ProcessOutput {
+    /// Why it ended.
+    pub ending: ExitReason,
+    /// Its standard output: all of it if it was kept, its tail if it was hashed.
     pub stdout: Vec<u8>,
-    /// Length and hash of its standard output; none where it was discarded.
+    /// Length and hash of its standard output; none if it was discarded.
     pub stdout_digest: Option<OutputDigest>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// When nothing was left between it and its program (in its cgroup, placed, released), by the worker's
-    /// CLOCK_MONOTONIC, in nanoseconds.
+    /// Time right before exec (in its cgroup, placed and released), by the worker's CLOCK_MONOTONIC, in nanoseconds.
     pub started_ns: u64,
-    /// When it ended, by the same clock.
+    /// Time of its exit, by the same clock.
     pub ended_ns: u64,
-    /// What it and the children that it waited for used.
-    pub usage: ResourceUse,
-    /// How it really ran.
-    pub ran: Ran,
+    /// Resources used by it and the children that it waited for.
+    pub usage: ResourceUsage,
+    /// Its effective placement.
+    pub placement: PlacementReport,
 }
 
-impl Finished {
-    /// How long it ran.
+impl ProcessOutput {
+    /// Time from start to exit.
     pub fn elapsed(&self) -> Nanos {
         Nanos(self.ended_ns.saturating_sub(self.started_ns))
     }
 }
 
-/// A process on a worker. It lives on when this is dropped: its group ends it.
+/// Handle of a process on a worker. Dropping it does not end the process; its group does.
 #[derive(Debug)]
 pub struct Process {
     pub(super) worker: Worker,
@@ -102,110 +101,111 @@ pub struct Process {
 }
 
 impl Process {
-    pub(super) fn new(worker: Worker, Spawned { id, pid }: Spawned) -> Self {
+    pub(super) fn new(worker: Worker, ProcessHandle { id, pid }: ProcessHandle) -> Self {
         Self { worker, id, pid }
     }
 
-    /// The system's id of it.
+    /// Process id on the worker.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets it start, if it was held.
+    /// Lets a held process start.
     pub async fn release(&self) -> Result<(), WorkerError> {
-        self.worker.ask(Request::Release { process: self.id }).await
+        self.worker.call(Request::Release { process: self.id }).await
     }
 
-    /// The same at a time, by its worker's CLOCK_MONOTONIC in nanoseconds ([`crate::ClockOffset::theirs`]); how much later
-    /// it was. The answer comes when it has started. It needs neither this handle nor its lifetime.
+    /// Lets a held process start at a time of its worker's CLOCK_MONOTONIC in nanoseconds
+    /// ([`crate::ClockOffset::theirs`]); completes when it has started and returns the delay. The future does not
+    /// borrow this handle.
     pub fn release_at(&self, at_ns: u64) -> impl Future<Output = Result<Nanos, WorkerError>> + Send + use<> {
         let (worker, process) = (self.worker.clone(), self.id);
         async move {
-            let released_ns: u64 = worker.ask(Request::ReleaseAt { process, at_ns }).await?;
+            let released_ns: u64 = worker.call(Request::ReleaseAt { process, at_ns }).await?;
             Ok(Nanos(released_ns.saturating_sub(at_ns)))
         }
     }
 
-    /// Waits for its end and fetches what it wrote. After the limit, counted from now, it and its
-    /// process group get SIGTERM, and SIGKILL two seconds later.
-    pub async fn wait(&self, limit: Option<Nanos>) -> Result<Finished, WorkerError> {
+    /// Waits for its exit and fetches its output. After the limit, counted from now, it and its process group get
+    /// SIGTERM, and SIGKILL two seconds later.
+    pub async fn wait(&self, limit: Option<Nanos>) -> Result<ProcessOutput, WorkerError> {
         let request = Request::Wait { process: self.id, limit };
-        let (ended, end_of_output): (Ended, _) = self.worker.ask_with(request, Vec::new()).await?;
-        let Ended { ending, started_ns, ended_ns, usage, stdout, ran } = ended;
+        let (report, tail): (ExitReport, _) = self.worker.call_with_payload(request, Vec::new()).await?;
+        let ExitReport { ending, started_ns, ended_ns, usage, stdout, placement: ran } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
-                let stdout = self.so_far(Stream::Stdout).await?;
+                let stdout = self.read_output(Stream::Stdout).await?;
                 let digest = OutputDigest::of(&stdout);
                 (stdout, Some(digest))
             }
-            CapturedOutput::Hashed(digest) => (end_of_output, Some(digest)),
+            CapturedOutput::Hashed(digest) => (tail, Some(digest)),
             CapturedOutput::Discarded => (Vec::new(), None),
         };
-        let stderr = self.so_far(Stream::Stderr).await?;
-        Ok(Finished { ending, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, ran })
+        let stderr = self.read_output(Stream::Stderr).await?;
+        Ok(ProcessOutput { ending, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, placement: ran })
     }
 
-    /// How it and those that it started really run, now.
-    pub async fn look(&self) -> Result<Ran, WorkerError> {
-        self.worker.ask(Request::Look { process: self.id }).await
+    /// Inspects the effective placement of the process and its descendants.
+    pub async fn inspect(&self) -> Result<PlacementReport, WorkerError> {
+        self.worker.call(Request::Inspect { process: self.id }).await
     }
 
-    /// Sends a signal, by number, to it and its process group.
+    /// Sends a signal, by number, to the process and its process group.
     pub async fn signal(&self, signal: i32) -> Result<(), WorkerError> {
-        self.worker.ask(Request::Signal { process: self.id, signal }).await
+        self.worker.call(Request::Signal { process: self.id, signal }).await
     }
 
-    /// What it has written to a stream until now.
-    pub async fn so_far(&self, stream: Stream) -> Result<Vec<u8>, WorkerError> {
+    /// Reads the output written to a stream so far.
+    pub async fn read_output(&self, stream: Stream) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = Vec::new();
         loop {
-            let (part, _) = self.part(stream, bytes.len(), false).await?;
-            if part.is_empty() {
+            let (chunk, _) = self.read_chunk(stream, bytes.len(), false).await?;
+            if chunk.is_empty() {
                 return Ok(bytes);
             }
-            bytes.extend(part);
+            bytes.extend(chunk);
         }
     }
 
-    /// Waits until it has written a line that `is_it`; that line. None when it ended, or the limit
-    /// passed, without one.
+    /// Waits for an output line that satisfies `matches` and returns it; none if the process exited or the limit passed
+    /// first.
     pub async fn wait_for_line(
         &self,
         stream: Stream,
         limit: Nanos,
-        is_it: impl Fn(&str) -> bool,
+        matches: impl Fn(&str) -> bool,
     ) -> Result<Option<String>, WorkerError> {
         let search = async {
             let (mut offset, mut rest) = (0, Vec::new());
             loop {
-                let (part, more) = self.part(stream, offset, true).await?;
-                offset += part.len();
-                rest.extend(part);
+                let (chunk, more) = self.read_chunk(stream, offset, true).await?;
+                offset += chunk.len();
+                rest.extend(chunk);
                 while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = rest.drain(..=end).collect();
                     let line = String::from_utf8_lossy(&line);
-                    if is_it(line.trim_end()) {
+                    if matches(line.trim_end()) {
                         return Ok(Some(line.trim_end().to_owned()));
                     }
                 }
                 if !more {
                     let line = String::from_utf8_lossy(&rest);
-                    return Ok((!rest.is_empty() && is_it(&line)).then(|| line.into_owned()));
+                    return Ok((!rest.is_empty() && matches(&line)).then(|| line.into_owned()));
                 }
             }
         };
         tokio::time::timeout(limit.into(), search).await.unwrap_or(Ok(None))
     }
 
-    async fn part(&self, stream: Stream, offset: usize, follow: bool) -> Result<(Vec<u8>, bool), WorkerError> {
+    async fn read_chunk(&self, stream: Stream, offset: usize, follow: bool) -> Result<(Vec<u8>, bool), WorkerError> {
         let request = Request::Output { process: self.id, stream, offset: offset as u64, follow };
-        let (more, part) = self.worker.ask_with(request, Vec::new()).await?;
-        Ok((part, more))
+        let (more, chunk) = self.worker.call_with_payload(request, Vec::new()).await?;
+        Ok((chunk, more))
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.worker.tell(Request::Forget { process: self.id });
+        self.worker.notify(Request::Forget { process: self.id });
     }
 }

@@ -1,13 +1,13 @@
-//! Telemetry of a worker while a group runs on it.
+//! Telemetry recordings on a worker.
 
 use wb_sys::telemetry::Telemetry;
 
 use crate::protocol::Request;
-use crate::terms::Holder;
+use crate::session::AgentSession;
 
 use super::{Worker, WorkerError};
 
-/// A recording under way on a worker. It ends, unread, when it is dropped.
+/// An active telemetry recording. Dropping it ends the recording and discards its data.
 #[derive(Debug)]
 pub struct Recording {
     worker: Worker,
@@ -15,13 +15,13 @@ pub struct Recording {
     open: bool,
 }
 
-/// What was recorded.
+/// Result of a telemetry recording.
 #[derive(Debug)]
-pub struct Recorded {
-    /// What the system did.
+pub struct TelemetryRecord {
+    /// Telemetry of the whole machine and of the workload.
     pub telemetry: Telemetry,
-    /// The runs of other controllers that were under way meanwhile, where the worker's own is announced.
-    pub other_runs: Vec<Holder>,
+    /// Runs of other controllers that were active meanwhile; empty unless this worker's own run is announced.
+    pub other_runs: Vec<AgentSession>,
 }
 
 impl Recording {
@@ -29,19 +29,20 @@ impl Recording {
         Self { worker, id, open: true }
     }
 
-    /// Takes the last reading and ends it. To be done before the group is torn down, so that the
-    /// workload's part of that reading is known.
-    pub async fn finish(mut self) -> Result<Recorded, WorkerError> {
+    /// Takes the last reading and ends the recording. Call it before the group is torn down, so that the reading
+    /// includes the workload.
+    pub async fn finish(mut self) -> Result<TelemetryRecord, WorkerError> {
         self.open = false;
-        let (other_runs, telemetry) = self.worker.ask_beside(Request::FinishRecording { recording: self.id }).await?;
-        Ok(Recorded { telemetry, other_runs })
+        let (other_runs, telemetry) =
+            self.worker.call_for_value_and_payload(Request::FinishRecording { recording: self.id }).await?;
+        Ok(TelemetryRecord { telemetry, other_runs })
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
         if self.open {
-            self.worker.tell(Request::FinishRecording { recording: self.id });
+            self.worker.notify(Request::FinishRecording { recording: self.id });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What measuring costs, printed and not judged: `cargo test -p wb-agent --release --test cost -- --ignored --nocapture --test-threads=1`.
+//! Measures and prints the overhead of the agent, without asserting anything: `cargo test -p wb-agent --release --test cost -- --ignored --nocapture --test-threads=1`.
 
 use std::time::Instant;
 
@@ -8,9 +8,9 @@ use wb_model::Nanos;
 
 #[test]
 #[ignore = "prints figures"]
-fn what_watching_costs() {
+fn overhead_of_telemetry() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         group.spawn(Command::new(["sleep", "10"])).await.unwrap().wait(None).await.unwrap();
         let telemetry = recording.finish().await.unwrap().telemetry;
@@ -24,12 +24,12 @@ fn what_watching_costs() {
 
 #[test]
 #[ignore = "prints figures"]
-fn what_an_attempt_costs() {
+fn overhead_of_an_attempt() {
     with_worker(|worker| async move {
         let mut times: Vec<u128> = Vec::new();
         for _ in 0..200 {
             let start = Instant::now();
-            let group = worker.group().await.unwrap();
+            let group = worker.new_group().await.unwrap();
             group.spawn(Command::new(["true"])).await.unwrap().wait(None).await.unwrap();
             group.teardown().await.unwrap();
             times.push(start.elapsed().as_micros());

@@ -1,4 +1,4 @@
-//! The agent and its `Worker` handle, over real processes of this machine.
+//! Tests of the agent and its `Worker` handle with real processes on this machine.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

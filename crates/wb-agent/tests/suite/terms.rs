@@ -1,4 +1,4 @@
-//! What is agreed with agents on other machines: who may use them, when silence counts, and what time it is.
+//! Sessions with agents on other machines: exclusive use, idle timeout, clock offset and synchronised start.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, sh, with_worker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::Child;
-use wb_agent::{Command, Controller, Terms, Worker, WorkerError, start_together};
+use wb_agent::{Command, Controller, SessionConfig, Worker, WorkerError, start_synchronized};
 use wb_model::{Nanos, WorkerName};
 
 fn start() -> Child {
@@ -20,8 +20,8 @@ fn start() -> Child {
     agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
 }
 
-/// An agent as ssh would carry it: nobody sees its process, and only words tell that it lives.
-async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
+/// Starts an agent and connects to it as over ssh: only keepalives show that it is alive.
+async fn far(terms: SessionConfig) -> Result<(Worker, Child), WorkerError> {
     let mut agent = start();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
     Ok((over(input, output, terms).await?, agent))
@@ -30,75 +30,75 @@ async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
 async fn over(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
-    terms: Terms,
+    terms: SessionConfig,
 ) -> Result<Worker, WorkerError> {
-    Worker::over(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
+    Worker::from_streams(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
 }
 
-/// A reader that counts how often something came.
+/// A reader that counts successful reads.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicUsize>,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = into.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(context, into);
-        if into.filled().len() > before {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if buffer.filled().len() > before {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
         polled
     }
 }
 
-fn silence(milliseconds: u64) -> Terms {
-    Terms { silence: Some(Nanos(milliseconds * 1_000_000)), ..Terms::default() }
+fn idle_timeout(milliseconds: u64) -> SessionConfig {
+    SessionConfig { idle_timeout: Some(Nanos(milliseconds * 1_000_000)), ..SessionConfig::default() }
 }
 
 #[test]
-fn an_agent_that_hears_nothing_ends_what_it_started_and_itself() {
+fn an_agent_exits_with_its_processes_after_the_idle_timeout() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (worker, agent, _group) = runtime.block_on(async {
-        let (worker, agent) = far(silence(2_000)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let (worker, agent) = far(idle_timeout(2_000)).await.unwrap();
+        let group = worker.new_group().await.unwrap();
         group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         (worker, agent, group)
     });
     let pid = agent.id().unwrap();
     assert_eq!(marked(&format!("weighbridge-{pid:08}-")).len(), 1);
-    // From here on nobody drives the runtime: the pipe stays open, and nothing is said.
+    // From here on nobody drives the runtime: the pipe stays open, and no keepalives are sent.
     nothing_is_left_of(pid);
     assert!(runtime.block_on(worker.facts()).unwrap_err().is_lost());
 }
 
 #[test]
-fn an_agent_that_says_nothing_is_lost() {
+fn an_agent_that_sends_nothing_is_lost() {
     run(async {
-        let (worker, agent) = far(silence(2_000)).await.unwrap();
+        let (worker, agent) = far(idle_timeout(2_000)).await.unwrap();
         let pid = agent.id().unwrap().to_string();
         assert!(Program::new("kill").args(["-STOP", &pid]).status().unwrap().success());
         let error = worker.facts().await.unwrap_err();
-        assert_eq!(error.to_string(), "the worker `far` is lost: it has said nothing for 2s");
+        assert_eq!(error.to_string(), "the worker `far` is lost: no data received for 2s");
         assert!(Program::new("kill").args(["-CONT", &pid]).status().unwrap().success());
     });
 }
 
 #[test]
-fn words_are_said_while_nothing_is_asked() {
+fn keepalives_are_sent_while_the_connection_is_idle() {
     run(async {
         let mut agent = start();
         let count = Arc::new(AtomicUsize::new(0));
         let input = Counted { inner: agent.stdout.take().unwrap(), count: count.clone() };
-        let worker = over(input, agent.stdin.take().unwrap(), silence(1_000)).await.unwrap();
-        // Each word is answered, in several reads at most, and six are said in the time after which silence ends it.
-        let greeted = count.load(Ordering::Relaxed);
-        let answered = async {
-            while count.load(Ordering::Relaxed) < greeted + 36 {
+        let worker = over(input, agent.stdin.take().unwrap(), idle_timeout(1_000)).await.unwrap();
+        // Each keepalive is answered, in one or more reads, and six are sent per idle timeout.
+        let handshake_reads = count.load(Ordering::Relaxed);
+        let replies = async {
+            while count.load(Ordering::Relaxed) < handshake_reads + 36 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), answered).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), replies).await.unwrap();
         worker.facts().await.unwrap();
         let pid = agent.id().unwrap();
         worker.close().await.unwrap();
@@ -107,16 +107,18 @@ fn words_are_said_while_nothing_is_asked() {
 }
 
 #[test]
-fn a_second_controller_is_told_the_first_until_it_is_gone() {
+fn a_second_controller_is_refused_with_the_name_of_the_first() {
     run(async {
-        let terms =
-            |user: &str| Terms { exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }), ..Terms::default() };
+        let terms = |user: &str| SessionConfig {
+            exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }),
+            ..SessionConfig::default()
+        };
         let (first, agent) = far(terms("anna@desk")).await.unwrap();
         let refused = far(terms("bert@lap")).await.unwrap_err();
-        let WorkerError::Held { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
+        let WorkerError::InUse { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
         assert_eq!((holder.controller.pid, Some(holder.agent)), (4711, agent.id()));
-        let said = refused.to_string();
-        assert!(said.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{said}");
+        let message = refused.to_string();
+        assert!(message.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{message}");
 
         let pid = agent.id().unwrap();
         assert!(Program::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
@@ -138,21 +140,21 @@ async fn far_as(nobody: bool, folder: &Path, user: &str) -> Result<(Worker, Chil
     let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
     let exclusive = Some(Controller { user: user.to_owned(), pid: 4711 });
-    Ok((over(input, output, Terms { exclusive, ..Terms::default() }).await?, agent))
+    Ok((over(input, output, SessionConfig { exclusive, ..SessionConfig::default() }).await?, agent))
 }
 
 #[test]
-fn controllers_that_log_in_as_different_users_are_refused_while_the_other_is_there() {
+fn controllers_that_log_in_as_different_users_exclude_each_other() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can be two users");
         return;
     }
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        // Written by another process: one of ours that is being forked meanwhile would keep the file open for writing.
+        // Written by another process: a child of this one forked meanwhile would keep the file open for writing.
         let script = r#"chmod 1777 "$2" && install -m 755 "$1" "$2/binary""#;
-        let shown = folder.path().display().to_string();
-        assert!(Program::new("sh").args(["-c", script, "sh", AGENT, &shown]).status().unwrap().success());
+        let path = folder.path().display().to_string();
+        assert!(Program::new("sh").args(["-c", script, "sh", AGENT, &path]).status().unwrap().success());
         for (first, second) in [(false, true), (true, false)] {
             let (worker, _agent) = far_as(first, folder.path(), "anna@desk").await.unwrap();
             let refused = far_as(second, folder.path(), "bert@lap").await.unwrap_err().to_string();
@@ -165,9 +167,9 @@ fn controllers_that_log_in_as_different_users_are_refused_while_the_other_is_the
 }
 
 #[test]
-fn clocks_of_one_machine_are_not_apart() {
+fn clocks_of_one_machine_have_no_offset() {
     with_worker(|worker| async move {
-        let clock = worker.clock().await.unwrap();
+        let clock = worker.clock_offset().await.unwrap();
         assert!(clock.offset_ns.unsigned_abs() <= clock.error_ns + 1, "{clock:?}");
         assert_eq!(clock.error_ns, clock.rtt.0.div_ceil(2));
     });
@@ -177,19 +179,19 @@ fn clocks_of_one_machine_are_not_apart() {
 fn held_processes_of_several_workers_start_at_one_time() {
     with_worker(|one| async move {
         with_other(async |other| {
-            let (here, there) = (one.group().await.unwrap(), other.group().await.unwrap());
+            let (first_group, second_group) = (one.new_group().await.unwrap(), other.new_group().await.unwrap());
             let held = [
-                here.spawn_held(sh("echo started")).await.unwrap(),
-                there.spawn_held(sh("echo started")).await.unwrap(),
+                first_group.spawn_held(sh("echo started")).await.unwrap(),
+                second_group.spawn_held(sh("echo started")).await.unwrap(),
             ];
-            let together = start_together(&[&held[0], &held[1]]).await.unwrap();
+            let together = start_synchronized(&[&held[0], &held[1]]).await.unwrap();
             let mut started = Vec::new();
             for (process, start) in held.iter().zip(&together.starts) {
                 let finished = process.wait(None).await.unwrap();
                 assert_eq!(finished.stdout, b"started\n");
-                started.push(finished.started_ns - start.late.0);
+                started.push(finished.started_ns - start.delay.0);
             }
-            // Both were given the same time, as far as their clocks were known.
+            // Both got the same start time, up to the errors of the clock offsets.
             let error: u64 = together.starts.iter().map(|start| start.clock.error_ns).sum();
             assert!(started[0].abs_diff(started[1]) <= error + 2, "{together:?}");
             eprintln!("two processes started within {}", together.spread());
@@ -198,7 +200,7 @@ fn held_processes_of_several_workers_start_at_one_time() {
     });
 }
 
-/// Runs with one more worker of this machine.
+/// Runs a test with another worker on this machine.
 async fn with_other(test: impl AsyncFnOnce(Worker)) {
     let worker = Worker::local(std::path::Path::new(AGENT)).await.unwrap();
     test(worker.clone()).await;
@@ -206,12 +208,12 @@ async fn with_other(test: impl AsyncFnOnce(Worker)) {
 }
 
 #[test]
-fn a_time_that_has_passed_is_now_and_is_told_so() {
+fn a_start_time_in_the_past_starts_at_once_and_reports_the_delay() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn_held(sh("exit 3")).await.unwrap();
         let late = process.release_at(1).await.unwrap();
         assert!(late > Nanos(0));
-        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::Ending::Exited { status: 3 });
+        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::ExitReason::Exited { status: 3 });
     });
 }

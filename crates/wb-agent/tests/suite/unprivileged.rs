@@ -1,4 +1,4 @@
-//! The same without privileges: no cgroup can be made, and groups are held together by descent.
+//! Agents without privileges: no cgroup can be created, and group membership is by descent.
 
 use std::path::Path;
 use std::process::Command as Program;
@@ -7,15 +7,15 @@ use crate::common::{AGENT, alive, eventually, nothing_is_left_of, run, sh, text}
 use wb_agent::{Command, Stream, Worker};
 use wb_model::Nanos;
 
-/// Starts an agent as `nobody`; none where this user cannot.
+/// Starts an agent as `nobody`; none if this user cannot.
 async fn unprivileged(folder: &Path) -> Option<Worker> {
     let setpriv = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Program::new("setpriv").args(setpriv).arg("true").status().is_ok_and(|status| status.success()) {
         eprintln!("SKIPPED: only root, with `setpriv`, can run an agent as nobody");
         return None;
     }
-    // Written by another process: one of ours that is being forked meanwhile would keep the files open
-    // for writing, and they could not be executed.
+    // Written by another process: a child of this one forked meanwhile would keep the files open for writing, and they
+    // could not be executed.
     let install =
         r#"chmod 755 "$2" && install -m 755 "$1" "$2/binary" && echo "$3" > "$2/agent" && chmod 755 "$2/agent""#;
     let script = format!("#!/bin/sh\nexec setpriv {} {} \"$@\"", setpriv.join(" "), folder.join("binary").display());
@@ -26,12 +26,12 @@ async fn unprivileged(folder: &Path) -> Option<Worker> {
 }
 
 #[test]
-fn two_groups_without_cgroups_are_told_apart_and_ended_whole() {
+fn groups_without_cgroups_are_distinguished_and_killed_completely() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let Some(worker) = unprivileged(folder.path()).await else { return };
         let agent = worker.agent_pid().unwrap();
-        let (one, other) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let (one, other) = (worker.new_group().await.unwrap(), worker.new_group().await.unwrap());
         assert_eq!(one.cgroup(), None);
         let daemons = "(setsid sh -c 'echo $$; exec sleep 1000' &); (env -i setsid sh -c 'echo $$; exec sleep 1000' &); sleep 0.3";
         let recording = one.record(Nanos(50_000_000)).await.unwrap();
@@ -50,12 +50,12 @@ fn two_groups_without_cgroups_are_told_apart_and_ended_whole() {
 }
 
 #[test]
-fn orphans_of_a_killed_agent_are_ended_by_the_next() {
+fn orphans_of_a_killed_agent_are_killed_by_the_next() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let Some(worker) = unprivileged(folder.path()).await else { return };
         let agent = worker.agent_pid().unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(sh("(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000")).await.unwrap();
         let ten_seconds = Nanos(10_000_000_000);
         let line = process.wait_for_line(Stream::Stdout, ten_seconds, |_| true).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The worker itself: its files, its end, and what is left when it is killed.
+//! The worker itself: files, shutdown, recovery after kills, telemetry.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
 
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
-use wb_agent::{Command, Controller, EntryKind, Fault, Holder, Terms, Worker, WorkerError};
+use wb_agent::{AgentSession, Command, Controller, EntryKind, Fault, SessionConfig, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 #[test]
@@ -19,15 +19,15 @@ fn facts_come_from_the_agent() {
 }
 
 #[test]
-fn a_long_file_goes_there_and_back() {
+fn a_large_file_survives_a_round_trip() {
     with_worker(|worker| async move {
-        let scratch = worker.scratch(None).await.unwrap();
+        let scratch = worker.new_scratch(None).await.unwrap();
         let bytes: Vec<u8> =
             (0..40_000_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let path = scratch.join("long");
         worker.put(&path, &bytes, 0o640).await.unwrap();
         assert!(worker.get(&path, Bytes(40_000_000)).await.unwrap() == bytes);
-        assert!(matches!(worker.get(&path, Bytes(39_999_999)).await, Err(WorkerError::TooLong { .. })));
+        assert!(matches!(worker.get(&path, Bytes(39_999_999)).await, Err(WorkerError::FileTooLarge { .. })));
         worker.put(&path, b"short", 0o640).await.unwrap();
         assert_eq!(worker.get(&path, Bytes(5)).await.unwrap(), b"short");
         let entries = worker.list(scratch.path()).await.unwrap();
@@ -41,17 +41,17 @@ fn a_long_file_goes_there_and_back() {
 }
 
 #[test]
-fn only_private_folders_are_removed_with_all_in_them() {
+fn only_private_folders_are_removed_recursively() {
     with_worker(|worker| async move {
-        let mine = tempfile::tempdir().unwrap();
-        fs::create_dir(mine.path().join("sub")).unwrap();
-        let scratch = worker.scratch(Some(mine.path().to_str().unwrap())).await.unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        fs::create_dir(parent.path().join("sub")).unwrap();
+        let scratch = worker.new_scratch(Some(parent.path().to_str().unwrap())).await.unwrap();
         fs::create_dir_all(scratch.join("a/b")).unwrap();
         worker.remove(&scratch.join("a")).await.unwrap();
-        let error = worker.remove(mine.path().join("sub").to_str().unwrap()).await.unwrap_err();
+        let error = worker.remove(parent.path().join("sub").to_str().unwrap()).await.unwrap_err();
         assert!(matches!(error.fault(), Some(Fault::Refused { .. })), "{error}");
         scratch.close().await.unwrap();
-        assert_eq!(fs::read_dir(mine.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
     });
 }
 
@@ -68,20 +68,20 @@ fn a_tool_is_found_with_its_hash_and_version() {
 }
 
 #[test]
-fn dropping_the_last_handle_ends_everything() {
+fn dropping_the_last_handle_ends_the_agent_and_its_processes() {
     let agent = run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
-        let _scratch = worker.scratch(None).await.unwrap();
+        let _scratch = worker.new_scratch(None).await.unwrap();
         worker.agent_pid().unwrap()
     });
     nothing_is_left_of(agent);
 }
 
-/// Starts a controller that has started things; what it says of them.
-fn controller(elsewhere: &Path) -> (Child, Vec<String>) {
-    let mut controller = Program::new(AGENT).arg("controller").arg(elsewhere).stdout(Stdio::piped()).spawn().unwrap();
+/// Starts a controller that starts processes; returns the words of the line that it prints about them.
+fn controller(base: &Path) -> (Child, Vec<String>) {
+    let mut controller = Program::new(AGENT).arg("controller").arg(base).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(controller.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (controller, line.split_whitespace().map(str::to_owned).collect())
@@ -89,38 +89,38 @@ fn controller(elsewhere: &Path) -> (Child, Vec<String>) {
 
 #[test]
 fn a_killed_controller_leaves_no_process_no_folder_and_no_cgroup() {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (mut controller, made) = controller(elsewhere.path());
-    let agent: u32 = made[0].parse().unwrap();
-    assert!(made[2..].iter().all(|folder| Path::new(folder).is_dir()), "{made:?}");
-    // A shell that was just started has yet to start what it is for.
+    let base = tempfile::tempdir().unwrap();
+    let (mut controller, words) = controller(base.path());
+    let agent: u32 = words[0].parse().unwrap();
+    assert!(words[2..].iter().all(|folder| Path::new(folder).is_dir()), "{words:?}");
+    // A shell that was just started has yet to start its commands.
     eventually("processes to be started", || marked(&format!("weighbridge-{agent:08}-")).len() >= 3);
     controller.kill().unwrap();
     controller.wait().unwrap();
     nothing_is_left_of(agent);
-    assert!(made[1] == "-" || !Path::new(&made[1]).exists());
-    assert!(made[2..].iter().all(|folder| !Path::new(folder).exists()), "{made:?}");
+    assert!(words[1] == "-" || !Path::new(&words[1]).exists());
+    assert!(words[2..].iter().all(|folder| !Path::new(folder).exists()), "{words:?}");
 }
 
 #[test]
-fn what_a_killed_agent_leaves_is_removed_by_the_next() {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (mut controller, made) = controller(elsewhere.path());
-    let agent: u32 = made[0].parse().unwrap();
-    assert!(Program::new("kill").args(["-9", &made[0]]).status().unwrap().success());
+fn leftovers_of_a_killed_agent_are_removed_by_the_next() {
+    let base = tempfile::tempdir().unwrap();
+    let (mut controller, words) = controller(base.path());
+    let agent: u32 = words[0].parse().unwrap();
+    assert!(Program::new("kill").args(["-9", &words[0]]).status().unwrap().success());
     eventually("the agent's end", || !alive(agent));
     controller.kill().unwrap();
     controller.wait().unwrap();
     with_worker(|_| async {});
     nothing_is_left_of(agent);
-    assert!(made[2..].iter().all(|folder| !Path::new(folder).exists()), "{made:?}");
+    assert!(words[2..].iter().all(|folder| !Path::new(folder).exists()), "{words:?}");
 }
 
 #[test]
 fn a_killed_agent_is_a_lost_worker() {
     let agent = run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         let agent = worker.agent_pid().unwrap();
         assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
@@ -147,28 +147,34 @@ fn garbage_on_the_pipe_ends_the_agent_with_an_error() {
         agent.stdin.take().unwrap().write_all(garbage).unwrap();
         let pid = agent.id();
         let output = agent.wait_with_output().unwrap();
-        let complaint = text(&output.stderr);
-        assert!(!output.status.success() && !complaint.contains("panicked"), "{complaint}");
+        let message = text(&output.stderr);
+        assert!(!output.status.success() && !message.contains("panicked"), "{message}");
         nothing_is_left_of(pid);
     }
 }
 
 #[test]
-fn another_version_is_told_apart() {
+fn another_protocol_version_is_refused() {
     run(async {
         let hello = br#"{"protocol":99,"release":"9.9","program":"/x"}"#;
         let frame = [&u32::try_from(hello.len()).unwrap().to_le_bytes()[..], &[0; 4], hello].concat();
         let (near, mut far) = tokio::io::duplex(1024);
         tokio::io::AsyncWriteExt::write_all(&mut far, &frame).await.unwrap();
         let (input, output) = tokio::io::split(near);
-        let error = Worker::over(WorkerName::local(), input, output, Terms::default(), std::future::ready(None))
-            .await
-            .unwrap_err();
+        let error = Worker::from_streams(
+            WorkerName::local(),
+            input,
+            output,
+            SessionConfig::default(),
+            std::future::ready(None),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
-                "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program {}: use the same \
-                 weighbridge on both",
+                "the agent on `local` (weighbridge 9.9) has protocol version 99, this program has {}: use the same \
+                 weighbridge release on both",
                 wb_agent::protocol::VERSION
             )
         );
@@ -176,20 +182,20 @@ fn another_version_is_told_apart() {
 }
 
 #[test]
-fn a_program_that_is_no_agent_is_told_apart() {
+fn a_program_that_is_not_an_agent_is_refused() {
     run(async {
         let error = Worker::local(Path::new("/bin/echo")).await.unwrap_err();
-        assert!(error.to_string().starts_with("what answers on `local` is no agent"), "{error}");
+        assert!(error.to_string().starts_with("invalid response from `local`, expected a weighbridge agent"), "{error}");
         let error = Worker::local(Path::new("/bin/true")).await.unwrap_err();
         assert!(error.is_lost() || error.to_string().contains("pipe"), "{error}");
-        assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::Start { .. })));
+        assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::StartFailed { .. })));
     });
 }
 
 #[test]
-fn telemetry_tells_the_workload_from_the_rest() {
+fn telemetry_separates_the_workload_from_the_rest() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let recording = group.record(Nanos(100_000_000)).await.unwrap();
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
         let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
@@ -205,7 +211,7 @@ fn telemetry_tells_the_workload_from_the_rest() {
         let cost: u64 =
             telemetry.series.iter().map(|reading| reading.cost_ns).sum::<u64>() / telemetry.series.len() as u64;
         eprintln!(
-            "a reading took {} µs of CPU time; others used {:.1} % of the CPUs, we {:.2} % of one",
+            "a reading took {} µs of CPU time; others used {:.1} % of the CPUs, agent and controller {:.2} % of one",
             cost / 1000,
             disturbance.outside_cpu_percent.unwrap(),
             disturbance.own_cpu_percent
@@ -214,20 +220,20 @@ fn telemetry_tells_the_workload_from_the_rest() {
 }
 
 #[test]
-fn what_is_started_beside_the_workload_is_counted_apart() {
+fn processes_of_other_groups_are_counted_separately() {
     with_worker(|worker| async move {
-        let (tools, group) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let (tools, group) = (worker.new_group().await.unwrap(), worker.new_group().await.unwrap());
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         let used = tools.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap().usage;
         let telemetry = recording.finish().await.unwrap().telemetry;
-        let beside = telemetry.end.beside.cpu_ns - telemetry.start.beside.cpu_ns;
-        assert!(beside > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < beside / 2);
+        let concurrent = telemetry.end.concurrent.cpu_ns - telemetry.start.concurrent.cpu_ns;
+        assert!(concurrent > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < concurrent / 2);
     });
 }
 
 #[test]
-fn the_world_and_its_noise_are_told() {
+fn the_environment_and_its_noise_are_reported() {
     with_worker(|worker| async move {
         let environment = worker.environment([("bash".to_owned(), vec!["--version".to_owned()])].into()).await.unwrap();
         assert!(environment.kernel.release.is_some() && environment.tools.contains_key("bash"));
@@ -237,30 +243,30 @@ fn the_world_and_its_noise_are_told() {
 
 #[test]
 fn runs_of_two_controllers_on_one_machine_see_each_other_until_they_end() {
-    with_worker(|one| async move {
+    with_worker(|first| async move {
         let controller = |user: &str| Controller { user: format!("{user}-{}@desk", std::process::id()), pid: 4711 };
         let (anna, bert) = (controller("anna"), controller("bert"));
-        // Others may measure on this machine while this is tested.
-        let sees = |seen: Vec<Holder>, other: &Controller| seen.iter().any(|holder| holder.controller == *other);
-        let announced = one.announce(anna.clone()).await.unwrap();
+        // Other runs may be active on this machine during this test.
+        let sees = |holders: Vec<AgentSession>, second: &Controller| holders.iter().any(|holder| holder.controller == *second);
+        let announced = first.announce(anna.clone()).await.unwrap();
         assert_eq!(announced.own.controller, anna);
         assert!(!sees(announced.others.clone(), &anna) && !sees(announced.others, &bert));
-        let group = one.group().await.unwrap();
-        let alone = group.record(Nanos(1_000_000_000)).await.unwrap();
-        assert!(!sees(alone.finish().await.unwrap().other_runs, &bert));
+        let group = first.new_group().await.unwrap();
+        let solo_recording = group.record(Nanos(1_000_000_000)).await.unwrap();
+        assert!(!sees(solo_recording.finish().await.unwrap().other_runs, &bert));
 
-        let other = Worker::local(Path::new(AGENT)).await.unwrap();
-        let together = group.record(Nanos(1_000_000_000)).await.unwrap();
-        assert!(sees(other.announce(bert.clone()).await.unwrap().others, &anna));
-        assert!(sees(together.finish().await.unwrap().other_runs, &bert));
-        let together = group.record(Nanos(1_000_000_000)).await.unwrap();
-        other.close().await.unwrap();
-        assert!(sees(together.finish().await.unwrap().other_runs, &bert));
-        let again = one.announce(anna.clone()).await.unwrap();
-        assert!(!sees(again.others, &bert));
+        let second = Worker::local(Path::new(AGENT)).await.unwrap();
+        let shared_recording = group.record(Nanos(1_000_000_000)).await.unwrap();
+        assert!(sees(second.announce(bert.clone()).await.unwrap().others, &anna));
+        assert!(sees(shared_recording.finish().await.unwrap().other_runs, &bert));
+        let shared_recording = group.record(Nanos(1_000_000_000)).await.unwrap();
+        second.close().await.unwrap();
+        assert!(sees(shared_recording.finish().await.unwrap().other_runs, &bert));
+        let repeated = first.announce(anna.clone()).await.unwrap();
+        assert!(!sees(repeated.others, &bert));
         // Another agent of one controller is on the same machine.
-        let twice = Worker::local(Path::new(AGENT)).await.unwrap();
-        assert!(twice.announce(anna).await.unwrap().others.contains(&again.own));
-        twice.close().await.unwrap();
+        let same_controller = Worker::local(Path::new(AGENT)).await.unwrap();
+        assert!(same_controller.announce(anna).await.unwrap().others.contains(&repeated.own));
+        same_controller.close().await.unwrap();
     });
 }

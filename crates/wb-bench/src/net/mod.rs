@@ -1,36 +1,36 @@
-//! The network engine against the field's tools and against the bare system calls, over loopback, both ends pinned.
+//! The network engine against other tools and against the bare system calls, over loopback, with both ends pinned.
 //!
-//! *same core*: both ends on one CPU, so that every nanosecond of either counts. *cross core*: one each.
-//! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms on.
+//! *same core*: both ends on one CPU, so that every nanosecond of either counts. *cross core*: each on its own CPU.
+//! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms enabled.
 
-mod both;
+mod client_server;
 mod growth;
 mod peers;
 
 use crate::{
-    pairs::{Row, Side},
-    place::Place,
+    bench_env::BenchEnv,
+    pairs::{BenchSide, PairedBenchmark},
 };
 use wb_kernels::cpus;
 
-pub(crate) use both::{Both, run};
+pub(crate) use client_server::{ClientServer, run};
 pub(crate) use growth::limits;
 
-/// Which CPUs the two ends have.
+/// Placement of the two ends on CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cores {
+pub(crate) enum CorePlacement {
     Same,
     Cross,
 }
 
-impl Cores {
-    /// Of the client and of the server.
-    fn pick(self) -> Result<(usize, usize), String> {
+impl CorePlacement {
+    /// The CPUs of the client and of the server.
+    fn cpus(self) -> Result<(usize, usize), String> {
         let allowed = cpus::allowed();
         match (self, &allowed[..]) {
             (Self::Same, [first, ..]) => Ok((*first, *first)),
             (Self::Cross, [first, second, ..]) => Ok((*first, *second)),
-            (_, all) => Err(format!("{} cpu here", all.len())),
+            (_, all) => Err(format!("{} CPUs available, 2 required for different cores", all.len())),
         }
     }
 
@@ -42,20 +42,20 @@ impl Cores {
     }
 }
 
-/// What is measured.
+/// A workload over loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    /// Bytes per second of messages of a size over so many connections.
+pub(crate) enum LoopbackWorkload {
+    /// Bytes per second of messages of `bytes` over `strands` connections.
     TcpStream { bytes: u32, strands: u32 },
     /// Round trips per second.
     TcpRr,
     /// Round trips per second.
     UdpRr,
-    /// Datagrams per second that arrive.
+    /// Received datagrams per second.
     UdpStream,
     /// Bytes per second through TLS 1.3.
     TlsStream { bytes: u32 },
-    /// Connections that are made and closed per second.
+    /// Opened and closed connections per second.
     Connect,
 }
 
@@ -65,7 +65,7 @@ const REQUEST: u32 = 90;
 /// Bytes of a datagram that fills a frame.
 const DATAGRAM: u32 = 1470;
 
-impl Load {
+impl LoopbackWorkload {
     fn name(self) -> String {
         match self {
             Self::TcpStream { bytes, strands } => {
@@ -105,42 +105,45 @@ impl Load {
     }
 }
 
-/// The other side of a row.
+/// The tool on the other side of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Iperf3,
     Qperf,
     Sockperf,
-    /// The same system calls in a loop of their own.
+    /// The same system calls in a plain loop.
     Bare,
-    /// OpenSSL's own loop.
+    /// A plain loop over OpenSSL.
     OpenSsl,
-    /// Our engine with `-n`: what recording every time costs.
-    Unrecorded,
+    /// Our engine with `-n`, which shows the cost of recording every latency.
+    NoStatistics,
 }
 
-const LOADS: [(Load, &[Peer]); 11] = [
-    (Load::TcpStream { bytes: 8 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
-    (Load::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
-    (Load::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
-    (Load::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
-    (Load::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
-    (Load::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),
-    (Load::Connect, &[Peer::Bare]),
-    (Load::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
+const WORKLOADS: [(LoopbackWorkload, &[Peer]); 11] = [
+    (
+        LoopbackWorkload::TcpStream { bytes: 8 << 10, strands: 1 },
+        &[Peer::Iperf3, Peer::Qperf, Peer::Bare, Peer::NoStatistics],
+    ),
+    (LoopbackWorkload::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (LoopbackWorkload::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::NoStatistics]),
+    (LoopbackWorkload::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::NoStatistics]),
+    (LoopbackWorkload::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (LoopbackWorkload::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
+    (LoopbackWorkload::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),
+    (LoopbackWorkload::Connect, &[Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
 ];
 
-pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     let mut rows = Vec::new();
-    for (load, peers) in LOADS {
-        for cores in [Cores::Same, Cores::Cross] {
+    for (load, peers) in WORKLOADS {
+        for cores in [CorePlacement::Same, CorePlacement::Cross] {
             for &peer in peers {
                 let name = format!("net {} {} vs {}", load.name(), cores.name(), peer.name());
-                rows.push(Row::new(name, load.unit(), move || {
-                    Ok((peers::ours(place, load, cores)?, peer.side(place, load, cores)?))
+                rows.push(PairedBenchmark::new(name, load.unit(), move || {
+                    Ok((peers::our_side(place, load, cores)?, peer.side(place, load, cores)?))
                 }));
             }
         }
@@ -148,13 +151,13 @@ pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
     rows
 }
 
-/// A side of two programs: a server on one CPU and a client on another.
-fn side(
-    place: &Place,
+/// A side that consists of a server and a client.
+fn client_server_side(
+    place: &BenchEnv,
     name: &str,
-    both: &Both,
+    both: &ClientServer,
     figure: impl Fn(&serde_json::Value) -> Option<f64> + 'static,
-) -> Result<Side, String> {
-    let command = place.both(both)?;
-    Ok(Side::new(name, command, move |printed| figure(&serde_json::from_str(printed).ok()?)))
+) -> Result<BenchSide, String> {
+    let command = place.client_server_command(both)?;
+    Ok(BenchSide::new(name, command, move |output| figure(&serde_json::from_str(output).ok()?)))
 }

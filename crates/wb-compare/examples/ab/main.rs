@@ -1,11 +1,12 @@
-//! How often variants that do not differ are said to when sampling stops as soon as that is clear, and what blocks and
-//! runs do to it. Prints Markdown, or with `--write PAGE` puts it between that page's markers.
+//! Simulates the error rates of `ab` and `calibrate`: how often equal variants are reported as different when sampling
+//! stops as early as possible, and the effect of blocks and runs. Prints Markdown, or with `--write PAGE` inserts it
+//! between the markers of that page.
 
 mod orders;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are for another example
+#[allow(dead_code)] // the true medians are used by another example
 mod populations;
 mod stopping;
 mod table;

@@ -1,30 +1,30 @@
-//! A system against itself, its samples dealt out in blocks, in turns, and by runs.
+//! A/A calibration of simulated systems, by blocked, interleaved and per-run designs.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::calibrate::{Calibration, Options, Sample, calibrate};
+use wb_compare::calibrate::{Calibration, CalibrationSample, Options, calibrate};
 
 const BOOTS: u32 = 100;
-/// In each boot.
+/// The number of runs per boot.
 const RUNS: u32 = 10;
-/// In each run.
+/// The number of samples per run.
 const SAMPLES: u32 = 20;
 const SEED: u64 = 8;
-const OPTIONS: Options = Options { each: 10, threshold: 5.0, rate: 0.05 };
+const OPTIONS: Options = Options { samples_per_side: 10, threshold: 5.0, error_rate: 0.05 };
 
-/// A system; standard deviations of logarithms.
+/// A simulated system, given by standard deviations of logarithms.
 #[derive(Clone, Copy)]
 pub(crate) struct System {
     pub(crate) name: &'static str,
-    /// Of samples around their run.
+    /// Of samples within their run.
     samples: f64,
-    /// Of runs around their boot.
+    /// Of runs within their boot.
     runs: f64,
     /// Of boots.
     boots: f64,
-    /// By so much a run rises from its first sample to its last.
+    /// The linear drift from the first to the last sample of a run.
     drift: f64,
-    /// Of the steps of a random walk from sample to sample.
+    /// Of the steps of a random walk between samples.
     walk: f64,
 }
 
@@ -37,23 +37,23 @@ const ALL: [System; 4] = [
     System { name: "runs and boots differ", runs: 0.03, boots: 0.02, ..STEADY },
 ];
 
-/// Every system
+/// Simulates every system.
 pub(crate) fn simulated() -> Vec<(System, Calibration)> {
     ALL.map(|system| (system, calibrate(&drawn(system), &OPTIONS).expect("drawn samples are above zero"))).into()
 }
 
-fn drawn(system: System) -> Vec<Sample> {
+fn drawn(system: System) -> Vec<CalibrationSample> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut samples = Vec::new();
     for boot in 0..BOOTS {
-        let of_boot = system.boots * normal(&mut rng);
+        let boot_level = system.boots * normal(&mut rng);
         for run in 0..RUNS {
-            let (level, mut walk) = (of_boot + system.runs * normal(&mut rng), 0.0);
+            let (level, mut walk) = (boot_level + system.runs * normal(&mut rng), 0.0);
             for at in 0..SAMPLES {
                 walk += system.walk * normal(&mut rng);
                 let drift = system.drift * f64::from(at) / f64::from(SAMPLES - 1);
                 let log: f64 = level + drift + walk + system.samples * normal(&mut rng);
-                samples.push(Sample { boot, run, value: 100.0 * log.exp(), disturbed: false });
+                samples.push(CalibrationSample { boot, run, value: 100.0 * log.exp(), disturbed: false });
             }
         }
     }

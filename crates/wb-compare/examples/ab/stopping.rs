@@ -1,10 +1,10 @@
-//! Variants sampled in blocks until the rule says stop, many times over.
+//! Many simulations of variants sampled in blocks until the stopping rule ends them.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::ab::{Ab, Options, Standing, Standings, State};
+use wb_compare::sequential_test::{Options, SequentialTest, StoppingState, VariantResult, VariantResults};
 use wb_compare::statistical::Verdict;
 use wb_model::Direction;
 
@@ -14,42 +14,42 @@ const REPETITIONS: usize = 1000;
 const SEED: u64 = 7;
 /// The scale of the noise.
 const SPREAD: f64 = 0.03;
-const OPTIONS: Options = Options { most: 30, threshold: 5.0, rate: 0.05, direction: Direction::Higher };
+const OPTIONS: Options = Options { max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction: Direction::Higher };
 
-/// Nothing is equivalent, so that every look is taken.
+/// Without a threshold nothing is equivalent, so that every evaluation takes place.
 const STRICT: Options = Options { threshold: 0.0, ..OPTIONS };
 
-/// A population, and what came of it.
+/// The results for one population.
 pub(crate) struct Row {
     pub(crate) population: Population,
-    /// Two variants that do not differ.
+    /// Two equal variants.
     pub(crate) equal: Outcome,
-    /// The same, without a threshold.
+    /// Two equal variants, without a threshold.
     pub(crate) strict: Outcome,
-    /// Four of them.
+    /// Four equal variants.
     pub(crate) four: Outcome,
-    /// The second has 10 % more.
+    /// Two variants, the second of which has 10 % more.
     pub(crate) more: Outcome,
 }
 
-/// What came of many.
+/// The averaged results of many simulations.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// Some variant is said to be improved or regressed.
+    /// The share in which some variant is improved or regressed.
     pub(crate) told: f64,
-    /// All variants are equivalent.
+    /// The share in which all variants are equivalent.
     pub(crate) equivalent: f64,
-    /// The interval of the second variant has the truth in it, of those that have one.
+    /// The share of intervals of the second variant that contain the true ratio.
     pub(crate) covers: f64,
-    /// The mean of the second variant's ratio over the truth.
+    /// The mean ratio of the second variant, relative to the true ratio.
     pub(crate) ratio: f64,
     /// The mean number of blocks.
     pub(crate) blocks: f64,
 }
 
-/// Every population
+/// Simulates every population.
 pub(crate) fn simulated() -> Vec<Row> {
-    let rule = |variants, options| Ab::new(variants, options).expect("30 blocks are enough");
+    let rule = |variants, options| SequentialTest::new(variants, options).expect("30 blocks are enough");
     let [two, strict, four] = [rule(2, OPTIONS), rule(2, STRICT), rule(4, OPTIONS)];
     let row = |population| Row {
         population,
@@ -61,20 +61,20 @@ pub(crate) fn simulated() -> Vec<Row> {
     Population::ALL.into_par_iter().map(row).collect()
 }
 
-fn outcome(rule: &Ab, population: Population, factors: &[f64]) -> Outcome {
+fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Outcome {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut outcome = Outcome::default();
     let (one, mut intervals) = (1.0 / REPETITIONS as f64, 0.0);
     let truth = factors[1] / factors[0];
     for _ in 0..REPETITIONS {
-        let Standings { blocks, variants, .. } = measured(rule, population, factors, &mut rng);
-        let share = |is: bool| if is { one } else { 0.0 };
-        let told = |standing: &Standing| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
-        outcome.told += share(variants.iter().any(told));
+        let VariantResults { blocks, variants, .. } = measured(rule, population, factors, &mut rng);
+        let share = |condition: bool| if condition { one } else { 0.0 };
+        let is_decided = |standing: &VariantResult| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
+        outcome.told += share(variants.iter().any(is_decided));
         outcome.equivalent += share(variants.iter().all(|standing| standing.verdict == Verdict::Equivalent));
         outcome.blocks += one * blocks as f64;
         outcome.ratio += one * variants[0].ratio.unwrap_or(f64::NAN) / truth;
-        if let Some(ci) = variants[0].ci {
+        if let Some(ci) = variants[0].interval {
             intervals += 1.0;
             outcome.covers += f64::from((ci.low..=ci.high).contains(&truth));
         }
@@ -83,26 +83,26 @@ fn outcome(rule: &Ab, population: Population, factors: &[f64]) -> Outcome {
     outcome
 }
 
-/// Blocks until the rule says stop.
-fn measured(rule: &Ab, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> Standings {
+/// Adds blocks until the stopping rule ends the test.
+fn measured(rule: &SequentialTest, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> VariantResults {
     let mut blocks: Vec<Vec<f64>> = Vec::new();
     loop {
         blocks.push(block(rng, population, blocks.len(), factors));
-        let standings = rule.standings(&blocks).expect("drawn samples are above zero");
-        if standings.state != State::GoOn {
+        let standings = rule.evaluate(&blocks).expect("drawn samples are above zero");
+        if standings.state != StoppingState::Continue {
             return standings;
         }
     }
 }
 
-/// A sample of each variant, taken in random order.
+/// Draws one sample of each variant, in random order.
 fn block(rng: &mut ChaCha8Rng, population: Population, at: usize, factors: &[f64]) -> Vec<f64> {
     let variants = factors.len();
     let mut order: Vec<usize> = (0..variants).collect();
     order.shuffle(rng);
     let mut samples = vec![0.0; variants];
     for (position, variant) in order.into_iter().enumerate() {
-        let drawn = population.draw(rng, SPREAD, at * variants + position, OPTIONS.most * variants);
+        let drawn = population.draw(rng, SPREAD, at * variants + position, OPTIONS.max_blocks * variants);
         // A ratio needs samples above zero; heavy tails reach below it once in a million times.
         samples[variant] = drawn.max(1.0) * factors[variant];
     }

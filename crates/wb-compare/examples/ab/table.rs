@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use wb_compare::calibrate::{Calibration, Order};
+use wb_compare::calibrate::{Calibration, Design};
 
 use super::orders::System;
 use super::page::percent;
 use super::stopping::Row;
 
-/// Both tables, as Markdown
+/// Formats both tables as Markdown.
 pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String {
     let mut text = String::from(
-        "| population | two alike: told apart | equivalent | covers | mean blocks | without a threshold: told apart | four \
-         alike: any told apart | 10 % more: found | covers | ratio seen over true | mean blocks |\n\
+        "| population | two equal: false positives | equivalent | coverage | mean blocks | without a threshold: false positives | four \
+        equal: false positives | 10 % more: detected | coverage | measured over true ratio | mean blocks |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for Row { population, equal, strict, four, more } in rows {
@@ -33,20 +33,20 @@ pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String 
         );
     }
     text.push_str(
-        "\n| system | one after the other: told apart | caught | in turns: told apart | caught | run against run: told \
-         apart | caught | noise found: samples | runs | boots |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "\n| system | blocked: false positives | detectable | interleaved: false positives | detectable | runs: false \
+        positives | detectable | estimated noise: samples | runs | boots |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for (system, calibration) in systems {
-        let of = |order: Order| {
-            let of = calibration.orders.iter().find(|of| of.order == order);
-            let share = of.and_then(|of| of.beyond_chance).map_or("–".into(), |share| percent(share.share()));
-            let caught = of.and_then(|of| of.caught).map_or("–".into(), |caught| percent(caught / 100.0));
-            format!("{share} | {caught}")
+        let columns = |design: Design| {
+            let result = calibration.designs.iter().find(|result| result.design == design);
+            let share = result.and_then(|result| result.beyond_chance).map_or("–".into(), |share| percent(share.fraction()));
+            let detectable = result.and_then(|result| result.detectable_percent).map_or("–".into(), |difference| percent(difference / 100.0));
+            format!("{share} | {detectable}")
         };
-        let sources = calibration.sources;
+        let sources = calibration.variance_components;
         let sources = [sources.samples, sources.runs, sources.boots].map(|noise| noise.map_or("–".into(), percent));
-        let orders = Order::ALL.map(of).join(" | ");
-        _ = writeln!(text, "| {} | {orders} | {} |", system.name, sources.join(" | "));
+        let designs = Design::ALL.map(columns).join(" | ");
+        _ = writeln!(text, "| {} | {designs} | {} |", system.name, sources.join(" | "));
     }
     text
 }

@@ -1,164 +1,170 @@
-//! The same system against itself, many times: how often it is said to differ, the smallest effect that would have been
-//! caught, and where the noise comes from.
+//! A/A calibration: false-positive rate, smallest detectable effect, and variance components of one system.
 //!
-//! Nothing is run here: samples come in the order in which they were taken, and are dealt out to two sides that do not
-//! differ, in several ways.
+//! Nothing is measured here: the samples, in measurement order, are assigned to two sides of the same system, by
+//! several designs.
 
-mod found;
+mod pair_test;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_stats::{CONFIDENCE, Looks, Share, Sources, sources};
+use wb_stats::{CONFIDENCE, GroupSequentialTest, Proportion, VarianceComponents, variance_components};
 
-use self::found::{Found, caught, found};
+use self::pair_test::{PairTest, detectable_percent, test_pair};
 
-/// A sample of one system, in the order in which they were taken.
+/// A sample of the system. Samples are in measurement order.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
-    /// Which boot it is of.
+pub struct CalibrationSample {
+    /// The number of the boot.
     pub boot: u32,
-    /// Which run of that boot.
+    /// The number of the run within the boot.
     pub run: u32,
-    /// Its value, above zero.
+    /// The value, above zero.
     pub value: f64,
-    /// Whether something disturbed it from outside.
+    /// Whether it was disturbed from outside.
     pub disturbed: bool,
 }
 
-/// How samples are held against each other.
+/// Settings of a calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// So many samples on each side.
-    pub each: usize,
-    /// A difference of less than so many percent does not matter.
+    /// The number of samples per side.
+    pub samples_per_side: usize,
+    /// The smallest relevant difference, in percent.
     pub threshold: f64,
-    /// How often sides that do not differ may be said to.
-    pub rate: f64,
+    /// The error rate: the share of equal sides that may be reported as different.
+    pub error_rate: f64,
 }
 
 impl Default for Options {
-    /// Ten samples a side, 5 percent, a rate of 0.05.
+    /// Ten samples per side, 5 percent, a rate of 0.05.
     fn default() -> Self {
-        Self { each: 10, threshold: 5.0, rate: 0.05 }
+        Self { samples_per_side: 10, threshold: 5.0, error_rate: 0.05 }
     }
 }
 
-/// What a system against itself comes to.
+/// The result of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// How many samples.
+    /// The number of samples.
     pub samples: usize,
-    /// So many of them were disturbed.
+    /// The number of disturbed samples.
     pub disturbed: usize,
-    /// Each way to deal them out.
-    pub orders: Vec<OfOrder>,
-    /// Where the noise comes from.
-    pub sources: Sources,
-    /// The same without what was disturbed.
-    pub undisturbed: Sources,
+    /// The result of each design.
+    pub designs: Vec<DesignResult>,
+    /// The variance components of all samples.
+    pub variance_components: VarianceComponents,
+    /// The variance components without disturbed samples.
+    pub undisturbed_variance_components: VarianceComponents,
 }
 
-/// A way to deal samples out to two sides.
+/// A design: how samples are assigned to two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// All of one side, then all of the other, within a run: `AAAA BBBB`. Judged by the rank-sum test.
+pub enum Design {
+    /// All of one side, then all of the other, within a run: `AAAA BBBB`. Compared by the rank-sum test.
     Blocked,
-    /// In turns within a run, the side that begins changing: `ABBA`. Judged by the signed-rank test of pairs.
+    /// Alternately within a run, with a changing order: `ABBA`. Compared by the signed-rank test of pairs.
     Interleaved,
-    /// Each side from a run of its own, one after the other. Judged by the rank-sum test, as if runs did not differ.
+    /// Each side from a different run, one after the other. Compared by the rank-sum test, as if runs did not differ.
     Runs,
 }
 
-impl Order {
-    /// Each.
+impl Design {
+    /// All designs.
     pub const ALL: [Self; 3] = [Self::Blocked, Self::Interleaved, Self::Runs];
 }
 
-/// What a way to deal samples out comes to.
+/// The result of a design.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OfOrder {
-    /// Which.
-    pub order: Order,
-    /// Comparisons in which the sides are said to differ beyond chance; none without any comparison.
-    pub beyond_chance: Option<Share>,
-    /// Those that are said to be improved or regressed, beyond chance and beyond the threshold.
-    pub verdicts: Option<Share>,
-    /// The smallest difference, in percent, that would have been improved or regressed in 80 % of the comparisons; none
-    /// where so few samples have no interval.
-    pub caught: Option<f64>,
+pub struct DesignResult {
+    /// The design.
+    pub design: Design,
+    /// The share of comparisons with a significant difference; `None` without any comparison.
+    pub beyond_chance: Option<Proportion>,
+    /// The share of comparisons with a verdict of improved or regressed: significant and beyond the threshold.
+    pub verdicts: Option<Proportion>,
+    /// The smallest difference, in percent, that would have been improved or regressed in 80 % of the comparisons;
+    /// `None` if there are too few samples for an interval.
+    pub detectable_percent: Option<f64>,
 }
 
-/// A value that is no sample.
+/// An invalid sample.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("sample {number} is {value}: a finite value above zero is expected")]
-pub struct BadSample {
-    /// Which, from 1.
+#[error("invalid sample {number} with value {value}: expected a finite value above zero")]
+pub struct InvalidSample {
+    /// The number of the sample, from 1.
     pub number: usize,
-    /// What it is.
+    /// The value.
     pub value: f64,
 }
 
-/// Deals samples out in every way and judges each pair of sides.
-pub fn calibrate(samples: &[Sample], options: &Options) -> Result<Calibration, BadSample> {
-    let bad = (1..).zip(samples).find(|(_, sample)| !(sample.value.is_finite() && sample.value > 0.0));
-    if let Some((number, &Sample { value, .. })) = bad {
-        return Err(BadSample { number, value });
+/// Assigns the samples by every design and compares each pair of sides.
+pub fn calibrate(samples: &[CalibrationSample], options: &Options) -> Result<Calibration, InvalidSample> {
+    let invalid = (1..).zip(samples).find(|(_, sample)| !(sample.value.is_finite() && sample.value > 0.0));
+    if let Some((number, &CalibrationSample { value, .. })) = invalid {
+        return Err(InvalidSample { number, value });
     }
-    let runs: Vec<&[Sample]> = samples.chunk_by(|one, other| (one.boot, one.run) == (other.boot, other.run)).collect();
-    let looks = Looks::new(&[options.each], options.rate);
-    let orders = Order::ALL.map(|order| {
-        let found: Vec<Found> =
-            sides(order, &runs, options.each).iter().filter_map(|sides| found(order, sides, &looks, options)).collect();
-        OfOrder {
-            order,
-            beyond_chance: share(&found, |found| found.differs),
-            verdicts: share(&found, |found| found.is_told(options.threshold / 100.0)),
-            caught: caught(&found, options.threshold / 100.0),
+    let runs: Vec<&[CalibrationSample]> =
+        samples.chunk_by(|one, other| (one.boot, one.run) == (other.boot, other.run)).collect();
+    let sequential = GroupSequentialTest::new(&[options.samples_per_side], options.error_rate);
+    let orders = Design::ALL.map(|design| {
+        let tests: Vec<PairTest> = split_sides(design, &runs, options.samples_per_side)
+            .iter()
+            .filter_map(|sides| test_pair(design, sides, &sequential, options))
+            .collect();
+        DesignResult {
+            design,
+            beyond_chance: proportion(&tests, |test| test.differs),
+            verdicts: proportion(&tests, |test| test.has_verdict(options.threshold / 100.0)),
+            detectable_percent: detectable_percent(&tests, options.threshold / 100.0),
         }
     });
-    let quiet: Vec<Sample> = samples.iter().copied().filter(|sample| !sample.disturbed).collect();
+    let quiet: Vec<CalibrationSample> = samples.iter().copied().filter(|sample| !sample.disturbed).collect();
     Ok(Calibration {
         samples: samples.len(),
         disturbed: samples.len() - quiet.len(),
-        orders: orders.into(),
-        sources: of_boots(samples),
-        undisturbed: of_boots(&quiet),
+        designs: orders.into(),
+        variance_components: boot_components(samples),
+        undisturbed_variance_components: boot_components(&quiet),
     })
 }
 
-/// Two sides that do not differ, for every comparison that there are samples enough for.
-fn sides(order: Order, runs: &[&[Sample]], each: usize) -> Vec<[Vec<f64>; 2]> {
-    let values = |samples: &[Sample]| samples.iter().map(|sample| sample.value).collect::<Vec<f64>>();
-    let windows = || runs.iter().flat_map(|run| run.chunks_exact(2 * each.max(1)));
-    match order {
-        Order::Blocked => windows().map(|window| window.split_at(each)).map(|(a, b)| [values(a), values(b)]).collect(),
-        Order::Interleaved => {
-            let turn = |window: &[Sample], first: usize| {
+/// The two sides of each comparison that a design makes from the samples.
+fn split_sides(design: Design, runs: &[&[CalibrationSample]], size: usize) -> Vec<[Vec<f64>; 2]> {
+    let values = |samples: &[CalibrationSample]| samples.iter().map(|sample| sample.value).collect::<Vec<f64>>();
+    let windows = || runs.iter().flat_map(|run| run.chunks_exact(2 * size.max(1)));
+    match design {
+        Design::Blocked => windows().map(|window| window.split_at(size)).map(|(a, b)| [values(a), values(b)]).collect(),
+        Design::Interleaved => {
+            let alternate = |window: &[CalibrationSample], first: usize| {
                 let pairs = window.chunks_exact(2).enumerate();
                 pairs.map(|(at, pair)| pair[(at + first) % 2].value).collect::<Vec<f64>>()
             };
-            windows().map(|window| [turn(window, 0), turn(window, 1)]).collect()
+            windows().map(|window| [alternate(window, 0), alternate(window, 1)]).collect()
         }
-        Order::Runs => {
-            let pairs = runs.chunks_exact(2).filter_map(|pair| Some([pair[0].get(..each)?, pair[1].get(..each)?]));
+        Design::Runs => {
+            let pairs = runs.chunks_exact(2).filter_map(|pair| Some([pair[0].get(..size)?, pair[1].get(..size)?]));
             pairs.map(|pair| pair.map(values)).collect()
         }
     }
 }
 
-fn share(found: &[Found], is: impl Fn(&Found) -> bool) -> Option<Share> {
-    Share::new(found.iter().filter(|found| is(found)).count(), found.len(), CONFIDENCE)
+fn proportion(tests: &[PairTest], is: impl Fn(&PairTest) -> bool) -> Option<Proportion> {
+    Proportion::new(tests.iter().filter(|test| is(test)).count(), tests.len(), CONFIDENCE)
 }
 
-/// Where the noise of samples comes from.
-fn of_boots(samples: &[Sample]) -> Sources {
+/// The variance components of samples.
+fn boot_components(samples: &[CalibrationSample]) -> VarianceComponents {
     let boots = samples.chunk_by(|one, other| one.boot == other.boot).map(|boot| {
         let runs = boot.chunk_by(|one, other| one.run == other.run);
         runs.map(|run| run.iter().map(|sample| sample.value).collect()).collect()
     });
     // Every value is above zero.
-    sources(&boots.collect::<Vec<Vec<Vec<f64>>>>()).unwrap_or(Sources { samples: None, runs: None, boots: None })
+    variance_components(&boots.collect::<Vec<Vec<Vec<f64>>>>()).unwrap_or(VarianceComponents {
+        samples: None,
+        runs: None,
+        boots: None,
+    })
 }
 
 #[cfg(test)]
@@ -166,62 +172,63 @@ mod tests {
     use super::*;
 
     /// Runs of one boot with these values.
-    fn runs(values: &[&[f64]]) -> Vec<Sample> {
+    fn runs(values: &[&[f64]]) -> Vec<CalibrationSample> {
         let run = |(run, values): (u32, &&[f64])| {
             values
                 .iter()
-                .map(move |&value| Sample { boot: 1, run, value, disturbed: value > 1000.0 })
+                .map(move |&value| CalibrationSample { boot: 1, run, value, disturbed: value > 1000.0 })
                 .collect::<Vec<_>>()
         };
         (0..).zip(values).flat_map(run).collect()
     }
 
     #[test]
-    fn samples_are_dealt_out_in_three_ways() {
+    fn samples_are_assigned_by_three_designs() {
         let samples = runs(&[&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0], &[8.0, 9.0, 10.0, 11.0]]);
-        let runs: Vec<&[Sample]> = samples.chunk_by(|a, b| a.run == b.run).collect();
-        let dealt = |order| sides(order, &runs, 2);
+        let runs: Vec<&[CalibrationSample]> = samples.chunk_by(|a, b| a.run == b.run).collect();
+        let assigned = |design| split_sides(design, &runs, 2);
         let sides = |a: [f64; 2], b: [f64; 2]| [a.to_vec(), b.to_vec()];
-        assert_eq!(dealt(Order::Blocked), [sides([1.0, 2.0], [3.0, 4.0]), sides([8.0, 9.0], [10.0, 11.0])]);
-        assert_eq!(dealt(Order::Interleaved), [sides([1.0, 4.0], [2.0, 3.0]), sides([8.0, 11.0], [9.0, 10.0])]);
-        assert_eq!(dealt(Order::Runs), [sides([1.0, 2.0], [6.0, 7.0])]);
+        assert_eq!(assigned(Design::Blocked), [sides([1.0, 2.0], [3.0, 4.0]), sides([8.0, 9.0], [10.0, 11.0])]);
+        assert_eq!(assigned(Design::Interleaved), [sides([1.0, 4.0], [2.0, 3.0]), sides([8.0, 11.0], [9.0, 10.0])]);
+        assert_eq!(assigned(Design::Runs), [sides([1.0, 2.0], [6.0, 7.0])]);
     }
 
     #[test]
-    fn without_noise_the_threshold_is_what_is_caught() {
+    fn without_noise_the_threshold_is_the_smallest_detectable_difference() {
         let calibration = calibrate(&runs(&[&[7.0; 40], &[7.0; 40]]), &Options::default()).unwrap();
         assert_eq!((calibration.samples, calibration.disturbed), (80, 0));
-        for of in calibration.orders {
-            let (chance, told) = (of.beyond_chance.unwrap(), of.verdicts.unwrap());
-            assert_eq!((chance.count, told.count), (0, 0), "{:?}", of.order);
-            assert!((of.caught.unwrap() - 5.0).abs() < 1e-9, "{of:?}");
+        for of in calibration.designs {
+            let (significant, verdicts) = (of.beyond_chance.unwrap(), of.verdicts.unwrap());
+            assert_eq!((significant.count, verdicts.count), (0, 0), "{:?}", of.design);
+            assert!((of.detectable_percent.unwrap() - 5.0).abs() < 1e-9, "{of:?}");
         }
     }
 
     #[test]
-    fn disturbed_samples_count_as_noise_and_are_left_out_of_what_is_told_beside_it() {
+    fn disturbed_samples_count_as_noise_and_are_excluded_from_the_second_estimate() {
         let samples = runs(&[&[100.0, 101.0, 99.0, 5000.0], &[100.0, 99.0, 101.0, 100.0]]);
         let calibration = calibrate(&samples, &Options::default()).unwrap();
         assert_eq!(calibration.disturbed, 1);
-        let [all, quiet] = [calibration.sources, calibration.undisturbed].map(|sources| sources.samples.unwrap());
+        let [all, quiet] = [calibration.variance_components, calibration.undisturbed_variance_components]
+            .map(|sources| sources.samples.unwrap());
         assert!(all > 1.0 && quiet < 0.02, "{all} {quiet}");
-        assert_eq!(calibration.sources.boots, None);
+        assert_eq!(calibration.variance_components.boots, None);
     }
 
     #[test]
-    fn too_few_samples_say_nothing() {
+    fn too_few_samples_have_no_result() {
         let calibration = calibrate(&runs(&[&[1.0, 2.0]]), &Options::default()).unwrap();
-        assert!(calibration.orders.iter().all(|of| of.beyond_chance.is_none() && of.caught.is_none()));
-        let five = calibrate(&runs(&[&[1.0; 10]]), &Options { each: 5, ..Options::default() }).unwrap();
-        let interleaved = five.orders.iter().find(|of| of.order == Order::Interleaved).unwrap();
-        assert_eq!((interleaved.beyond_chance.unwrap().of, interleaved.caught), (1, None));
-        let none = calibrate(&[], &Options { each: 0, ..Options::default() }).unwrap();
-        assert_eq!((none.samples, none.sources.samples), (0, None));
+        assert!(calibration.designs.iter().all(|of| of.beyond_chance.is_none() && of.detectable_percent.is_none()));
+        let five = calibrate(&runs(&[&[1.0; 10]]), &Options { samples_per_side: 5, ..Options::default() }).unwrap();
+        let interleaved = five.designs.iter().find(|of| of.design == Design::Interleaved).unwrap();
+        assert_eq!((interleaved.beyond_chance.unwrap().total, interleaved.detectable_percent), (1, None));
+        let none = calibrate(&[], &Options { samples_per_side: 0, ..Options::default() }).unwrap();
+        assert_eq!((none.samples, none.variance_components.samples), (0, None));
     }
 
     #[test]
-    fn a_bad_sample_is_named() {
+    fn an_invalid_sample_is_an_error() {
         let error = calibrate(&runs(&[&[1.0, f64::NAN]]), &Options::default()).unwrap_err();
-        assert_eq!(error.to_string(), "sample 2 is NaN: a finite value above zero is expected");
+        assert_eq!(error.to_string(), "invalid sample 2 with value NaN: expected a finite value above zero");
     }
 }

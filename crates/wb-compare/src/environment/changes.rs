@@ -1,4 +1,4 @@
-//! What differs between two sets of values.
+//! Differences between two sets of values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,83 +9,83 @@ use wb_model::Sha256;
 
 use super::values::Values;
 
-/// A value that is not the same on both sides.
+/// A value that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
-    /// Its name within the section, empty where it is all of the section; of a text with several lines there is one
-    /// change for each line.
+pub struct ValueChange {
+    /// Its name within the section, empty for the whole section; a text with several lines has one change per line.
     pub name: String,
-    /// In the first build; none where it is not there. Several values are those of the build's runs.
-    pub src: Option<String>,
-    /// In the last build.
-    pub dst: Option<String>,
-    /// The cells that were measured so; empty where the whole machine differs.
+    /// The value in the first build; `None` if missing. Several values are those of the build's runs.
+    pub before: Option<String>,
+    /// The value in the last build.
+    pub after: Option<String>,
+    /// The cells measured with these values; empty if the whole machine differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<String>,
 }
 
-impl Change {
-    pub(crate) fn new(name: &str, src: Option<String>, dst: Option<String>) -> Self {
-        Self { name: name.to_owned(), src, dst, cells: Vec::new() }
+impl ValueChange {
+    pub(crate) fn new(name: &str, before: Option<String>, after: Option<String>) -> Self {
+        Self { name: name.to_owned(), before, after, cells: Vec::new() }
     }
 }
 
-/// The values that differ, by name.
-pub(crate) fn changes(src: &Values, dst: &Values) -> Vec<Change> {
+/// The differing values, by name.
+pub(crate) fn changes(src: &Values, dst: &Values) -> Vec<ValueChange> {
     let names: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
-    let (mut both, mut gone, mut come) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut all, mut removed, mut added) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for name in names.into_iter().filter(|name| src.get(*name) != dst.get(*name)) {
         match (src.get(name), dst.get(name)) {
-            (Some(src), Some(dst)) => both.extend(changes_of(name, src, dst)),
-            (Some(src), None) => drop(gone.insert(name.as_str(), src)),
-            (None, Some(dst)) => drop(come.insert(name.as_str(), dst)),
+            (Some(src), Some(dst)) => all.extend(value_changes(name, src, dst)),
+            (Some(src), None) => drop(removed.insert(name.as_str(), src)),
+            (None, Some(dst)) => drop(added.insert(name.as_str(), dst)),
             (None, None) => {}
         }
     }
-    for (old, new) in renamed(&gone, &come) {
-        let (Some(src), Some(dst)) = (gone.remove(old), come.remove(new)) else { continue };
-        both.push(Change::new(&format!("{old} → {new}"), Some(one_line(src)), Some(one_line(dst))));
+    for (old, new) in match_renamed(&removed, &added) {
+        let (Some(src), Some(dst)) = (removed.remove(old), added.remove(new)) else { continue };
+        all.push(ValueChange::new(&format!("{old} → {new}"), Some(format_values(src)), Some(format_values(dst))));
     }
     let none = BTreeSet::new();
-    both.extend(gone.into_iter().flat_map(|(name, src)| changes_of(name, src, &none)));
-    both.extend(come.into_iter().flat_map(|(name, dst)| changes_of(name, &none, dst)));
-    both.sort_by(|one, other| one.name.cmp(&other.name));
-    both
+    all.extend(removed.into_iter().flat_map(|(name, src)| value_changes(name, src, &none)));
+    all.extend(added.into_iter().flat_map(|(name, dst)| value_changes(name, &none, dst)));
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
 }
 
-fn changes_of(name: &str, src: &BTreeSet<String>, dst: &BTreeSet<String>) -> Vec<Change> {
+fn value_changes(name: &str, src: &BTreeSet<String>, dst: &BTreeSet<String>) -> Vec<ValueChange> {
     let is_text = src.iter().chain(dst).any(|value| value.contains('\n'));
     if is_text && src.len() <= 1 && dst.len() <= 1 {
         let text = |side: &BTreeSet<String>| side.first().cloned().unwrap_or_default();
         return line_changes(name, &text(src), &text(dst));
     }
-    let side = |side: &BTreeSet<String>| (!side.is_empty()).then(|| one_line(side));
-    vec![Change::new(name, side(src), side(dst))]
+    let side = |side: &BTreeSet<String>| (!side.is_empty()).then(|| format_values(side));
+    vec![ValueChange::new(name, side(src), side(dst))]
 }
 
-/// The lines of a text that differ; those that stand in each other's place are paired.
-fn line_changes(name: &str, src: &str, dst: &str) -> Vec<Change> {
+/// The differing lines of a text; lines that replace each other are paired.
+fn line_changes(name: &str, src: &str, dst: &str) -> Vec<ValueChange> {
     let [src, dst] = [src, dst].map(|text| text.lines().collect::<Vec<_>>());
     let diff = TextDiff::from_slices(&src, &dst);
     let mut all = Vec::new();
     for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
-        let of = |tag: ChangeTag| {
+        let lines_of = |tag: ChangeTag| {
             let lines = diff.iter_changes(op).filter(move |change| change.tag() == tag);
             lines.map(|change| change.value().to_owned()).collect::<Vec<String>>()
         };
-        let (gone, come) = (of(ChangeTag::Delete), of(ChangeTag::Insert));
-        if gone.len() == come.len() {
-            all.extend(gone.into_iter().zip(come).map(|(src, dst)| Change::new(name, Some(src), Some(dst))));
+        let (removed, added) = (lines_of(ChangeTag::Delete), lines_of(ChangeTag::Insert));
+        if removed.len() == added.len() {
+            all.extend(removed.into_iter().zip(added).map(|(src, dst)| ValueChange::new(name, Some(src), Some(dst))));
         } else {
-            all.extend(gone.into_iter().map(|src| Change::new(name, Some(src), None)));
-            all.extend(come.into_iter().map(|dst| Change::new(name, None, Some(dst))));
+            all.extend(removed.into_iter().map(|src| ValueChange::new(name, Some(src), None)));
+            all.extend(added.into_iter().map(|dst| ValueChange::new(name, None, Some(dst))));
         }
     }
     all
 }
 
-/// Values as one line; of a text its length and hash, as a comparison of several texts has no lines to show.
-fn one_line(values: &BTreeSet<String>) -> String {
+/// Formats values in one line; a text of several lines is shown as its length and hash, since several texts cannot be
+/// compared by line.
+fn format_values(values: &BTreeSet<String>) -> String {
     let short = |value: &String| match value.lines().count() {
         0 | 1 => value.clone(),
         lines => format!("{lines} lines, sha256 {}", &Sha256::of(value.as_bytes()).as_str()[..12]),
@@ -93,14 +93,14 @@ fn one_line(values: &BTreeSet<String>) -> String {
     values.iter().map(short).collect::<Vec<_>>().join(" | ")
 }
 
-/// Names that differ only in their numbers, as those of kernel packages do: each old one with the new one, where there
-/// is no doubt which belongs to which.
-fn renamed<'a>(
-    gone: &BTreeMap<&'a str, &BTreeSet<String>>,
-    come: &BTreeMap<&'a str, &BTreeSet<String>>,
+/// Names that only differ in their numbers, such as those of kernel packages: pairs of old and new name, if
+/// unambiguous.
+fn match_renamed<'a>(
+    removed: &BTreeMap<&'a str, &BTreeSet<String>>,
+    added: &BTreeMap<&'a str, &BTreeSet<String>>,
 ) -> Vec<(&'a str, &'a str)> {
     let stem = |name: &str| {
-        // Without a version in it, a number tells things apart: `sda1`, `policy0`.
+        // Without a version, a number is part of the identity: `sda1`, `policy0`.
         let has_version = name
             .split(['-', '_'])
             .any(|part| part.starts_with(|first: char| first.is_ascii_digit()) && part.contains('.'));
@@ -111,7 +111,7 @@ fn renamed<'a>(
                 .join("#")
         })
     };
-    let only = |names: &BTreeMap<&'a str, &BTreeSet<String>>| {
+    let unique_stems = |names: &BTreeMap<&'a str, &BTreeSet<String>>| {
         let mut stems: BTreeMap<String, Vec<&'a str>> = BTreeMap::new();
         for name in names.keys() {
             if let Some(stem) = stem(name) {
@@ -121,8 +121,8 @@ fn renamed<'a>(
         stems.retain(|_, names| names.len() == 1);
         stems
     };
-    let (gone, come) = (only(gone), only(come));
-    gone.iter().filter_map(|(stem, old)| Some((*old.first()?, *come.get(stem)?.first()?))).collect()
+    let (removed, added) = (unique_stems(removed), unique_stems(added));
+    removed.iter().filter_map(|(stem, old)| Some((*old.first()?, *added.get(stem)?.first()?))).collect()
 }
 
 #[cfg(test)]
@@ -135,12 +135,13 @@ mod tests {
 
     fn described(src: &[(&str, &str)], dst: &[(&str, &str)]) -> Vec<String> {
         let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
-        let described = |change: Change| format!("{}: {} → {}", change.name, side(change.src), side(change.dst));
-        changes(&values(src), &values(dst)).into_iter().map(described).collect()
+        let format_change =
+            |change: ValueChange| format!("{}: {} → {}", change.name, side(change.before), side(change.after));
+        changes(&values(src), &values(dst)).into_iter().map(format_change).collect()
     }
 
     #[test]
-    fn upgrades_stand_on_one_line_also_of_packages_that_are_called_by_their_version() {
+    fn upgrades_are_one_change_even_if_the_package_name_has_the_version() {
         let old = [("kernel", "5.0.9"), ("linux-image-6.1.0-18-amd64", "6.1.76-1"), ("same", "1"), ("sda1", "ext4")];
         let new = [("kernel", "5.6.13"), ("linux-image-6.1.0-20-amd64", "6.1.85-1"), ("same", "1"), ("sda2", "ext4")];
         let expected = [

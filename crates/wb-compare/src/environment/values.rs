@@ -1,4 +1,4 @@
-//! From a recorded section to values that can be compared by name.
+//! Flattens recorded sections into values that can be compared by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,41 +6,41 @@ use serde_json::{Map, Value};
 
 use super::is_compared;
 
-/// The values of a section by name, each as the runs of a build have it: one value where all runs agree.
+/// The values of a section by name: the set of values in the runs of a build, a single one if all runs agree.
 pub(crate) type Values = BTreeMap<String, BTreeSet<String>>;
 
-/// Adds the values of a section as one run recorded it.
+/// Adds the values of a section recorded by one run.
 pub(crate) fn collect(section: &Value, into: &mut Values) {
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     match section {
-        Value::String(text) => listing(text, &mut found),
-        other => tree("", other, &mut found),
+        Value::String(text) => parse_listing(text, &mut values),
+        other => flatten_json("", other, &mut values),
     }
-    for (name, value) in found {
+    for (name, value) in values {
         into.entry(name).or_default().insert(value);
     }
 }
 
-/// The leaves of a document by their paths: `frequency.policy0.governor`.
-fn tree(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+/// Flattens a document into its leaves, by path: `frequency.policy0.governor`.
+fn flatten_json(path: &str, value: &Value, values: &mut Vec<(String, String)>) {
+    let child_path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Null => {}
         Value::Object(fields) => {
-            let compared = fields.iter().filter(|(name, _)| is_compared(name));
-            compared.for_each(|(name, value)| tree(&below(name), value, found));
+            let entries = fields.iter().filter(|(name, _)| is_compared(name));
+            entries.for_each(|(name, value)| flatten_json(&child_path(name), value, values));
         }
-        Value::Array(list) => match named(list) {
-            Some(named) => named.iter().for_each(|(name, value)| tree(&below(name), value, found)),
-            None => found.push((path.to_owned(), value.to_string())),
+        Value::Array(list) => match index_by_name(list) {
+            Some(by_name) => by_name.iter().for_each(|(name, value)| flatten_json(&child_path(name), value, values)),
+            None => values.push((path.to_owned(), value.to_string())),
         },
-        Value::String(text) => found.push((path.to_owned(), text.clone())),
-        other => found.push((path.to_owned(), other.to_string())),
+        Value::String(text) => values.push((path.to_owned(), text.clone())),
+        other => values.push((path.to_owned(), other.to_string())),
     }
 }
 
-/// The objects of a list by what tells them apart; none where it is no list of such objects.
-fn named(list: &[Value]) -> Option<BTreeMap<String, Value>> {
+/// Indexes the objects of a list by their name or path; `None` if it is not a list of such objects.
+fn index_by_name(list: &[Value]) -> Option<BTreeMap<String, Value>> {
     let name = |fields: &Map<String, Value>| {
         let key = ["name", "path"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_string))?;
         let name = fields.get(key)?.as_str()?.to_owned();
@@ -55,35 +55,35 @@ fn named(list: &[Value]) -> Option<BTreeMap<String, Value>> {
     (all.len() == list.len() && !all.is_empty()).then_some(all)
 }
 
-/// The values of a text in which each line stands for itself, as run-perf records what commands print: packages,
-/// settings and units by name, and all other lines together under no name.
-fn listing(text: &str, found: &mut Vec<(String, String)>) {
+/// Parses a text of independent lines, as run-perf records the output of commands: packages, settings and units by
+/// name, and all other lines together without a name.
+fn parse_listing(text: &str, values: &mut Vec<(String, String)>) {
     if text.trim_start().starts_with('<') {
-        found.push((String::new(), text.trim().to_owned()));
+        values.push((String::new(), text.trim().to_owned()));
         return;
     }
-    let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut rest = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        match package(line).or_else(|| setting(line)).or_else(|| unit(line)) {
-            Some((name, value)) => named.entry(name).or_default().push(value.to_owned()),
+        match parse_package(line).or_else(|| parse_setting(line)).or_else(|| parse_unit(line)) {
+            Some((name, value)) => by_name.entry(name).or_default().push(value.to_owned()),
             None => rest.push(line),
         }
     }
     if !rest.is_empty() {
-        found.push((String::new(), rest.join("\n")));
+        values.push((String::new(), rest.join("\n")));
     }
     // A package may be installed in several versions.
-    found.extend(named.into_iter().map(|(name, values)| (name, values.join(", "))));
+    values.extend(by_name.into_iter().map(|(name, texts)| (name, texts.join(", "))));
 }
 
-/// RPM's architectures, as far as they name what packages are built for.
+/// RPM's architectures of packages.
 const ARCHITECTURES: [&str; 9] =
     ["noarch", "x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64"];
 
-/// `NAME-VERSION-RELEASE.ARCH`, as rpm lists packages: the name, with the architecture where it is a second one
-/// beside that of the system, and the version with its release.
-fn package(line: &str) -> Option<(String, &str)> {
+/// Parses `NAME-VERSION-RELEASE.ARCH`, as listed by rpm, into the name, with the architecture if it is a secondary one,
+/// and the version with its release.
+fn parse_package(line: &str) -> Option<(String, &str)> {
     if line.contains(char::is_whitespace) {
         return None;
     }
@@ -96,8 +96,8 @@ fn package(line: &str) -> Option<(String, &str)> {
     (is_version && !name.is_empty()).then_some((name, version))
 }
 
-/// `NAME:VALUE`, or `NAME: VALUE` where a blank is in the name.
-fn setting(line: &str) -> Option<(String, &str)> {
+/// Parses `NAME:VALUE`, or `NAME: VALUE` if the name contains a space.
+fn parse_setting(line: &str) -> Option<(String, &str)> {
     let (name, value) = line
         .split_once(':')
         .filter(|(name, value)| !name.contains(char::is_whitespace) && !value.starts_with("//"))
@@ -105,11 +105,11 @@ fn setting(line: &str) -> Option<(String, &str)> {
     (!name.is_empty()).then(|| (name.trim().to_owned(), value.trim()))
 }
 
-/// A unit as systemctl lists it: `sshd.service loaded active running …`.
-fn unit(line: &str) -> Option<(String, &str)> {
+/// Parses a unit as listed by systemctl: `sshd.service loaded active running …`.
+fn parse_unit(line: &str) -> Option<(String, &str)> {
     const KINDS: [&str; 9] =
         [".service", ".socket", ".target", ".mount", ".timer", ".scope", ".slice", ".path", ".device"];
-    // Some lines begin with a mark of a unit that failed.
+    // A failed unit has a marker before its name.
     let line = line.trim_start_matches(['●', '*', ' ']);
     let (name, state) = line.split_once(char::is_whitespace)?;
     KINDS.iter().any(|kind| name.ends_with(kind)).then(|| (name.to_owned(), state.trim()))
@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     fn values(section: &Value) -> Vec<(String, String)> {
-        let mut found = Values::new();
-        collect(section, &mut found);
-        let one = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" | ");
-        found.into_iter().map(|(name, values)| (name, one(values))).collect()
+        let mut collected = Values::new();
+        collect(section, &mut collected);
+        let join = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" | ");
+        collected.into_iter().map(|(name, values)| (name, join(values))).collect()
     }
 
     fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_have_paths_and_lists_of_named_things_have_names() {
+    fn leaves_have_paths_and_lists_of_named_objects_have_names() {
         let section = json!({
             "smt": {"control": "on", "cpus": [1, 2]},
             "files": [{"path": "/etc/x", "text": "a\nb", "mode": "0644"}],

@@ -7,61 +7,61 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wb_record::RecordError;
 
-use super::{Entry, Equation, Model, Spread};
+use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
 
 const METADATA: &str = "__metadata__";
-const NEWEST: u32 = 2;
+const LATEST_VERSION: u32 = 2;
 
-/// Why there is no model.
+/// Why a model cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The system refused.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It is no model.
-    #[error("{} is no model: {source}", path.display())]
+    /// The content is not a valid model.
+    #[error("invalid model {}: {source}", path.display())]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
-        source: BadModel,
+        /// The reason.
+        source: ParseModelError,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error(transparent)]
     Write(RecordError),
 }
 
-/// Text that is no model.
+/// Text that is not a valid model.
 #[derive(Debug, thiserror::Error)]
-pub enum BadModel {
-    /// It is no JSON, or no object.
+pub enum ParseModelError {
+    /// The text is not JSON, or not an object.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// It says nothing of any check.
-    #[error("it knows no check")]
+    /// There are no checks.
+    #[error("the model has no checks")]
     Empty,
-    /// A file of this program's, of a kind or version that is not known here.
-    #[error("it is `{format}` of version {version}, and this program knows `weighbridge-noise` of version 1")]
+    /// A file of Weighbridge with an unsupported format or version.
+    #[error("unsupported format `{format}` of version {version}: expected `weighbridge-noise` of version 1")]
     Format {
-        /// Which kind.
+        /// The format of the file.
         format: String,
-        /// Which version.
+        /// The version of the file.
         version: String,
     },
-    /// A version that is not known here.
-    #[error("it has version {0}, and this program knows 1, 2 and files without one")]
+    /// An unsupported version of run-perf's format.
+    #[error("unsupported version {0}: expected 1, 2 or none")]
     Version(u32),
-    /// A check that it says nothing sensible of.
+    /// An invalid entry of a check.
     #[error("`{id}`: {why}")]
     Entry {
-        /// Which.
+        /// The identifier of the check.
         id: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -83,13 +83,13 @@ struct FileEntry {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "[a, b], or an object with `equation` and `raw`, is expected")]
-enum AnyEntry {
+#[serde(untagged, expecting = "expected [a, b], or an object with `equation` and `raw`")]
+enum RawModelEntry {
     Bare([f64; 2]),
     Full(FileEntry),
 }
 
-/// A file in the order in which run-perf writes it.
+/// The content of a file, in the order in which run-perf writes it.
 #[derive(Serialize)]
 struct File<'a> {
     #[serde(rename = "__metadata__")]
@@ -98,50 +98,50 @@ struct File<'a> {
     entries: BTreeMap<&'a str, FileEntry>,
 }
 
-impl Model {
-    /// Reads a file.
+impl ToleranceModel {
+    /// Reads a model file.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
         Ok(model.with_file(path))
     }
 
-    /// The same with the file that it was read from.
+    /// Sets the file from which the model was read.
     pub(super) fn with_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// Writes a file whole, so that it is either the old one or the new one.
+    /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), ModelError> {
-        wb_record::files::write_whole(path, self.to_json().as_bytes()).map_err(ModelError::Write)
+        wb_record::files::write_atomic(path, self.to_json().as_bytes()).map_err(ModelError::Write)
     }
 
-    /// Reads a file's text.
-    pub fn parse(text: &[u8]) -> Result<Self, BadModel> {
+    /// Parses the text of a model file.
+    pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
         let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;
         let mut model = Self::default();
         for (id, value) in file {
-            let bad = |error: serde_json::Error| BadModel::Entry { id: id.clone(), why: error.to_string() };
+            let bad = |error: serde_json::Error| ParseModelError::Entry { id: id.clone(), why: error.to_string() };
             if id == METADATA {
                 let metadata: FileMetadata = serde_json::from_str(value.get()).map_err(bad)?;
-                if !(1..=NEWEST).contains(&metadata.version) {
-                    return Err(BadModel::Version(metadata.version));
+                if !(1..=LATEST_VERSION).contains(&metadata.version) {
+                    return Err(ParseModelError::Version(metadata.version));
                 }
                 (model.version, model.tolerance) = (Some(metadata.version), metadata.tolerance);
             } else {
-                let entry: AnyEntry = serde_json::from_str(value.get()).map_err(bad)?;
+                let entry: RawModelEntry = serde_json::from_str(value.get()).map_err(bad)?;
                 model.entries.insert(id, entry.into());
             }
         }
         if model.entries.is_empty() {
-            return Err(BadModel::Empty);
+            return Err(ParseModelError::Empty);
         }
         Ok(model)
     }
 
-    /// As text that run-perf reads as well; a bare model becomes one of version 2 without a tolerance.
+    /// Formats the model so that run-perf can read it too; a bare model becomes one of version 2 without a tolerance.
     pub fn to_json(&self) -> String {
-        let metadata = FileMetadata { version: self.version.unwrap_or(NEWEST), tolerance: self.tolerance };
+        let metadata = FileMetadata { version: self.version.unwrap_or(LATEST_VERSION), tolerance: self.tolerance };
         let entries = self.entries.iter().map(|(id, entry)| (id.as_str(), entry.into())).collect();
         let mut text = Vec::new();
         let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
@@ -153,22 +153,22 @@ impl Model {
     }
 }
 
-impl From<AnyEntry> for Entry {
-    fn from(entry: AnyEntry) -> Self {
+impl From<RawModelEntry> for ModelEntry {
+    fn from(entry: RawModelEntry) -> Self {
         let FileEntry { equation: [slope, intercept], raw, mmin, mmax } = match entry {
-            AnyEntry::Full(entry) => entry,
-            AnyEntry::Bare(equation) => FileEntry { equation, raw: None, mmin: None, mmax: None },
+            RawModelEntry::Full(entry) => entry,
+            RawModelEntry::Bare(equation) => FileEntry { equation, raw: None, mmin: None, mmax: None },
         };
-        let spread = mmin.zip(mmax).map(|(min, max)| Spread { min, max });
-        Self { equation: Equation { slope, intercept }, raw, spread }
+        let spread = mmin.zip(mmax).map(|(min, max)| NormalRange { min, max });
+        Self { equation: Equation { slope, intercept }, average: raw, range: spread }
     }
 }
 
-impl From<&Entry> for FileEntry {
-    fn from(entry: &Entry) -> Self {
+impl From<&ModelEntry> for FileEntry {
+    fn from(entry: &ModelEntry) -> Self {
         let Equation { slope, intercept } = entry.equation;
-        let (mmin, mmax) = entry.spread.map(|spread| (spread.min, spread.max)).unzip();
-        Self { equation: [slope, intercept], raw: entry.raw, mmin, mmax }
+        let (mmin, mmax) = entry.range.map(|spread| (spread.min, spread.max)).unzip();
+        Self { equation: [slope, intercept], raw: entry.average, mmin, mmax }
     }
 }
 
@@ -179,36 +179,37 @@ mod tests {
     const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
 
     #[test]
-    fn all_three_forms_are_read() {
-        let bare = Model::parse(format!(r#"{{"{LAT}": [0.5, -10]}}"#).as_bytes()).unwrap();
+    fn all_three_formats_are_read() {
+        let bare = ToleranceModel::parse(format!(r#"{{"{LAT}": [0.5, -10]}}"#).as_bytes()).unwrap();
         assert_eq!((bare.version, bare.tolerance), (None, None));
         let entry = bare.entries[LAT];
         assert_eq!(entry.equation, Equation { slope: 0.5, intercept: -10.0 });
-        assert_eq!((entry.raw, entry.spread), (None, None));
+        assert_eq!((entry.average, entry.range), (None, None));
         let one = format!(
             r#"{{"__metadata__": {{"version": 1, "tolerance": 4}}, "{LAT}": {{"equation": [0.5, -10], "raw": 20}}}}"#
         );
-        let one = Model::parse(one.as_bytes()).unwrap();
-        assert_eq!((one.version, one.tolerance, one.entries[LAT].raw), (Some(1), Some(4.0), Some(20.0)));
+        let one = ToleranceModel::parse(one.as_bytes()).unwrap();
+        assert_eq!((one.version, one.tolerance, one.entries[LAT].average), (Some(1), Some(4.0), Some(20.0)));
         assert_eq!(one.entries[LAT].range(4.0), Some((12.0, 28.0)));
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
-        let spread = Some(Spread { min: -3.0, max: 1.0 / 3.0 });
+    fn a_model_round_trips() {
+        let spread = Some(NormalRange { min: -3.0, max: 1.0 / 3.0 });
         let equation = Equation { slope: 0.1 + 0.2, intercept: -1e-7 };
-        let entries = BTreeMap::from([(LAT.to_owned(), Entry { equation, raw: Some(1.0 / 7.0), spread })]);
-        let model = Model { version: Some(1), tolerance: Some(4.0), entries, file: None };
-        assert_eq!(Model::parse(model.to_json().as_bytes()).unwrap(), model);
+        let entries =
+            BTreeMap::from([(LAT.to_owned(), ModelEntry { equation, average: Some(1.0 / 7.0), range: spread })]);
+        let model = ToleranceModel { version: Some(1), tolerance: Some(4.0), entries, file: None };
+        assert_eq!(ToleranceModel::parse(model.to_json().as_bytes()).unwrap(), model);
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let why = |text: &str| Model::parse(text.as_bytes()).unwrap_err().to_string();
-        assert!(why("[]").contains("expected a map"));
-        assert!(why(r#"{"__metadata__": {"version": 3}}"#).contains("version 3"));
-        assert_eq!(why(r#"{"__metadata__": {"version": 2}}"#), "it knows no check");
-        assert!(why(r#"{"a": [1]}"#).starts_with("`a`: [a, b], or an object"));
-        assert!(why(r#"{"a": {"raw": 1}}"#).starts_with("`a`: "));
+    fn an_invalid_model_has_a_reason() {
+        let error = |text: &str| ToleranceModel::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error("[]").contains("expected a map"));
+        assert!(error(r#"{"__metadata__": {"version": 3}}"#).contains("version 3"));
+        assert_eq!(error(r#"{"__metadata__": {"version": 2}}"#), "the model has no checks");
+        assert!(error(r#"{"a": [1]}"#).starts_with("`a`: expected [a, b], or an object"));
+        assert!(error(r#"{"a": {"raw": 1}}"#).starts_with("`a`: "));
     }
 }

@@ -1,8 +1,9 @@
-//! Models: what history says is normal for a check.
+//! Models: the normal variation of each check, learnt from history.
 //!
-//! There are two kinds ([`AnyModel`]). A [`NoiseModel`] says how far runs of one build lie apart, for the method of
-//! statistics. A [`Model`], as run-perf has it, is for the method of tolerances: it turns a value into a score by a straight line, so that the range that was seen before becomes ± its
-//! tolerance. [`fit`] makes one of builds, [`rebase`] moves one to a new level, [`file`] reads and writes it.
+//! There are two kinds ([`AnyModel`]). A [`NoiseModel`] has the spread between runs of one build, for the statistical
+//! method. A [`Model`], as run-perf has it, is for the tolerance method: it maps a value to a score by a straight line,
+//! so that the previously observed range becomes ± its tolerance. [`fit`] creates one from builds, [`rebase`] moves one
+//! to a new level, [`file`] reads and writes it.
 
 pub mod file;
 pub mod fit;
@@ -15,31 +16,31 @@ use std::path::PathBuf;
 use crate::build::Builds;
 use crate::id::CheckId;
 pub use file::ModelError;
-pub use fit::{Fit, fit};
+pub use fit::{FitMethod, fit};
 pub use noise::{NoiseModel, file::AnyModel};
 
-/// What history says of each check, by identifier as run-perf writes it.
+/// A tolerance model: the normal range of each check, by identifier in run-perf's syntax.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Model {
-    /// The file that it was read from; none where it was made here.
+pub struct ToleranceModel {
+    /// The file from which it was read; `None` for a new model.
     pub file: Option<PathBuf>,
-    /// The version of its file; none for one without metadata, which has equations only.
+    /// The version of its file; `None` for one without metadata, which has equations only.
     pub version: Option<u32>,
-    /// What the ends of the range are mapped to: ± so many percent.
+    /// The tolerance to which the ends of the range are mapped, in percent.
     pub tolerance: Option<f64>,
-    /// The checks that it knows.
-    pub entries: BTreeMap<String, Entry>,
+    /// The entries, by check.
+    pub entries: BTreeMap<String, ModelEntry>,
 }
 
-/// What a model knows of one check.
+/// The entry of one check.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
-    /// From a value to a score.
+pub struct ModelEntry {
+    /// Maps a value to a score.
     pub equation: Equation,
-    /// The average that it was fitted on, in the unit of the check.
-    pub raw: Option<f64>,
-    /// The ends of the range, in percent of the average.
-    pub spread: Option<Spread>,
+    /// The mean of the fitted values, in the unit of the check.
+    pub average: Option<f64>,
+    /// The ends of the range, in percent of the mean.
+    pub range: Option<NormalRange>,
 }
 
 /// score = slope · value + intercept, in percent.
@@ -51,18 +52,18 @@ pub struct Equation {
     pub intercept: f64,
 }
 
-/// The ends of a range, in percent of its average.
+/// The ends of a range, in percent of its mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct NormalRange {
     /// The lower end; below 0.
     pub min: f64,
     /// The upper end.
     pub max: f64,
 }
 
-impl Model {
-    /// Whether it knows any check that the builds have.
-    pub fn knows_any(&self, builds: &Builds) -> bool {
+impl ToleranceModel {
+    /// Whether it has any check of the builds.
+    pub fn covers_any(&self, builds: &Builds) -> bool {
         self.entries.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }
 }
@@ -73,18 +74,18 @@ impl Equation {
         self.slope * value + self.intercept
     }
 
-    /// The value that has a score; none for a line that does not rise or fall.
+    /// The value with this score; `None` for a horizontal line.
     pub fn value_at(&self, score: f64) -> Option<f64> {
         Some((score - self.intercept) / self.slope).filter(|value| value.is_finite())
     }
 
-    /// The values that have the scores −`tolerance` and +`tolerance`; none for a line that does not rise or fall.
+    /// The values with the scores −`tolerance` and +`tolerance`; `None` for a horizontal line.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
         Some((self.value_at(-tolerance)?, self.value_at(tolerance)?))
     }
 }
 
-impl Entry {
+impl ModelEntry {
     /// The values that are mapped to −tolerance and +tolerance.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
         self.equation.range(tolerance)

@@ -1,75 +1,75 @@
-//! What is odd about results without keeping the rest from being read.
+//! Warnings about results that do not prevent reading the rest.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::metadata::BadMetadata;
+use crate::metadata::MetadataError;
 
-/// Something odd about a file or folder.
+/// A warning about a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Which.
+    /// The file or folder.
     pub path: PathBuf,
-    /// What is odd about it.
-    pub what: Oddity,
+    /// The kind of warning.
+    pub kind: WarningKind,
 }
 
-/// What is odd.
+/// The kind of a warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
-    /// It cannot be read, and is left out.
+pub enum WarningKind {
+    /// The file cannot be read, and is skipped.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// It is no result in pbench's format, and is left out.
+    /// The file is malformed, and is skipped.
     #[error("is malformed: {0}")]
     Malformed(String),
-    /// Iterations without name, parameters or data; they are left out.
-    #[error("has iterations without name, data or parameters: {0}")]
+    /// The number of iterations without name, parameters or data, which are skipped.
+    #[error("has {0} iterations without name, data or parameters")]
     Incomplete(usize),
-    /// Metrics without a value over all clients; they are left out.
+    /// Metrics without a value over all clients, which are skipped.
     #[error("has no value over all clients for {first} ({metrics} such metrics)")]
     NoAggregate {
-        /// How many.
+        /// The number of metrics.
         metrics: usize,
-        /// The first of them: `ITERATION/CLASS/METRIC`.
+        /// The first metric: `ITERATION/CLASS/METRIC`.
         first: String,
     },
-    /// Metrics that are there more than once; the last of each counts.
+    /// Duplicate metrics, of which the last one is used.
     #[error("has {first} more than once ({metrics} such metrics)")]
     Repeated {
-        /// How many.
+        /// The number of metrics.
         metrics: usize,
-        /// The first of them.
+        /// The first metric.
         first: String,
     },
-    /// Results of a run of this program that are older than its records: the run was ended from outside, or changed.
+    /// Results of a Weighbridge run that are older than its records, because the run was killed or modified.
     #[error("has results that are older than its records")]
     Outdated,
-    /// Samples of a run of this program whose files are not as they were written.
+    /// Samples of a Weighbridge run whose files were modified.
     #[error("`{cell}` has {why}")]
     Damaged {
-        /// Their cell.
+        /// The cell of the samples.
         cell: String,
-        /// How many there are, and one of the files.
+        /// Their number, and one of the files.
         why: String,
     },
-    /// A line of the metadata that says nothing.
+    /// An invalid line of metadata.
     #[error(transparent)]
-    Metadata(BadMetadata),
+    Metadata(MetadataError),
 }
 
-impl Oddity {
+impl WarningKind {
     pub(crate) fn unreadable(error: impl fmt::Display) -> Self {
         Self::Unreadable(error.to_string())
     }
 
-    /// What is made of it where the rest is read.
+    /// The consequence when the rest is read.
     fn consequence(&self) -> &'static str {
         match self {
             Self::Unreadable(_) | Self::Malformed(_) => "it is left out",
             Self::Incomplete(_) | Self::NoAggregate { .. } => "they are left out",
             Self::Repeated { .. } => "the last of each counts",
-            Self::Outdated => "it is studied anew here, and `weighbridge study` writes its results",
+            Self::Outdated => "they are recomputed here, and `weighbridge study` writes them",
             Self::Damaged { .. } => "they do not count, and the cell has an error",
             Self::Metadata(_) => "",
         }
@@ -82,21 +82,21 @@ impl Oddity {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what.consequence() {
-            "" => write!(f, "{}", self.error()),
-            consequence => write!(f, "{}; {consequence}", self.error()),
+        match self.kind.consequence() {
+            "" => write!(f, "{}", self.message()),
+            consequence => write!(f, "{}; {consequence}", self.message()),
         }
     }
 }
 
 impl Warning {
-    /// Whether records are not as they were written.
+    /// Whether it is about modified records.
     pub fn is_damage(&self) -> bool {
-        matches!(self.what, Oddity::Damaged { .. })
+        matches!(self.kind, WarningKind::Damaged { .. })
     }
 
-    /// What is wrong, without what was made of it: for where nothing was.
-    pub fn error(&self) -> String {
-        format!("{}: {}", self.path.display(), self.what)
+    /// The message without its consequence, for callers that stop there.
+    pub fn message(&self) -> String {
+        format!("{}: {}", self.path.display(), self.kind)
     }
 }

@@ -1,138 +1,137 @@
-//! The method of statistics: by which factor a metric differs, how sure that is, and whether it matters.
+//! The statistical method: by which factor a metric differs, how certain that is, and whether it matters.
 //!
 //! The effect is the ratio of medians by Hodges and Lehmann, its test Wilcoxon's rank sum, both exact for few values
-//! ([`wb_stats::TwoSides`]); from five runs a side on, a bootstrap that draws runs and then samples
-//! ([`wb_stats::Drawn`]). Where a model knows how far runs lie apart, fewer runs are held against each other by that
-//! ([`wb_stats::RunNoise::ratio`]). What is ranked are samples where each side has one run, and the runs' medians
-//! otherwise: many samples within one run say nothing of the next run.
+//! ([`wb_stats::TwoSides`]); from five runs per side on, a bootstrap that resamples runs and then samples
+//! ([`wb_stats::Drawn`]). If a model has an estimate of the spread of runs, fewer runs are compared by that
+//! ([`wb_stats::RunNoise::ratio`]). The ranked values are samples if a side has one run, and the runs' medians
+//! otherwise: many samples within one run are no evidence about the next run.
 //!
-//! All primary metrics are one family: which of them differ is decided together (Benjamini and Hochberg), and the
-//! intervals are taken at the confidence that goes with that (Benjamini and Yekutieli).
+//! All primary metrics are one family: which of them differ is decided jointly (Benjamini and Hochberg), and the
+//! intervals are taken at the corresponding confidence (Benjamini and Yekutieli).
 //!
-//! Start with [`compare`]; [`verdict`] says what each verdict means, [`units`] what is ranked, [`needs`] what would
-//! decide what is not.
+//! Start with [`compare`]; [`verdict`] defines the verdicts, [`units`] the ranked values, [`needs`] estimates the
+//! number of values that an inconclusive comparison requires.
 
-mod known;
-mod looked;
-pub mod needs;
-mod tested;
+mod candidate;
+mod noise;
+pub mod observations;
+pub mod required_samples;
 pub mod threshold;
-pub mod units;
+mod two_sample;
 pub mod verdict;
 
 use rayon::prelude::*;
 use wb_stats::{Ratio, benjamini_hochberg, selected_confidence};
 
-use crate::build::{Builds, Row};
+use crate::build::{Builds, MetricIndex};
 use crate::direction::Directions;
 use crate::model::NoiseModel;
-use known::Known;
-pub use known::NoiseUse;
-use looked::{Looked, Together};
-pub use needs::Needs;
+use candidate::{CandidateMetric, FamilyResult};
+use noise::BoundNoiseModels;
+pub use noise::NoiseUse;
+use observations::ObservationCounts;
+pub use observations::ObservationKind;
+pub use required_samples::RequiredSamples;
 pub use threshold::Threshold;
-pub use units::Unit;
-use units::Units;
 pub use verdict::Verdict;
 
-/// From so many samples on each side statistics decide where nobody said otherwise: from six on a median has an interval
-/// at 95 %.
+/// The number of samples per side from which statistics decide by default: from six on a median has an interval at
+/// 95 %.
 pub const ENOUGH_SAMPLES: usize = 6;
 
-/// How differences are judged.
+/// Settings of the statistical method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Which differences matter.
+    /// The smallest relevant difference.
     pub threshold: Threshold,
-    /// Of the metrics that are said to differ, at most this share is wrong on average; one minus the intervals'
-    /// confidence.
-    pub rate: f64,
-    /// Whether one run a side is enough for a verdict, as if runs did not differ from each other.
+    /// The false discovery rate: the maximum average share of wrong results among the metrics reported as different;
+    /// one minus the intervals' confidence.
+    pub error_rate: f64,
+    /// Whether one run per side is enough for a verdict, as if runs did not differ from each other.
     pub trust_single_run: bool,
-    /// Which way is better.
+    /// The better direction of each metric.
     pub directions: Directions,
-    /// From which the bootstrap draws.
+    /// The seed of the bootstrap.
     pub seed: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (threshold, directions) = (Threshold::default(), Directions::default());
-        Self { threshold, rate: 0.05, trust_single_run: false, directions, seed: 1 }
+        Self { threshold, error_rate: 0.05, trust_single_run: false, directions, seed: 1 }
     }
 }
 
-/// A build against the first.
+/// A comparison of one build with the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What any of the two has, in the builds' order.
-    pub checks: Vec<Check>,
-    /// How many metrics were judged together.
+    /// The metrics of either build, in the builds' order.
+    pub checks: Vec<MetricComparison>,
+    /// The number of metrics in the family.
     pub family: usize,
-    /// How many of them differ.
+    /// The number of metrics of the family that differ.
     pub discoveries: usize,
-    /// The confidence of the intervals.
+    /// The confidence level of the intervals.
     pub confidence: f64,
 }
 
 impl Comparison {
-    /// What is said of a metric; none where neither side has it.
-    pub fn of(&self, row: Row) -> Option<&Check> {
-        // They are in the order of the rows.
+    /// The comparison of a metric; `None` if neither side has it.
+    pub fn metric(&self, row: MetricIndex) -> Option<&MetricComparison> {
+        // The checks are sorted by row.
         Some(&self.checks[self.checks.binary_search_by_key(&row, |check| check.row).ok()?])
     }
 }
 
-/// A metric on both sides.
+/// The comparison of one metric.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
-    /// Which.
-    pub row: Row,
-    /// Whether its case is judged by it.
+pub struct MetricComparison {
+    /// The metric.
+    pub row: MetricIndex,
+    /// Whether it is a primary metric of its case.
     pub primary: bool,
-    /// What was ranked: how many on each side, and what they are.
-    pub units: Units,
-    /// The last build's over the first's; none where that cannot be said.
+    /// The ranked values: their number on each side, and what they are.
+    pub units: ObservationCounts,
+    /// The ratio of the last build to the first; `None` if it cannot be computed.
     pub effect: Option<Ratio>,
-    /// The probability of so large a difference where there is none, adjusted for the family; of metrics that are not
-    /// primary, by itself. None without an effect.
+    /// The p-value, adjusted for the family; unadjusted for metrics that are not primary. `None` without an effect.
     pub p: Option<f64>,
-    /// How large a difference matters, in percent.
+    /// The smallest relevant difference, in percent.
     pub threshold: f64,
-    /// What became of the models of noise; none without any.
+    /// Whether and how a noise model was used; `None` without models.
     pub noise: Option<NoiseUse>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What would decide it, where it is not decided.
-    pub needs: Option<Needs>,
+    /// The number of values required for a verdict, if there is none yet.
+    pub required_samples: Option<RequiredSamples>,
 }
 
-/// Compares the last build with the first, by what `models` say of noise where they do; none with fewer than two.
+/// Compares the last build with the first, using the noise in `models`; `None` with fewer than two builds.
 pub fn compare(builds: &Builds, models: &[NoiseModel], options: &Options) -> Option<Comparison> {
     against(builds, builds.list().len().checked_sub(1)?, models, options)
 }
 
-/// Compares a build with the first, by its place among the builds; none where that is no later one.
+/// Compares a build, given by its index, with the first; `None` if it is not a later one.
 pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &Options) -> Option<Comparison> {
     let [src, later @ ..] = builds.list() else { return None };
     let dst = later.get(build.checked_sub(1)?)?;
     let sides = [src, dst];
-    let known = Known::bind(models, builds);
-    let rows: Vec<Row> = builds.rows().collect();
-    let looked: Vec<Looked<'_>> =
-        rows.into_par_iter().filter_map(|row| Looked::at(builds, sides, row, &known, options)).collect();
-    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(Looked::p).collect();
-    let found = benjamini_hochberg(&family, options.rate);
-    let (discoveries, family) = (found.count, family.len());
-    let confidence = selected_confidence(options.rate, discoveries, family);
-    let least = needs::reachable(options.rate, family);
-    let mut adjusted = found.adjusted.into_iter();
-    let together = |looked: &Looked<'_>| match looked.primary {
-        true => Together { p: looked.p().and_then(|_| adjusted.next()), confidence, least },
-        false => Together { p: looked.p(), confidence: 1.0 - options.rate, least },
+    let noise_models = BoundNoiseModels::bind(models, builds);
+    let rows: Vec<MetricIndex> = builds.rows().collect();
+    let candidates: Vec<CandidateMetric<'_>> =
+        rows.into_par_iter().filter_map(|row| CandidateMetric::new(builds, sides, row, &noise_models, options)).collect();
+    let family: Vec<f64> = candidates.iter().filter(|candidate| candidate.primary).filter_map(CandidateMetric::p).collect();
+    let correction = benjamini_hochberg(&family, options.error_rate);
+    let (discoveries, family) = (correction.count, family.len());
+    let confidence = selected_confidence(options.error_rate, discoveries, family);
+    let min_values = required_samples::min_observations(options.error_rate, family);
+    let mut adjusted = correction.adjusted.into_iter();
+    let result = |candidate: &CandidateMetric<'_>| match candidate.primary {
+        true => FamilyResult { p: candidate.p().and_then(|_| adjusted.next()), confidence, least: min_values },
+        false => FamilyResult { p: candidate.p(), confidence: 1.0 - options.error_rate, least: min_values },
     };
-    let together: Vec<Together> = looked.iter().map(together).collect();
-    let checks = looked.into_par_iter().zip(together);
-    let checks = checks.map(|(looked, together)| looked.judged(builds, sides, together, options)).collect();
+    let results: Vec<FamilyResult> = candidates.iter().map(result).collect();
+    let checks = candidates.into_par_iter().zip(results);
+    let checks = checks.map(|(candidate, result)| candidate.judge(builds, sides, result, options)).collect();
     Some(Comparison { checks, family, discoveries, confidence })
 }

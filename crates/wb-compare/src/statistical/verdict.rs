@@ -1,36 +1,37 @@
-//! What follows from an effect and how sure it is.
+//! Verdicts, derived from an effect and its uncertainty.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 use wb_stats::{Interval, Ratio};
 
-use crate::build::Value;
+use crate::build::MeasuredValue;
 
-/// What is said of a metric.
+/// The verdict on a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Better, beyond chance, and by more than the threshold as far as is known.
+    /// Significantly better, and by more than the threshold according to the estimate.
     Improved,
-    /// Worse, beyond chance, and by more than the threshold as far as is known.
+    /// Significantly worse, and by more than the threshold according to the estimate.
     Regressed,
-    /// The whole interval lies within the threshold.
+    /// The whole interval is within the threshold.
     Equivalent,
-    /// It would be improved or regressed, but each side is one run, and nobody knows by how much runs differ.
+    /// It would be improved or regressed, but each side is a single run, and the noise between runs is unknown; or
+    /// neither direction is better.
     Differs,
-    /// None of these can be said.
+    /// No other verdict is justified yet.
     Inconclusive,
-    /// A side has it, and no number that counts.
+    /// A side has no valid value.
     Invalid,
-    /// A side does not have it.
+    /// A side does not have the metric.
     Missing,
-    /// Both sides have it, defined otherwise.
+    /// The sides have different definitions.
     Incomparable,
 }
 
 impl Verdict {
-    /// Every one, from what is good to what is not known.
+    /// All verdicts, from good to unknown.
     pub const ALL: [Self; 8] = [
         Self::Improved,
         Self::Equivalent,
@@ -42,7 +43,7 @@ impl Verdict {
         Self::Incomparable,
     ];
 
-    /// In a word, as files have it.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -57,45 +58,45 @@ impl Verdict {
     }
 }
 
-/// All that a verdict depends on.
-pub(super) struct Judgement {
-    pub(super) values: [Value; 2],
+/// The input of a verdict.
+pub(super) struct VerdictInput {
+    pub(super) values: [MeasuredValue; 2],
     pub(super) effect: Option<Ratio>,
-    /// Whether chance is ruled out.
+    /// Whether the difference is significant.
     pub(super) differs: bool,
     pub(super) direction: Direction,
-    /// As a fraction.
+    /// The smallest relevant difference, as a fraction.
     pub(super) threshold: f64,
-    /// Whether more than one run, or the user's word, stands behind the values.
+    /// Whether the values are based on several runs, a noise model or the user's trust in single runs.
     pub(super) trusted: bool,
 }
 
-impl Judgement {
+impl VerdictInput {
     pub(super) fn verdict(&self) -> Verdict {
         match self.values {
-            [Value::Missing, _] | [_, Value::Missing] => return Verdict::Missing,
-            [Value::Invalid, _] | [_, Value::Invalid] => return Verdict::Invalid,
-            [Value::Known(_), Value::Known(_)] => {}
+            [MeasuredValue::Missing, _] | [_, MeasuredValue::Missing] => return Verdict::Missing,
+            [MeasuredValue::Invalid, _] | [_, MeasuredValue::Invalid] => return Verdict::Invalid,
+            [MeasuredValue::Known(_), MeasuredValue::Known(_)] => {}
         }
         let Some(effect) = self.effect else { return Verdict::Inconclusive };
-        match judged(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
+        match judge(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
             Verdict::Improved | Verdict::Regressed if !self.trusted => Verdict::Differs,
             verdict => verdict,
         }
     }
 }
 
-/// What follows from a ratio, its interval, and whether chance is ruled out; the threshold is a fraction.
-pub(crate) fn judged(
+/// The verdict for a ratio, its interval, and whether the difference is significant; the threshold is a fraction.
+pub(crate) fn judge(
     ratio: f64,
     interval: Option<Interval>,
     differs: bool,
     direction: Direction,
     threshold: f64,
 ) -> Verdict {
-    // Symmetric for ratios: what is 5 % more one way is as far the other way.
-    let (least, most) = (1.0 / (1.0 + threshold), 1.0 + threshold);
-    let within = |value: f64| (least..=most).contains(&value);
+    // Symmetric for ratios: the threshold has the same distance from 1 in both directions.
+    let (lower, upper) = (1.0 / (1.0 + threshold), 1.0 + threshold);
+    let within = |value: f64| (lower..=upper).contains(&value);
     if interval.is_some_and(|interval| within(interval.low) && within(interval.high)) {
         return Verdict::Equivalent;
     }
@@ -105,7 +106,7 @@ pub(crate) fn judged(
     let better = match direction {
         Direction::Higher => ratio > 1.0,
         Direction::Lower => ratio < 1.0,
-        // Nobody said which way is good.
+        // Neither direction is better.
         Direction::Neither => return Verdict::Differs,
     };
     if better { Verdict::Improved } else { Verdict::Regressed }
@@ -115,10 +116,10 @@ pub(crate) fn judged(
 mod tests {
     use super::*;
 
-    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> Judgement {
-        Judgement {
-            values: [Value::Known(1.0), Value::Known(estimate)],
-            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence_reached: 0.95 }), p: 0.01 }),
+    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> VerdictInput {
+        VerdictInput {
+            values: [MeasuredValue::Known(1.0), MeasuredValue::Known(estimate)],
+            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence: 0.95 }), p_value: 0.01 }),
             differs,
             direction: Direction::Higher,
             threshold: 0.05,
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_counts_beyond_chance_and_beyond_the_threshold() {
+    fn a_verdict_needs_significance_and_relevance() {
         assert_eq!(judged(0.9, 0.85, 0.96, true).verdict(), Verdict::Regressed);
         assert_eq!(judged(1.1, 1.02, 1.2, true).verdict(), Verdict::Improved);
         assert_eq!(judged(0.98, 0.96, 0.99, true).verdict(), Verdict::Equivalent);
@@ -136,28 +137,34 @@ mod tests {
     }
 
     #[test]
-    fn the_direction_decides_which_is_good() {
-        let lower = Judgement { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
+    fn the_direction_decides_what_is_an_improvement() {
+        let lower = VerdictInput { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
         assert_eq!(lower.verdict(), Verdict::Improved);
-        let neither = Judgement { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
+        let neither = VerdictInput { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
         assert_eq!(neither.verdict(), Verdict::Differs);
     }
 
     #[test]
-    fn one_run_a_side_has_no_regression() {
-        let single = Judgement { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
+    fn single_runs_have_no_regression() {
+        let single = VerdictInput { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
         assert_eq!(single.verdict(), Verdict::Differs);
-        let equal = Judgement { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
+        let equal = VerdictInput { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
         assert_eq!(equal.verdict(), Verdict::Equivalent);
     }
 
     #[test]
-    fn what_is_not_there_is_said_to_be_so() {
-        let missing = Judgement { values: [Value::Known(1.0), Value::Missing], ..judged(1.0, 1.0, 1.0, false) };
+    fn missing_and_invalid_values_have_their_own_verdicts() {
+        let missing = VerdictInput {
+            values: [MeasuredValue::Known(1.0), MeasuredValue::Missing],
+            ..judged(1.0, 1.0, 1.0, false)
+        };
         assert_eq!(missing.verdict(), Verdict::Missing);
-        let invalid = Judgement { values: [Value::Invalid, Value::Known(1.0)], ..judged(1.0, 1.0, 1.0, false) };
+        let invalid = VerdictInput {
+            values: [MeasuredValue::Invalid, MeasuredValue::Known(1.0)],
+            ..judged(1.0, 1.0, 1.0, false)
+        };
         assert_eq!(invalid.verdict(), Verdict::Invalid);
-        let none = Judgement { effect: None, ..judged(1.0, 1.0, 1.0, false) };
+        let none = VerdictInput { effect: None, ..judged(1.0, 1.0, 1.0, false) };
         assert_eq!(none.verdict(), Verdict::Inconclusive);
     }
 }

@@ -1,40 +1,40 @@
-//! Scores of many checks in a few figures.
+//! Summary statistics of scores.
 //!
-//! The tables are those of run-perf's `per_type_stats` and `sum_stats`.
+//! The tables correspond to run-perf's `per_type_stats` and `sum_stats`.
 
 use wb_stats::Samples;
 
-use super::starred::{StarredId, Stars};
+use super::pattern::{CheckPattern, Wildcards};
 use super::{Comparison, Status};
 use crate::id::Statistic;
-use crate::names::Map;
+use crate::interner::Map;
 
 /// The three tables of averages: by cases, by metric of a test, by profile.
-pub const TABLES: [Stars; 3] = [Stars::CASES, Stars::METRIC_OF_TEST, Stars::PROFILE];
+pub const TABLES: [Wildcards; 3] = [Wildcards::CASES, Wildcards::METRIC_OF_TEST, Wildcards::PROFILE];
 
-/// How scores are spread, in percent. Negatives and positives together are the mean.
+/// The distribution of scores, in percent. The sum of `negatives` and `positives` is the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
-    /// How many there are.
+    /// The number of scores.
     pub count: usize,
-    /// The lowest.
+    /// The minimum.
     pub min: f64,
-    /// A quarter is below.
+    /// The first quartile.
     pub first_quartile: f64,
-    /// Half is below.
+    /// The median.
     pub median: f64,
-    /// A quarter is above.
+    /// The third quartile.
     pub third_quartile: f64,
-    /// The highest.
+    /// The maximum.
     pub max: f64,
-    /// The sum of all below zero, divided by the count of all.
+    /// The sum of all negative scores, divided by the number of all scores.
     pub negatives: f64,
-    /// The sum of all above zero, divided by the count of all.
+    /// The sum of all positive scores, divided by the number of all scores.
     pub positives: f64,
 }
 
 impl Distribution {
-    /// Of finite scores; none without any.
+    /// The distribution of finite scores; `None` without any.
     fn of(scores: &[f64]) -> Option<Self> {
         let samples = Samples::new(scores).ok()?;
         let mean = |counts: fn(&f64) -> bool| scores.iter().copied().filter(counts).sum::<f64>() / scores.len() as f64;
@@ -59,8 +59,8 @@ impl Distribution {
 /// A row of a table of averages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AverageRow<'a> {
-    /// Which checks.
-    pub id: StarredId<'a>,
+    /// The pattern of the checks.
+    pub id: CheckPattern<'a>,
     /// The scores of their means.
     pub means: Option<Distribution>,
     /// The scores of their standard deviations.
@@ -69,12 +69,12 @@ pub struct AverageRow<'a> {
 
 impl<'a> Comparison<'a> {
     /// A table of averages over a build's primary checks, in the order of the checks; scores that are not finite are
-    /// left out.
-    pub fn averages(&self, build: usize, stars: Stars) -> Vec<AverageRow<'a>> {
-        let mut scores: Map<StarredId<'a>, [Vec<f64>; 2]> = Map::default();
+    /// skipped.
+    pub fn averages(&self, build: usize, stars: Wildcards) -> Vec<AverageRow<'a>> {
+        let mut scores: Map<CheckPattern<'a>, [Vec<f64>; 2]> = Map::default();
         for (at, score) in self.finite_scores(build) {
-            let of_both = scores.entry(StarredId::of(&self.id(at), stars)).or_default();
-            of_both[self.checks[at].statistic as usize].push(score);
+            let by_statistic = scores.entry(CheckPattern::of(&self.id(at), stars)).or_default();
+            by_statistic[self.checks[at].statistic as usize].push(score);
         }
         let row = |(id, scores): (_, [Vec<f64>; 2])| {
             let [means, stddevs] = Statistic::ALL.map(|statistic| Distribution::of(&scores[statistic as usize]));
@@ -83,10 +83,10 @@ impl<'a> Comparison<'a> {
         scores.into_iter().map(row).collect()
     }
 
-    /// How a build's primary scores are spread, those with some statuses only; none without any.
+    /// The distribution of a build's primary scores with one of these statuses; `None` without any.
     pub fn spread(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
-        let has = |at: &usize| self.cell(*at, build).is_some_and(|cell| statuses.contains(&cell.status));
-        let scores: Vec<_> = self.finite_scores(build).filter(|(at, _)| has(at)).map(|(_, score)| score).collect();
+        let has_status = |at: &usize| self.cell(*at, build).is_some_and(|cell| statuses.contains(&cell.status));
+        let scores: Vec<_> = self.finite_scores(build).filter(|(at, _)| has_status(at)).map(|(_, score)| score).collect();
         Distribution::of(&scores)
     }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn negatives_and_positives_make_the_mean() {
+    fn the_mean_is_the_sum_of_negatives_and_positives() {
         let spread = Distribution::of(&[-4.0, 1.0, 2.0, 5.0]).unwrap();
         assert_eq!((spread.negatives, spread.positives, spread.mean()), (-1.0, 2.0, 1.0));
         assert_eq!((spread.min, spread.first_quartile, spread.median, spread.max), (-4.0, -0.25, 1.5, 5.0));

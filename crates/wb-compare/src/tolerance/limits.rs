@@ -1,4 +1,4 @@
-//! Between which values a check is within its tolerance, and by which models.
+//! The range of values within the tolerance of a check, and the models that determine it.
 
 use std::path::Path;
 
@@ -6,49 +6,49 @@ use super::{Check, Comparison};
 use crate::id::Statistic;
 use crate::model::Equation;
 
-/// The values of a check that are within its tolerance.
+/// The range of values within the tolerance of a check.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
-    /// The models that know the check, by their places among the comparison's; without any the source's value counts.
+pub struct ToleranceLimits {
+    /// The indices of the models that have the check; without any the source's value determines the range.
     pub models: Vec<usize>,
-    /// The least and the largest of the values, in the check's unit. What the builds between add to the last build's
-    /// score is not in it. None where the source has no number or the score does not depend on the value.
+    /// The minimum and maximum, in the check's unit, without the influence of the builds in between on the last build's
+    /// score. `None` if the source has no valid value or the score does not depend on the value.
     pub range: Option<(f64, f64)>,
 }
 
 impl Comparison<'_> {
-    /// The values of a check that are within its tolerance.
-    pub fn limits(&self, check: usize) -> Limits {
+    /// The range of values within the tolerance of a check.
+    pub fn limits(&self, check: usize) -> ToleranceLimits {
         let Check { row, statistic, .. } = self.checks[check];
-        let known = self.models.iter().enumerate();
-        let known = known.filter_map(|(at, model)| Some((at, model.entry(row, statistic)?.equation)));
-        let (models, equations): (Vec<usize>, Vec<Equation>) = known.unzip();
+        let entries = self.models.iter().enumerate();
+        let entries = entries.filter_map(|(at, model)| Some((at, model.entry(row, statistic)?.equation)));
+        let (models, equations): (Vec<usize>, Vec<Equation>) = entries.unzip();
         let tolerance = self.tolerance(check);
         let range = match equations.as_slice() {
             [] => self.value(check, 0).known().map(|src| around(statistic, src, tolerance)),
             equations => average(equations).range(tolerance),
         };
-        // No deviation is below zero.
+        // Deviations are not negative.
         let floor = if statistic == Statistic::Stddev { 0.0 } else { f64::NEG_INFINITY };
-        Limits { models, range: range.map(|(low, high)| (low.min(high).max(floor), low.max(high).max(floor))) }
+        ToleranceLimits { models, range: range.map(|(low, high)| (low.min(high).max(floor), low.max(high).max(floor))) }
     }
 
-    /// The files of the models, in their order; none of a model that was not read from one.
+    /// The files of the models, in order; `None` for a model that was not read from a file.
     pub fn model_files(&self) -> impl ExactSizeIterator<Item = Option<&Path>> {
         self.models.iter().map(|model| model.file())
     }
 }
 
-/// Without a model: so many percent around a mean, so many points around a standard deviation.
+/// The range without a model: in percent around a mean, in percentage points around a standard deviation.
 fn around(statistic: Statistic, src: f64, tolerance: f64) -> (f64, f64) {
-    let half = match statistic {
+    let half_width = match statistic {
         Statistic::Mean => src.abs() * tolerance / 100.0,
         Statistic::Stddev => tolerance,
     };
-    (src - half, src + half)
+    (src - half_width, src + half_width)
 }
 
-/// The equation whose score is the average of several ones'.
+/// The equation whose score is the average of those of several equations.
 fn average(equations: &[Equation]) -> Equation {
     let mean = |of: fn(&Equation) -> f64| equations.iter().map(of).sum::<f64>() / equations.len() as f64;
     Equation { slope: mean(|equation| equation.slope), intercept: mean(|equation| equation.intercept) }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_the_range_of_several_models_have_the_tolerance_as_their_average_score() {
+    fn the_range_of_several_models_is_based_on_their_average_score() {
         let equations = [(0.4, -40.0), (0.2, -18.0)].map(|(slope, intercept)| Equation { slope, intercept });
         let (low, high) = average(&equations).range(5.0).unwrap();
         let score = |value| equations.iter().map(|equation| equation.score(value)).sum::<f64>() / 2.0;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_the_tolerance_lies_around_the_first_value() {
+    fn without_a_model_the_range_is_around_the_first_value() {
         assert_eq!(around(Statistic::Mean, -200.0, 5.0), (-210.0, -190.0));
         assert_eq!(around(Statistic::Stddev, 7.0, 5.0), (2.0, 12.0));
     }

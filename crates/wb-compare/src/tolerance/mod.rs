@@ -1,44 +1,45 @@
-//! The method of tolerances: a difference in percent, or a model's score, against a limit.
+//! The tolerance method: a difference in percent, or a model's score, is compared with a limit.
 //!
-//! Scores are those of run-perf's compare-perf ([`score`] has the formulas), signs included. What is put right:
+//! Scores are those of run-perf's compare-perf ([`score`] has the formulas), signs included. Differences from run-perf:
 //!
-//! - Whether a difference is good is decided by the metric's direction ([`status`]); in run-perf higher is always better.
-//! - From a source of zero to anything else is an infinite difference; in run-perf it is none.
-//! - A value that is not there on a side is missing and enters nothing; in run-perf it is −100.
-//! - The bands of minor gains and minor losses are alike; in run-perf every equal value is a minor loss.
-//! - What decides is losses alone, unless gains are asked to ([`totals`]); in run-perf gains fail a build as well.
-//! - Failed iterations are read of every build or of none; run-perf never takes them of the source.
+//! - Whether a difference is an improvement depends on the metric's direction ([`status`]); in run-perf higher
+//!   is always better.
+//! - The difference from a source of zero to any other value is infinite; in run-perf it is zero.
+//! - A value that is missing on a side has no score; in run-perf its score is −100.
+//! - The ranges of minor gains and minor losses are symmetric; in run-perf every equal value is a minor loss.
+//! - Only losses fail a build, unless gains are configured to ([`totals`]); in run-perf gains fail it as well.
+//! - Failed iterations are read for every build or for none; run-perf never reads those of the source.
 //!
 //! Start with [`compare`].
 
 pub mod averages;
 pub mod groups;
 pub mod limits;
+pub mod pattern;
 pub mod score;
-pub mod starred;
 pub mod status;
 pub mod totals;
 
 use rayon::prelude::*;
 
-use crate::build::{Build, Builds, Row, RunError, Value};
+use crate::build::{Build, Builds, MeasuredValue, MetricIndex, TestError};
 use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
-use crate::model::Model;
+use crate::model::ToleranceModel;
 use groups::{Group, groups};
-use score::{BoundModel, Part, Prior, Weights, own_parts};
+use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
 pub use status::Status;
 
-/// How differences are judged.
+/// Settings of the tolerance method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// How much a mean may differ, in percent.
+    /// The maximum difference of a mean, in percent.
     pub tolerance: f64,
-    /// How much a standard deviation may differ, in percentage points.
+    /// The maximum difference of a standard deviation, in percentage points.
     pub stddev_tolerance: f64,
-    /// What the last build's score is averaged with.
+    /// Weights of the terms with which the last build's score is averaged.
     pub weights: Weights,
-    /// Which way is better.
+    /// The better direction of each metric.
     pub directions: Directions,
 }
 
@@ -49,51 +50,52 @@ impl Default for Options {
     }
 }
 
-/// Builds, compared with the first of them; the last one is what is judged, those between give it a history.
+/// A comparison of builds with the first; the last one is judged, those in between are its history.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     /// The builds.
     pub builds: &'a Builds,
-    /// How they were judged.
+    /// The settings.
     pub options: &'a Options,
-    /// What any build has, in the builds' order.
+    /// The checks of all builds, in the builds' order.
     pub checks: Vec<Check>,
-    /// The groups of primary means: by case, by case over profiles, by profile.
+    /// The groups of primary means: by case, by case over all profiles, by profile.
     pub groups: Vec<Group<'a>>,
     models: Vec<BoundModel>,
-    cells: Vec<Option<Cell>>,
+    cells: Vec<Option<CheckScore>>,
 }
 
-/// A statistic of a metric.
+/// A check: a statistic of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
     /// The metric.
-    pub row: Row,
+    pub row: MetricIndex,
     /// The statistic.
     pub statistic: Statistic,
-    /// Whether the case is judged by this metric: as the last build says, or else the first, or else any.
+    /// Whether the metric is primary: according to the last build, or else the first, or else any.
     pub primary: bool,
 }
 
-/// What a build's value is against the source's.
+/// The score of a check in a build.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
-    /// The verdict.
+pub struct CheckScore {
+    /// The status.
     pub status: Status,
     /// The difference without any model, in percent (of a standard deviation, in percentage points); infinite from zero
-    /// to anything else; none where a side has no number.
+    /// to any other value; `None` if a side has no valid value.
     pub raw: Option<f64>,
-    /// The score, in percent; none where a side has no number.
+    /// The score, in percent; `None` if a side has no valid value.
     pub score: Option<f64>,
 }
 
-/// Compares every build with the first. Models and weights take part as [`score`] tells; several models average.
-pub fn compare<'a>(builds: &'a Builds, models: &[Model], options: &'a Options) -> Comparison<'a> {
+/// Compares every build with the first. Models and weights apply as described in [`score`]; several models are
+/// averaged.
+pub fn compare<'a>(builds: &'a Builds, models: &[ToleranceModel], options: &'a Options) -> Comparison<'a> {
     let models: Vec<_> = models.iter().map(|model| BoundModel::bind(model, builds)).collect();
     let mut comparison = Comparison { builds, options, checks: vec![], groups: vec![], models, cells: vec![] };
     let rows: Vec<_> = builds.rows().collect();
-    let judged: Vec<_> = rows.par_chunks(2048).map(|rows| comparison.judge(rows)).collect();
-    for (checks, cells) in judged {
+    let chunks: Vec<_> = rows.par_chunks(2048).map(|rows| comparison.judge(rows)).collect();
+    for (checks, cells) in chunks {
         comparison.checks.extend(checks);
         comparison.cells.extend(cells);
     }
@@ -102,13 +104,12 @@ pub fn compare<'a>(builds: &'a Builds, models: &[Model], options: &'a Options) -
 }
 
 impl<'a> Comparison<'a> {
-    /// What a build's value is against the source's. `build` is its place among the builds, from 1; none where neither
-    /// side has the check.
-    pub fn cell(&self, check: usize, build: usize) -> Option<&Cell> {
-        self.row_of_cells(check).get(build.checked_sub(1)?)?.as_ref()
+    /// The score of a check in a build, given by its index from 1; `None` if neither side has the check.
+    pub fn cell(&self, check: usize, build: usize) -> Option<&CheckScore> {
+        self.scores_of(check).get(build.checked_sub(1)?)?.as_ref()
     }
 
-    /// The place of the build that is judged; none where there is nothing to compare the source with.
+    /// The index of the judged build; `None` if there is nothing to compare with the source.
     pub fn last(&self) -> Option<usize> {
         self.builds.list().len().checked_sub(1).filter(|last| *last > 0)
     }
@@ -120,87 +121,93 @@ impl<'a> Comparison<'a> {
     }
 
     /// A check's value in a build.
-    pub fn value(&self, check: usize, build: usize) -> Value {
+    pub fn value(&self, check: usize, build: usize) -> MeasuredValue {
         let Check { row, statistic, .. } = self.checks[check];
-        self.builds.list().get(build).map_or(Value::Missing, |build| build.value(row, statistic))
+        self.builds.list().get(build).map_or(MeasuredValue::Missing, |build| build.value(row, statistic))
     }
 
-    /// How much a check's score may differ from zero.
+    /// The maximum deviation of a check's score from zero.
     pub fn tolerance(&self, check: usize) -> f64 {
         self.options.tolerance_of(self.checks[check].statistic)
     }
 
-    /// What a build's score is made of; empty where a side has no number.
-    pub fn parts(&self, check: usize, build: usize) -> Vec<Part> {
-        let mut wanted = Vec::new();
-        self.walk(self.checks[check], |at, _, parts| {
+    /// The parts of a build's score; empty if a side has no valid value.
+    pub fn parts(&self, check: usize, build: usize) -> Vec<ScorePart> {
+        let mut result = Vec::new();
+        self.for_each_build(self.checks[check], |at, _, parts| {
             if at == build {
-                wanted = parts.to_vec();
+                result = parts.to_vec();
             }
         });
-        wanted
+        result
     }
 
-    /// The errors of the source and of a build, by its place from 1, each with the build that has it.
-    pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a RunError)> {
+    /// The errors of the source and of a build, given by its index from 1, each with its build.
+    pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a TestError)> {
         let sides = [self.builds.list().first(), self.builds.list().get(build)].into_iter().flatten();
         sides.flat_map(|build| build.errors().map(move |error| (build, error)))
     }
 
-    fn row_of_cells(&self, check: usize) -> &[Option<Cell>] {
+    fn scores_of(&self, check: usize) -> &[Option<CheckScore>] {
         let width = self.builds.list().len().saturating_sub(1);
         &self.cells[check * width..(check + 1) * width]
     }
 
-    fn judge(&self, rows: &[Row]) -> (Vec<Check>, Vec<Option<Cell>>) {
+    fn judge(&self, rows: &[MetricIndex]) -> (Vec<Check>, Vec<Option<CheckScore>>) {
         let (mut checks, mut cells) = (Vec::new(), Vec::new());
         for &row in rows {
             let primary = primary(self.builds, row);
             for statistic in Statistic::ALL {
                 let check = Check { row, statistic, primary };
-                if self.builds.list().iter().any(|build| build.value(row, statistic) != Value::Missing) {
+                if self.builds.list().iter().any(|build| build.value(row, statistic) != MeasuredValue::Missing) {
                     checks.push(check);
-                    self.walk(check, |_, cell, _| cells.push(cell));
+                    self.for_each_build(check, |_, cell, _| cells.push(cell));
                 }
             }
         }
         (checks, cells)
     }
 
-    /// Judges a check in each build after the first, in order, and tells of each its place, the verdict and what the
-    /// score was made of.
-    fn walk(&self, check: Check, mut each: impl FnMut(usize, Option<Cell>, &[Part])) {
+    /// Judges a check in each build after the first, in order, and calls `each` with the build's index, the result and
+    /// the parts of the score.
+    fn for_each_build(&self, check: Check, mut each: impl FnMut(usize, Option<CheckScore>, &[ScorePart])) {
         let Check { row, statistic, .. } = check;
         let builds = self.builds.list();
         let tolerance = self.options.tolerance_of(statistic);
         let entries = || self.models.iter().map(|model| model.entry(row, statistic));
-        let sense = self.sense(check);
-        let (mut prior, mut parts) = (Prior::default(), Vec::new());
+        let sign = self.sign(check);
+        let (mut history, mut parts) = (ScoreHistory::default(), Vec::new());
         let Some((first, others)) = builds.split_first() else { return };
         let src = first.value(row, statistic);
         for (at, build) in (1..).zip(others) {
             parts.clear();
             let cell = match (src, build.value(row, statistic)) {
-                (Value::Missing, Value::Missing) => None,
-                (Value::Missing, _) | (_, Value::Missing) => Some(Cell::without_score(Status::Missing)),
-                _ if !self.builds.is_comparable([first, build], row) => Some(Cell::without_score(Status::Incomparable)),
-                (Value::Known(src), Value::Known(dst)) => {
-                    let raw = own_parts(&mut parts, statistic, src, dst, entries());
-                    let score = prior.settle(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
-                    Some(Cell::scored(raw, score, sense, tolerance))
+                (MeasuredValue::Missing, MeasuredValue::Missing) => None,
+                (MeasuredValue::Missing, _) | (_, MeasuredValue::Missing) => {
+                    Some(CheckScore::without_score(Status::Missing))
                 }
-                (Value::Invalid, _) | (_, Value::Invalid) => Some(Cell::without_score(Status::Invalid)),
+                _ if !self.builds.is_comparable([first, build], row) => {
+                    Some(CheckScore::without_score(Status::Incomparable))
+                }
+                (MeasuredValue::Known(src), MeasuredValue::Known(dst)) => {
+                    let raw = direct_parts(&mut parts, statistic, src, dst, entries());
+                    let score = history.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
+                    Some(CheckScore::scored(raw, score, sign, tolerance))
+                }
+                (MeasuredValue::Invalid, _) | (_, MeasuredValue::Invalid) => {
+                    Some(CheckScore::without_score(Status::Invalid))
+                }
             };
             each(at, cell, &parts);
         }
     }
 
-    /// By what a score is multiplied so that positive is better; none where neither way is.
-    pub fn sense(&self, check: Check) -> Option<f64> {
+    /// The sign by which a score is multiplied so that positive is better; `None` if neither direction is better.
+    pub fn sign(&self, check: Check) -> Option<f64> {
         let Check { row, statistic, .. } = check;
         let modelled = self.models.iter().any(|model| model.entry(row, statistic).is_some());
         let id = self.builds.id(row, statistic);
-        status::sense(self.options.directions.of(id.class, id.metric), statistic, modelled)
+        status::sign(self.options.directions.of(id.class, id.metric), statistic, modelled)
     }
 }
 
@@ -213,22 +220,22 @@ impl Options {
     }
 }
 
-impl Cell {
+impl CheckScore {
     fn without_score(status: Status) -> Self {
         Self { status, raw: None, score: None }
     }
 
-    fn scored(raw: f64, score: f64, sense: Option<f64>, tolerance: f64) -> Self {
-        // Models with slopes beyond all measure can cancel each other out to no number.
+    fn scored(raw: f64, score: f64, sign: Option<f64>, tolerance: f64) -> Self {
+        // Models with extreme slopes can cancel each other out to NaN.
         if score.is_nan() {
             return Self::without_score(Status::Invalid);
         }
-        Self { status: Status::of(score, sense, tolerance), raw: Some(raw), score: Some(score) }
+        Self { status: Status::of(score, sign, tolerance), raw: Some(raw), score: Some(score) }
     }
 }
 
-fn primary(builds: &Builds, row: Row) -> bool {
+fn primary(builds: &Builds, row: MetricIndex) -> bool {
     let (first, last) = (builds.list().first(), builds.list().last());
-    let said = [last, first].into_iter().flatten().find_map(|build| build.primary(row));
-    said.unwrap_or_else(|| builds.list().iter().any(|build| build.primary(row) == Some(true)))
+    let declared = [last, first].into_iter().flatten().find_map(|build| build.primary(row));
+    declared.unwrap_or_else(|| builds.list().iter().any(|build| build.primary(row) == Some(true)))
 }

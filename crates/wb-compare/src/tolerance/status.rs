@@ -1,4 +1,4 @@
-//! What a score means.
+//! The status of a check, derived from its score.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use wb_model::Direction;
 
 use crate::id::Statistic;
 
-/// What a score means.
+/// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -22,18 +22,18 @@ pub enum Status {
     MinorLoss,
     /// Worse by more than the tolerance.
     Regression,
-    /// Beyond the tolerance, where neither direction is better.
+    /// Beyond the tolerance, if neither direction is better.
     Changed,
-    /// A side does not have it.
+    /// A side does not have the check.
     Missing,
-    /// A side has it, but not as a valid number.
+    /// A side has no valid value.
     Invalid,
-    /// Both sides have it, defined otherwise.
+    /// The sides have different definitions.
     Incomparable,
 }
 
 impl Status {
-    /// All of them, from best to worst.
+    /// All statuses, from best to worst.
     pub const ALL: [Self; 9] = [
         Self::Improvement,
         Self::MinorGain,
@@ -46,12 +46,12 @@ impl Status {
         Self::Incomparable,
     ];
 
-    /// What a score means; `sense` is what it is multiplied with so that positive is better.
-    pub(super) fn of(score: f64, sense: Option<f64>, tolerance: f64) -> Self {
-        let Some(sense) = sense else {
+    /// The status of a score; `sign` is the factor by which positive is better.
+    pub(super) fn of(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
+        let Some(sign) = sign else {
             return if score.abs() > tolerance { Self::Changed } else { Self::Equal };
         };
-        match score * sense {
+        match score * sign {
             better if better > tolerance => Self::Improvement,
             better if better > tolerance / 2.0 => Self::MinorGain,
             better if better < -tolerance => Self::Regression,
@@ -60,12 +60,12 @@ impl Status {
         }
     }
 
-    /// Whether two numbers stand behind it.
+    /// Whether it results from two valid numbers.
     pub fn is_compared(self) -> bool {
         !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
-    /// In words, as for a machine.
+    /// The machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improvement => "improvement",
@@ -87,11 +87,11 @@ impl fmt::Display for Status {
     }
 }
 
-/// By what a score is multiplied so that positive is better; none where neither way is.
+/// The sign by which a score is multiplied so that positive is better; `None` if neither direction is better.
 ///
-/// Less deviation is better whatever the metric. A difference of deviations is positive where there is less, but a
-/// model's score rises with its value, and a deviation is no exception to it.
-pub(super) fn sense(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
+/// Less deviation is better for every metric. A difference of deviations is positive if it decreased, but a model's
+/// score rises with its value, also for deviations.
+pub(super) fn sign(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
     match (statistic, direction) {
         (Statistic::Stddev, _) => Some(if modelled { -1.0 } else { 1.0 }),
         (Statistic::Mean, Direction::Higher) => Some(1.0),
@@ -105,18 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bands_are_alike_on_both_sides() {
+    fn the_ranges_are_symmetric() {
         let of = |score| Status::of(score, Some(1.0), 5.0);
         let scores = [f64::INFINITY, 5.1, 5.0, 2.6, 2.5, 0.0, -2.5, -2.6, -5.0, -5.1];
         use Status::*;
-        let wanted =
+        let expected =
             [Improvement, Improvement, MinorGain, MinorGain, Equal, Equal, Equal, MinorLoss, MinorLoss, Regression];
-        assert_eq!(scores.map(of), wanted);
+        assert_eq!(scores.map(of), expected);
     }
 
     #[test]
     fn the_direction_decides() {
-        let of = |score, direction, statistic, modelled| Status::of(score, sense(direction, statistic, modelled), 5.0);
+        let of = |score, direction, statistic, modelled| Status::of(score, sign(direction, statistic, modelled), 5.0);
         assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regression);
         assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improvement);
         assert_eq!(of(-6.0, Direction::Neither, Statistic::Mean, false), Status::Changed);

@@ -1,23 +1,23 @@
-//! How many checks got better and worse, and what that means for whoever asked.
+//! Number of checks by status, and the resulting exit code.
 
 use super::{Comparison, Status};
 
-/// How many checks have each status.
+/// The number of checks by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts([usize; Status::ALL.len()]);
+pub struct StatusCounts([usize; Status::ALL.len()]);
 
-impl Counts {
-    /// How many have a status.
+impl StatusCounts {
+    /// The number of checks with a status.
     pub fn of(&self, status: Status) -> usize {
         self.0[status as usize]
     }
 
-    /// How many there are.
+    /// The number of all checks.
     pub fn all(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// How many were compared.
+    /// The number of compared checks.
     pub fn compared(&self) -> usize {
         Status::ALL.into_iter().filter(|status| status.is_compared()).map(|status| self.of(status)).sum()
     }
@@ -27,31 +27,31 @@ impl Counts {
     }
 }
 
-impl Extend<Status> for Counts {
+impl Extend<Status> for StatusCounts {
     fn extend<I: IntoIterator<Item = Status>>(&mut self, statuses: I) {
         statuses.into_iter().for_each(|status| self.add(status));
     }
 }
 
-/// What became of a build.
+/// The totals of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct StatusTotals {
     /// Checks of primary metrics.
-    pub primary: Counts,
+    pub primary: StatusCounts,
     /// All other checks, which decide nothing.
-    pub others: Counts,
+    pub others: StatusCounts,
     /// Groups.
-    pub groups: Counts,
-    /// Errors of tests, of the source and of the build.
+    pub groups: StatusCounts,
+    /// The number of errors of tests, of the source and of the build.
     pub errors: usize,
 }
 
-/// What a comparison ends with.
+/// The exit status of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ComparisonExit {
     /// No regression.
-    Fine,
-    /// A primary check or a group is worse, or better where that was to count too.
+    Success,
+    /// A primary check or a group is worse, or better if gains fail too.
     Regression,
     /// A primary check is missing or invalid, or a test ended in an error.
     Incomplete,
@@ -59,11 +59,11 @@ pub enum Exit {
     NothingComparable,
 }
 
-impl Exit {
-    /// The exit code that says it.
+impl ComparisonExit {
+    /// The exit code of the program.
     pub fn code(self) -> u8 {
         match self {
-            Self::Fine => 0,
+            Self::Success => 0,
             Self::Regression => 2,
             Self::Incomplete => 3,
             Self::NothingComparable => 4,
@@ -71,28 +71,28 @@ impl Exit {
     }
 }
 
-impl Totals {
-    /// What it ends with. A regression is told before what is missing.
-    pub fn exit(&self, fail_on_gain: bool) -> Exit {
-        let fails = |counts: &Counts| {
+impl StatusTotals {
+    /// The exit status. A regression takes precedence over missing values.
+    pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
+        let fails = |counts: &StatusCounts| {
             counts.of(Status::Regression) + if fail_on_gain { counts.of(Status::Improvement) } else { 0 } > 0
         };
         if self.primary.compared() + self.others.compared() + self.errors == 0 {
-            Exit::NothingComparable
+            ComparisonExit::NothingComparable
         } else if fails(&self.primary) || fails(&self.groups) {
-            Exit::Regression
+            ComparisonExit::Regression
         } else if self.primary.compared() < self.primary.all() || self.errors > 0 {
-            Exit::Incomplete
+            ComparisonExit::Incomplete
         } else {
-            Exit::Fine
+            ComparisonExit::Success
         }
     }
 }
 
 impl Comparison<'_> {
-    /// What became of a build, by its place among the builds, from 1.
-    pub fn totals(&self, build: usize) -> Totals {
-        let mut totals = Totals::default();
+    /// The totals of a build, given by its index from 1.
+    pub fn totals(&self, build: usize) -> StatusTotals {
+        let mut totals = StatusTotals::default();
         for (at, check) in self.checks.iter().enumerate() {
             let counts = if check.primary { &mut totals.primary } else { &mut totals.others };
             counts.extend(self.cell(at, build).map(|cell| cell.status));
@@ -102,9 +102,9 @@ impl Comparison<'_> {
         totals
     }
 
-    /// What the comparison ends with, which the last build decides.
-    pub fn exit(&self, fail_on_gain: bool) -> Exit {
-        self.last().map_or(Exit::NothingComparable, |last| self.totals(last).exit(fail_on_gain))
+    /// The exit status of the comparison, which the last build determines.
+    pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
+        self.last().map_or(ComparisonExit::NothingComparable, |last| self.totals(last).exit(fail_on_gain))
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn exit_with_errors(errors: usize, primary: &[Status], groups: &[Status], fail_on_gain: bool) -> u8 {
-        let mut totals = Totals { errors, ..Totals::default() };
+        let mut totals = StatusTotals { errors, ..StatusTotals::default() };
         totals.primary.extend(primary.iter().copied());
         totals.groups.extend(groups.iter().copied());
         totals.others.extend([Status::Missing, Status::Invalid]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regression_comes_before_what_is_missing() {
+    fn a_regression_takes_precedence_over_missing_values() {
         use Status::*;
         assert_eq!(exit(&[Equal, MinorLoss, Improvement], &[Equal], false), 0);
         assert_eq!(exit(&[Equal, Improvement], &[Equal], true), 2);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_counts_whatever_else_was_compared() {
+    fn an_error_counts_independent_of_other_checks() {
         use Status::*;
         assert_eq!(exit_with_errors(1, &[Equal], &[Equal], false), 3);
         assert_eq!(exit_with_errors(1, &[Regression], &[], false), 2);

@@ -1,11 +1,11 @@
-//! What the page on statistics claims of variants sampled in turns, and of a system against itself.
+//! The claims of `docs/statistics.md` about interleaved variants and A/A calibration.
 
 #[path = "../../examples/ab/orders.rs"]
 mod orders;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are for another test
+#[allow(dead_code)] // the true medians are used by another test
 mod populations;
 #[path = "../../examples/ab/stopping.rs"]
 mod stopping;
@@ -16,27 +16,28 @@ use std::sync::LazyLock;
 
 use orders::System;
 use stopping::Row;
-use wb_compare::calibrate::{Calibration, Order};
+use wb_compare::calibrate::{Calibration, Design};
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(stopping::simulated);
 static SYSTEMS: LazyLock<Vec<(System, Calibration)>> = LazyLock::new(orders::simulated);
 
-/// Of 1,000 comparisons with 5 % false alarms, a share above this comes once in ten thousand times.
+/// The limit for the share of false positives: at a rate of 5 %, 1,000 comparisons exceed it once in ten thousand
+/// times.
 const ALARMS: f64 = 0.077;
 
 #[test]
-fn variants_that_do_not_differ_are_seldom_told_apart_however_often_they_are_looked_at() {
+fn equal_variants_are_seldom_reported_as_different_with_repeated_evaluation() {
     for Row { population, equal, strict, four, .. } in ROWS.iter() {
         for outcome in [equal, strict, four] {
             assert!(outcome.told <= ALARMS, "{}: {}", population.name(), outcome.told);
         }
-        // The bound is used up where there is no reason to stop before.
+        // Without a reason to stop earlier, nearly all blocks are used.
         assert!(strict.blocks > 28.0, "{}: {}", population.name(), strict.blocks);
     }
 }
 
 #[test]
-fn the_interval_at_the_last_look_has_the_truth_in_it() {
+fn the_final_interval_contains_the_true_ratio() {
     for Row { population, equal, strict, more, .. } in ROWS.iter() {
         for outcome in [equal, strict, more] {
             assert!(outcome.covers >= 1.0 - ALARMS, "{}: {}", population.name(), outcome.covers);
@@ -45,25 +46,25 @@ fn the_interval_at_the_last_look_has_the_truth_in_it() {
     }
 }
 
-/// The share of comparisons of a system with itself in which an order tells the sides apart.
-fn told_apart(system: &str, order: Order) -> f64 {
-    let (_, calibration) = SYSTEMS.iter().find(|(one, _)| one.name == system).expect("it is simulated");
-    let of = calibration.orders.iter().find(|of| of.order == order).expect("every order is tried");
-    of.beyond_chance.expect("there are samples enough").share()
+/// The share of significant differences when a design compares a system with itself.
+fn false_positives(system: &str, design: Design) -> f64 {
+    let (_, calibration) = SYSTEMS.iter().find(|(one, _)| one.name == system).expect("the system is simulated");
+    let result = calibration.designs.iter().find(|result| result.design == design).expect("every design is evaluated");
+    result.beyond_chance.expect("there are enough samples").fraction()
 }
 
 #[test]
-fn taking_turns_keeps_what_drifts_and_differs_from_looking_like_a_difference() {
+fn interleaving_prevents_false_positives_from_drift_and_noise_between_runs() {
     for (system, _) in SYSTEMS.iter() {
-        assert!(told_apart(system.name, Order::Interleaved) <= ALARMS, "{}", system.name);
+        assert!(false_positives(system.name, Design::Interleaved) <= ALARMS, "{}", system.name);
     }
-    assert!(told_apart("drifting", Order::Blocked) > 0.3);
-    assert!(told_apart("wandering", Order::Blocked) > 0.3);
-    assert!(told_apart("runs and boots differ", Order::Runs) > 0.3);
-    assert!(told_apart("steady", Order::Blocked) <= ALARMS && told_apart("steady", Order::Runs) <= ALARMS);
+    assert!(false_positives("drifting", Design::Blocked) > 0.3);
+    assert!(false_positives("wandering", Design::Blocked) > 0.3);
+    assert!(false_positives("runs and boots differ", Design::Runs) > 0.3);
+    assert!(false_positives("steady", Design::Blocked) <= ALARMS && false_positives("steady", Design::Runs) <= ALARMS);
 }
 
 #[test]
-fn the_page_shows_the_tables_as_they_are_simulated() {
+fn the_page_shows_the_simulated_tables() {
     page::assert_shown("ab", &table::tables(&ROWS, &SYSTEMS));
 }

@@ -1,20 +1,20 @@
-//! From folders to folders, tables and neighbours.
+//! Stripping folders, tables of values, and the nearest build.
 
-use crate::support::{Lab, Made, as_written, iteration, latency, shared, shared_builds, throughput, told};
+use crate::support::{Lab, Made, as_written, iteration, latency, shared, format_values, shared_builds, throughput};
 use proptest::prelude::*;
-use wb_compare::analyze::{Which, write_csv};
+use wb_compare::analyze::{CheckFilter, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};
 use wb_compare::strip::{StripError, StripOptions, strip};
-use wb_compare::{Builds, ReadOptions, Source, Warning, read};
+use wb_compare::{BuildSource, Builds, ReadOptions, Warning, read};
 
-fn csv(builds: &Builds, which: Which) -> String {
+fn csv(builds: &Builds, which: CheckFilter) -> String {
     let mut text = Vec::new();
     write_csv(builds, which, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
 #[test]
-fn a_table_has_a_row_for_each_check_and_nothing_for_what_is_missing() {
+fn a_table_has_a_row_per_check_and_empty_fields_for_missing_values() {
     let lab = Lab::new();
     let case = |name: &str, mean: f64| {
         iteration(name, "iops_sec", &[throughput("iops_sec", mean, 0.5), latency("lat", 7.0, 2.0)])
@@ -22,35 +22,35 @@ fn a_table_has_a_row_for_each_check_and_nothing_for_what_is_missing() {
     lab.run("a", "Localhost/fio/0000", &[case("read-4KiB", 10.5)]);
     lab.run("b", "Localhost/fio/0000", &[case("read-4KiB", 11.0), case("read-1KiB", 3.0)]);
     let builds = lab.read(&["a", "b"]);
-    let wanted = "check,a,b\n\
+    let expected = "check,a,b\n\
                   Localhost/fio/0000:./read-1KiB/throughput/iops_sec.mean,,3\n\
                   Localhost/fio/0000:./read-1KiB/throughput/iops_sec.stddev,,0.5\n\
                   Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean,10.5,11\n\
                   Localhost/fio/0000:./read-4KiB/throughput/iops_sec.stddev,0.5,0.5\n";
-    assert_eq!(csv(&builds, Which::Primary), wanted);
-    assert_eq!(csv(&builds, Which::All).lines().count(), 9);
+    assert_eq!(csv(&builds, CheckFilter::Primary), expected);
+    assert_eq!(csv(&builds, CheckFilter::All).lines().count(), 9);
 }
 
 #[test]
-fn the_nearest_is_found_by_primary_metrics_first() {
+fn primary_metrics_decide_the_nearest_first() {
     let lab = Lab::new();
     for (name, iops, lat) in [("src", 100.0, 10.0), ("near", 101.0, 50.0), ("far", 120.0, 10.0)] {
         let metrics = [throughput("iops_sec", iops, 2.0), latency("lat", lat, 0.0)];
         lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
     }
     let builds = lab.read(&["src", "near", "far"]);
-    let found = nearest(&builds, 0, &[vec![2], vec![1]], 1.0).unwrap();
-    assert_eq!((found.candidate, found.by), (1, DecidedBy::Primary));
-    assert!(found.others[0] > found.others[1]);
+    let result = nearest(&builds, 0, &[vec![2], vec![1]], 1.0).unwrap();
+    assert_eq!((result.candidate, result.by), (1, DecidedBy::Primary));
+    assert!(result.others[0] > result.others[1]);
     let groups = nearest(&builds, 0, &[vec![1, 2], vec![0]], 1.0).unwrap();
     assert_eq!(groups.candidate, 1);
-    assert!((groups.primary[0] * 2.0 - found.primary.iter().sum::<f64>()).abs() < 1e-9);
+    assert!((groups.primary[0] * 2.0 - result.primary.iter().sum::<f64>()).abs() < 1e-9);
     assert_eq!(nearest(&builds, 0, &[vec![1]], 1.0), Err(NearestError::TooFew(1)));
     assert_eq!(nearest(&builds, 0, &[vec![1], vec![7]], 1.0), Err(NearestError::BadGroup(1)));
 }
 
 #[test]
-fn nothing_in_common_is_no_nearest() {
+fn without_common_metrics_there_is_no_nearest() {
     let lab = Lab::new();
     for name in ["a", "b", "c"] {
         lab.run(name, &format!("{name}/fio/0000"), &[iteration("read", "x", &[throughput("x", 1.0, 1.0)])]);
@@ -58,11 +58,11 @@ fn nothing_in_common_is_no_nearest() {
     assert_eq!(nearest(&lab.read(&["a", "b", "c"]), 0, &[vec![1], vec![2]], 1.0), Err(NearestError::NothingInCommon));
 }
 
-fn both(folder: &std::path::Path, include_incorrect: bool) -> String {
+fn content(folder: &std::path::Path, include_incorrect: bool) -> String {
     let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
-    let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
+    let read = read(&[BuildSource::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
     let run = &read.builds.list()[0].runs[0];
-    format!("{}{:?}{:?}", told(&read.builds), run.metadata, run.errors)
+    format!("{}{:?}{:?}", format_values(&read.builds), run.metadata, run.errors)
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn a_stripped_folder_compares_the_same() {
             read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }, &as_written)
                 .unwrap()
                 .warnings;
-        let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.what).collect::<Vec<_>>();
-        assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
-        assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));
+        let kinds = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(stripped.warnings), kinds(compared), "the warnings are the same");
+        assert_eq!(content(&into, include_incorrect), content(&lab.path().join("a"), include_incorrect));
         let again = lab.path().join(format!("again-{include_incorrect}"));
         let twice = strip(&into, &again, &options).unwrap();
-        assert_eq!(twice.after, twice.before, "nothing is left to strip");
+        assert_eq!(twice.after, twice.before, "stripping twice changes nothing");
         assert!(!std::fs::read_to_string(again.join("RUNPERF_METADATA")).unwrap().contains("abc"));
     }
     let occupied = strip(&lab.path().join("a"), &lab.path().join("stripped-true"), &StripOptions::default());
@@ -108,7 +108,7 @@ fn a_stripped_folder_compares_the_same() {
 }
 
 #[test]
-fn what_was_collected_of_systems_is_attached_where_it_is_requested() {
+fn system_information_is_attached_on_request() {
     let lab = Lab::new();
     lab.file("a/RUNPERF_METADATA", "build:1\n");
     for file in ["__sysinfo_before__/host/dmesg", "Localhost/__sysinfo__/host/journal/part", "Localhost/fio/big.log"] {
@@ -122,7 +122,7 @@ fn what_was_collected_of_systems_is_attached_where_it_is_requested() {
     let text = |path: &str| std::fs::read_to_string(lab.path().join(path)).ok();
     assert_eq!(stripped("without", false).files, 1);
     let with = stripped("with", true);
-    assert_eq!((with.files, with.warnings.len()), (3, 1), "the link that leads back is named: {with:?}");
+    assert_eq!((with.files, with.warnings.len()), (3, 1), "the cyclic link is reported: {with:?}");
     for file in ["__sysinfo_before__/host/dmesg", "Localhost/__sysinfo__/host/journal/part"] {
         assert_eq!((text(&format!("with/{file}")).as_deref(), text(&format!("without/{file}"))), (Some(file), None));
     }
@@ -130,14 +130,14 @@ fn what_was_collected_of_systems_is_attached_where_it_is_requested() {
 }
 
 #[test]
-fn the_shared_builds_compare_the_same_when_stripped() {
+fn the_stripped_shared_builds_compare_the_same() {
     let Some(data) = shared("run-perf") else { return };
     let lab = Lab::new();
     for source in shared_builds(&data) {
         let into = lab.path().join(&source.name);
         let stripped = strip(&source.runs[0], &into, &StripOptions::default()).unwrap();
         println!("{}: {} bytes became {}", source.name, stripped.before, stripped.after);
-        assert_eq!(both(&into, false), both(&source.runs[0], false));
+        assert_eq!(content(&into, false), content(&source.runs[0], false));
     }
 }
 
@@ -147,9 +147,9 @@ proptest! {
     #[test]
     fn every_number_survives_stripping(numbers in proptest::collection::vec(proptest::num::f64::NORMAL, 3..9)) {
         let lab = Lab::new();
-        let made = Made { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
-        lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[made])]);
+        let metric = Made { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
+        lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[metric])]);
         strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
-        prop_assert_eq!(both(&lab.path().join("b"), false), both(&lab.path().join("a"), false));
+        prop_assert_eq!(content(&lab.path().join("b"), false), content(&lab.path().join("a"), false));
     }
 }

@@ -1,4 +1,4 @@
-//! Builds, models and verdicts: on made builds, on run-perf's own, and simulated.
+//! Builds, models and verdicts: with generated builds, run-perf's own data, and simulations.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

@@ -1,16 +1,16 @@
-//! Models of noise: what they learn, when they are used, and what single runs come to by them.
+//! Noise models: learning, use, and their effect on verdicts of single runs.
 
 use crate::support::{Lab, Made, iteration, throughput};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::model::noise::{Noise, Thin, learn};
-use wb_compare::statistical::{Check, NoiseUse, Options, Threshold, Unit, Verdict, compare};
+use wb_compare::model::noise::{InsufficientData, MetricNoise, learn};
+use wb_compare::statistical::{MetricComparison, NoiseUse, ObservationKind, Options, Threshold, Verdict, compare};
 use wb_compare::{AnyModel, Builds, NoiseModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 
-/// Runs of one case each, named by their numbers from 0: ten samples around each level, spread by one percent.
+/// Runs of one case each, named by their numbers from 0: ten samples around each level, with a range of one percent.
 fn lab(levels: &[f64]) -> Lab {
     let lab = Lab::new();
     for (number, level) in levels.iter().enumerate() {
@@ -21,8 +21,8 @@ fn lab(levels: &[f64]) -> Lab {
 
 fn run(lab: &Lab, name: &str, samples: Vec<f64>) {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-    let made = Made { samples, ..throughput("iops_sec", mean, 1.0) };
-    lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[made])]);
+    let metric = Made { samples, ..throughput("iops_sec", mean, 1.0) };
+    lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[metric])]);
 }
 
 fn names(numbers: std::ops::Range<usize>) -> Vec<String> {
@@ -33,85 +33,88 @@ fn read(lab: &Lab, builds: &[String]) -> Builds {
     lab.read(&builds.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn learnt(lab: &Lab, builds: &[String]) -> (NoiseModel, Noise) {
+fn learn_metric(lab: &Lab, builds: &[String]) -> (NoiseModel, MetricNoise) {
     let model = learn(&read(lab, builds));
     let noise = model.checks[IOPS].clone();
     (model, noise)
 }
 
-/// The one check of two builds.
-fn judged(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> Check {
+/// The only check of two builds.
+fn compare_builds(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> MetricComparison {
     compare(&lab.read(&builds), models, options).unwrap().checks.remove(0)
 }
 
-/// Around 1000, two percent apart.
+/// Levels around 1000 with a spread of two percent.
 const EIGHT: [f64; 8] = [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 1005.0];
 
 #[test]
-fn single_runs_are_runs_of_one_system_and_builds_of_several_stand_apart() {
+fn single_runs_are_treated_as_one_system_and_builds_of_several_runs_as_separate_ones() {
     let lab = lab(&EIGHT);
-    let (model, noise) = learnt(&lab, &names(0..8));
-    assert!(model.one_system && model.learnt_from.len() == 8);
-    assert_eq!((noise.runs, noise.builds, noise.samples, noise.too_thin), (8, 1, 80, None));
+    let (model, noise) = learn_metric(&lab, &names(0..8));
+    assert!(model.one_system && model.trained_on.len() == 8);
+    assert_eq!((noise.runs, noise.builds, noise.samples, noise.insufficient), (8, 1, 80, None));
     let variation = noise.variation.unwrap();
-    assert!((variation.noise.spread - 0.0202).abs() < 0.001, "{variation:?}");
-    assert!(variation.between < variation.noise.spread && variation.between_upper > variation.between);
+    assert!((variation.noise.stddev - 0.0202).abs() < 0.001, "{variation:?}");
+    assert!(variation.between < variation.noise.stddev && variation.between_upper > variation.between);
     assert!((variation.noise.within.unwrap() - 0.0037).abs() < 0.001, "{variation:?}");
     assert!(noise.drift.unwrap().p_value > 0.3 && noise.modes.unwrap().p_value > 0.05);
-    let (model, noise) = learnt(&lab, &["0,1,2,3".to_owned(), "4,5,6,7".to_owned()]);
+    let (model, noise) = learn_metric(&lab, &["0,1,2,3".to_owned(), "4,5,6,7".to_owned()]);
     assert_eq!((model.one_system, noise.builds, noise.variation.unwrap().noise.degrees), (false, 2, 6.0));
     let rising = self::lab(&[100.0, 101.0, 102.0, 103.0, 104.0, 105.0]);
-    let drift = learnt(&rising, &names(0..6)).1.drift.unwrap();
+    let drift = learn_metric(&rising, &names(0..6)).1.drift.unwrap();
     assert!(drift.p_value < 0.01 && (drift.slope - 0.01).abs() < 0.001, "{drift:?}");
     let modal = self::lab(&[100.0, 130.0, 100.1, 130.1, 100.2, 130.2, 100.3, 130.3, 100.4, 130.4]);
-    assert!(learnt(&modal, &names(0..10)).1.modes.unwrap().p_value < 0.05);
+    assert!(learn_metric(&modal, &names(0..10)).1.modes.unwrap().p_value < 0.05);
 }
 
 #[test]
-fn what_is_known_too_badly_says_so() {
+fn insufficient_data_has_a_reason() {
     let thin = |levels: &[f64]| {
-        let noise = learnt(&lab(levels), &names(0..levels.len())).1;
-        (noise.too_thin, noise.why_not().unwrap_or_default())
+        let noise = learn_metric(&lab(levels), &names(0..levels.len())).1;
+        (noise.insufficient, noise.unusable_reason().unwrap_or_default())
     };
-    assert_eq!(thin(&EIGHT[..5]), (Some(Thin::TooFewRuns), "5 runs, and 6 are the fewest".to_owned()));
-    assert_eq!(thin(&EIGHT[..1]).1, "1 run, and 6 are the fewest");
-    assert_eq!(thin(&[7.0; 6]).0, Some(Thin::NoVariation));
-    assert_eq!(thin(&[-7.0, 1.0, 1.0, 1.0, 1.0, 1.0]).0, Some(Thin::NotPositive));
-    let (_, noise) = learnt(&lab(&EIGHT), &["0,1,2".to_owned(), "3,4".to_owned(), "5".to_owned()]);
-    assert_eq!(noise.why_not().unwrap(), "6 runs of 3 builds, and 8 are the fewest");
+    assert_eq!(thin(&EIGHT[..5]), (Some(InsufficientData::TooFewRuns), "5 runs: at least 6 are required".to_owned()));
+    assert_eq!(thin(&EIGHT[..1]).1, "1 run: at least 6 are required");
+    assert_eq!(thin(&[7.0; 6]).0, Some(InsufficientData::NoVariation));
+    assert_eq!(thin(&[-7.0, 1.0, 1.0, 1.0, 1.0, 1.0]).0, Some(InsufficientData::NotPositive));
+    let (_, noise) = learn_metric(&lab(&EIGHT), &["0,1,2".to_owned(), "3,4".to_owned(), "5".to_owned()]);
+    assert_eq!(noise.unusable_reason().unwrap(), "6 runs of 3 builds: at least 8 are required");
 }
 
 #[test]
-fn single_runs_have_verdicts_where_the_noise_is_known() {
+fn single_runs_have_verdicts_with_a_noise_model() {
     let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0]].concat());
     let options = Options::default();
-    let (model, _) = learnt(&lab, &names(0..8));
+    let (model, _) = learn_metric(&lab, &names(0..8));
     let models = [model];
-    let verdict = |dst: &str, models: &[NoiseModel]| judged(&lab, ["8", dst], models, &options).verdict;
+    let verdict = |dst: &str, models: &[NoiseModel]| compare_builds(&lab, ["8", dst], models, &options).verdict;
     assert_eq!(verdict("9", &[]), Verdict::Differs);
     assert_eq!([verdict("9", &models), verdict("10", &models)], [Verdict::Regressed, Verdict::Improved]);
-    // Beyond the noise of samples, and within that of runs.
-    let within = judged(&lab, ["8", "11"], &models, &options);
+    // Beyond the noise of samples, but within that of runs.
+    let within = compare_builds(&lab, ["8", "11"], &models, &options);
     assert_eq!(within.verdict, Verdict::Inconclusive);
-    assert!(within.needs.is_some_and(|needs| needs.unit == Unit::Runs && needs.each > Some(1)), "{within:?}");
-    assert!(matches!(within.noise, Some(NoiseUse::Used { runs: 8, .. })));
-    let (thin, _) = learnt(&lab, &names(0..5));
-    let unsure = judged(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
+    assert!(
+        within.required_samples.is_some_and(|needs| needs.unit == ObservationKind::Runs && needs.per_side > Some(1)),
+        "{within:?}"
+    );
+    assert!(matches!(within.noise, Some(NoiseUse::Applied { runs: 8, .. })));
+    let (thin, _) = learn_metric(&lab, &names(0..5));
+    let unsure = compare_builds(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
     assert_eq!(unsure.verdict, Verdict::Differs);
-    assert_eq!(unsure.noise, Some(NoiseUse::TooThin { why: "5 runs, and 6 are the fewest".to_owned() }));
-    // Of several models the one that knows more.
+    assert_eq!(unsure.noise, Some(NoiseUse::Insufficient { why: "5 runs: at least 6 are required".to_owned() }));
+    // Of several models the one with more degrees of freedom is used.
     let several = [thin, models[0].clone()];
     assert_eq!(verdict("9", &several), Verdict::Regressed);
-    let enough = judged(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
+    let enough = compare_builds(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
     assert_eq!(enough.noise, Some(NoiseUse::NotNeeded));
-    let of_noise = Options { threshold: Threshold::OfNoise, ..Options::default() };
-    let threshold = judged(&lab, ["8", "9"], &models, &of_noise).threshold;
+    let from_noise = Options { threshold: Threshold::FromNoise, ..Options::default() };
+    let threshold = compare_builds(&lab, ["8", "9"], &models, &from_noise).threshold;
     assert!((8.0..10.0).contains(&threshold), "{threshold}");
-    assert_eq!(judged(&lab, ["8", "9"], &[], &of_noise).threshold, 5.0);
+    assert_eq!(compare_builds(&lab, ["8", "9"], &[], &from_noise).threshold, 5.0);
 }
 
-/// A run of this program of one cell under a definition key.
-fn own(lab: &Lab, name: &str, key: &str, level: f64) {
+/// Writes a Weighbridge run of one cell with this definition key.
+fn write_run(lab: &Lab, name: &str, key: &str, level: f64) {
     let samples: Vec<String> = (0..6)
         .map(|n| {
             let value = level + f64::from(n);
@@ -134,25 +137,25 @@ fn own(lab: &Lab, name: &str, key: &str, level: f64) {
 fn noise_of_another_definition_is_not_used() {
     let lab = Lab::new();
     for (number, level) in EIGHT.into_iter().enumerate() {
-        own(&lab, &number.to_string(), if number == 2 { "old" } else { "k1" }, level);
+        write_run(&lab, &number.to_string(), if number == 2 { "old" } else { "k1" }, level);
     }
     let model = learn(&read(&lab, &names(0..8)));
     let noise = &model.checks["Localhost/t/0000:/throughput/rate#mean"];
-    assert_eq!((noise.definition_key.as_deref(), noise.runs, noise.left_out), (Some("k1"), 7, 1));
+    assert_eq!((noise.definition_key.as_deref(), noise.runs, noise.excluded_runs), (Some("k1"), 7, 1));
     assert_eq!(noise.disturbed, 42);
-    own(&lab, "c", "k2", 1000.0);
-    own(&lab, "d", "k2", 700.0);
+    write_run(&lab, "c", "k2", 1000.0);
+    write_run(&lab, "d", "k2", 700.0);
     let models = [model];
     let options = Options::default();
-    let other = judged(&lab, ["c", "d"], &models, &options);
+    let other = compare_builds(&lab, ["c", "d"], &models, &options);
     assert_eq!((other.noise, other.verdict), (Some(NoiseUse::OtherDefinition), Verdict::Differs));
-    own(&lab, "e", "k1", 1000.0);
-    own(&lab, "f", "k1", 700.0);
-    assert_eq!(judged(&lab, ["e", "f"], &models, &options).verdict, Verdict::Regressed);
+    write_run(&lab, "e", "k1", 1000.0);
+    write_run(&lab, "f", "k1", 700.0);
+    assert_eq!(compare_builds(&lab, ["e", "f"], &models, &options).verdict, Verdict::Regressed);
 }
 
 #[test]
-fn files_are_read_as_they_were_written_and_newer_ones_are_refused() {
+fn files_round_trip_and_newer_versions_are_refused() {
     let lab = lab(&[&EIGHT[..], &[-1.0]].concat());
     let path = lab.path().join("noise.json");
     for builds in [names(0..8), names(0..2), names(7..9)] {
@@ -161,45 +164,45 @@ fn files_are_read_as_they_were_written_and_newer_ones_are_refused() {
         assert_eq!(AnyModel::read(&path).unwrap(), AnyModel::Noise(model));
     }
     let text = std::fs::read_to_string(&path).unwrap();
-    let why = |text: String| AnyModel::parse(text.as_bytes()).unwrap_err().to_string();
-    let newer = why(text.replace("\"version\": 1", "\"version\": 2"));
+    let error = |text: String| AnyModel::parse(text.as_bytes()).unwrap_err().to_string();
+    let newer = error(text.replace("\"version\": 1", "\"version\": 2"));
     assert_eq!(
         newer,
-        "it is `weighbridge-noise` of version 2, and this program knows `weighbridge-noise` of version 1"
+        "unsupported format `weighbridge-noise` of version 2: expected `weighbridge-noise` of version 1"
     );
-    assert!(why(text.replace("weighbridge-noise", "weighbridge-other")).starts_with("it is `weighbridge-other`"));
+    assert!(error(text.replace("weighbridge-noise", "weighbridge-other")).starts_with("unsupported format `weighbridge-other`"));
     let more = text.replace("\"version\": 1", "\"version\": 1, \"added\": {\"later\": 1}");
     assert!(matches!(AnyModel::parse(more.as_bytes()), Ok(AnyModel::Noise(_))));
     let scores = AnyModel::parse(format!(r#"{{"{IOPS}": [0.5, -10]}}"#).as_bytes());
-    assert!(matches!(scores, Ok(AnyModel::Scores(_))));
-    assert!(why("[]".to_owned()).contains("expected a map"));
+    assert!(matches!(scores, Ok(AnyModel::Tolerance(_))));
+    assert!(error("[]".to_owned()).contains("expected a map"));
 }
 
-/// Four hundred metrics whose runs vary by three percent and samples by two, all normal, from folders to verdicts: of
-/// equal runs about one in a hundred is said to differ (`docs/statistics.md`), more than one in twenty comes once in a
-/// million times.
+/// Four hundred metrics whose runs vary by three percent and samples by two, all normal, from folders to verdicts:
+/// about one in a hundred of equal runs is reported as different (`docs/statistics.md`), and more than one in twenty
+/// once in a million times.
 #[test]
-fn equal_single_runs_are_seldom_said_to_differ() {
+fn equal_single_runs_are_seldom_reported_as_different() {
     let lab = Lab::new();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut normal = move || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
     for number in 0..10 {
-        let made = (0..400).map(|metric| {
+        let metrics = (0..400).map(|metric| {
             let level = 1000.0 * (0.03 * normal()).exp();
             let samples: Vec<f64> = (0..10).map(|_| level * (0.02 * normal()).exp()).collect();
             Made { samples, ..throughput(&format!("m{metric}"), level, 2.0) }
         });
-        let made: Vec<Made> = made.collect();
-        lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read", "none", &made)]);
+        let metrics: Vec<Made> = metrics.collect();
+        lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read", "none", &metrics)]);
     }
     let model = learn(&read(&lab, &names(0..8)));
-    // A threshold of 0 lets every difference matter that is beyond chance.
+    // With a threshold of 0, every significant difference is relevant.
     let options = Options { threshold: Threshold::Percent(0.0), ..Options::default() };
-    let compared = compare(&read(&lab, &names(8..10)), &[model], &options).unwrap();
+    let comparison = compare(&read(&lab, &names(8..10)), &[model], &options).unwrap();
     let differing =
-        compared.checks.iter().filter(|check| matches!(check.verdict, Verdict::Improved | Verdict::Regressed));
+        comparison.checks.iter().filter(|check| matches!(check.verdict, Verdict::Improved | Verdict::Regressed));
     let differing = differing.count();
-    assert_eq!(compared.checks.len(), 400);
+    assert_eq!(comparison.checks.len(), 400);
     assert!((1..=20).contains(&differing), "{differing} of 400");
 }
 
@@ -207,7 +210,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_was_measured_can_be_learnt_written_and_used(
+    fn any_samples_can_be_learnt_written_and_used(
         runs in proptest::collection::vec(
             proptest::collection::vec(prop_oneof![proptest::num::f64::NORMAL, -1.0..9.0, Just(3.0)], 1..8), 2..9,
         ),
@@ -219,12 +222,12 @@ proptest! {
         let builds = read(&lab, &names(0..runs.len()));
         let model = learn(&builds);
         if let Some(noise) = model.checks.get(IOPS) {
-            prop_assert_eq!(noise.usable().is_none(), noise.why_not().is_some());
+            prop_assert_eq!(noise.usable().is_none(), noise.unusable_reason().is_some());
             let path = lab.path().join("noise.json");
             model.write(&path).unwrap();
             prop_assert!(AnyModel::read(&path).is_ok());
         }
-        let options = Options { threshold: Threshold::OfNoise, ..Options::default() };
+        let options = Options { threshold: Threshold::FromNoise, ..Options::default() };
         for check in compare(&builds, &[model], &options).unwrap().checks {
             prop_assert!(check.threshold >= 1.0 && check.p.is_none_or(|p| (0.0..=1.0).contains(&p)), "{:?}", check);
         }

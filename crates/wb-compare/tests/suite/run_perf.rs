@@ -1,18 +1,18 @@
-//! Ten made-up builds, and what run-perf 1.2 says of them (`data/run-perf.json`): scores with models, weights and
-//! groups, models fitted and rebased, and the nearest of several builds.
+//! Ten generated builds, compared with the output of run-perf 1.2 for them (`data/run-perf.json`): scores with models,
+//! weights and groups, models fitted and rebased, and the nearest of several builds.
 
 use std::collections::BTreeMap;
 
 use crate::support::{Lab, Made, iteration};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wb_compare::model::{Fit, fit};
+use wb_compare::model::{FitMethod, fit};
 use wb_compare::nearest::nearest;
 use wb_compare::tolerance::score::Weights;
 use wb_compare::tolerance::{Options, Status, compare};
-use wb_compare::{Builds, Model};
+use wb_compare::{Builds, ToleranceModel};
 
-/// By test, case and `CLASS/METRIC`, mean and standard deviation in percent.
+/// Mean and standard deviation in percent, by test, case and `CLASS/METRIC`.
 type MadeUp = BTreeMap<String, BTreeMap<String, BTreeMap<String, (f64, f64)>>>;
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ struct Theirs<'a> {
 struct TheirComparison {
     builds: Vec<usize>,
     options: TheirOptions,
-    /// The last build's scores; none where a value is missing.
+    /// The last build's scores; `None` if a value is missing.
     rows: BTreeMap<String, Option<f64>>,
 }
 
@@ -59,13 +59,13 @@ struct TheirNearest {
 const DATA: &str = include_str!("../data/run-perf.json");
 
 impl Theirs<'_> {
-    fn model(&self, name: &str) -> Model {
+    fn model(&self, name: &str) -> ToleranceModel {
         let text = match name {
             "linear" => self.linear,
             "stddev" => self.stddev,
             _ => self.rebased,
         };
-        Model::parse(text.get().as_bytes()).unwrap()
+        ToleranceModel::parse(text.get().as_bytes()).unwrap()
     }
 
     fn lab(&self) -> Lab {
@@ -73,8 +73,8 @@ impl Theirs<'_> {
         for (number, build) in self.builds.iter().enumerate() {
             for (test, cases) in build {
                 let cases = cases.iter().map(|(case, metrics)| {
-                    let made: Vec<_> = metrics.iter().map(|(name, values)| made(name, *values)).collect();
-                    iteration(case, &self.primary[test], &made)
+                    let metrics: Vec<_> = metrics.iter().map(|(name, values)| metric(name, *values)).collect();
+                    iteration(case, &self.primary[test], &metrics)
                 });
                 lab.run(&number.to_string(), test, &cases.collect::<Vec<_>>());
             }
@@ -83,10 +83,10 @@ impl Theirs<'_> {
     }
 }
 
-fn made(name: &str, (mean, stddev): (f64, f64)) -> Made {
-    let (class, metric) = name.split_once('/').unwrap();
+fn metric(name: &str, (mean, stddev): (f64, f64)) -> Made {
+    let (class, name) = name.split_once('/').unwrap();
     let class = if class == "throughput" { "throughput" } else { "latency" };
-    Made { class, metric: metric.to_owned(), mean, stddev, samples: vec![] }
+    Made { class, metric: name.to_owned(), mean, stddev, samples: vec![] }
 }
 
 fn read(lab: &Lab, builds: impl IntoIterator<Item = usize>) -> Builds {
@@ -94,86 +94,86 @@ fn read(lab: &Lab, builds: impl IntoIterator<Item = usize>) -> Builds {
     lab.read(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn close(ours: f64, theirs: f64) -> bool {
-    (ours - theirs).abs() <= 1e-9 * theirs.abs().max(1.0)
+fn close(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= 1e-9 * expected.abs().max(1.0)
 }
 
 #[test]
-fn every_score_is_theirs() {
-    let theirs: Theirs<'_> = serde_json::from_str(DATA).unwrap();
-    let lab = theirs.lab();
-    let (mut same, mut missing, mut from_zero) = (0, 0, 0);
-    for (number, comparison) in theirs.comparisons.iter().enumerate() {
+fn every_score_equals_run_perfs() {
+    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let lab = expected.lab();
+    let (mut equal, mut missing, mut from_zero) = (0, 0, 0);
+    for (number, comparison) in expected.comparisons.iter().enumerate() {
         let builds = read(&lab, comparison.builds.iter().copied());
         let TheirOptions { tolerance, stddev, models, builds_average, n_out_of_results, n } = &comparison.options;
-        let models: Vec<_> = models.iter().map(|name| theirs.model(name)).collect();
+        let models: Vec<_> = models.iter().map(|name| expected.model(name)).collect();
         let weights = Weights { builds_average: *builds_average, n_out_of_results: *n_out_of_results, n: *n };
         let options = Options { tolerance: *tolerance, stddev_tolerance: *stddev, weights, ..Options::default() };
-        let compared = compare(&builds, &models, &options);
-        let last = compared.last().unwrap();
-        let checks = (0..compared.checks.len()).filter_map(|at| {
-            let cell = compared.cell(at, last)?;
+        let result = compare(&builds, &models, &options);
+        let last = result.last().unwrap();
+        let checks = (0..result.checks.len()).filter_map(|at| {
+            let cell = result.cell(at, last)?;
             assert_eq!(cell.score.is_none(), cell.status == Status::Missing);
-            Some((compared.id(at).to_string(), cell.score))
+            Some((result.id(at).to_string(), cell.score))
         });
         let groups =
-            compared.groups.iter().filter_map(|group| Some((group.id.to_string(), Some(group.cell(last)?.score))));
-        let ours: BTreeMap<_, _> = checks.chain(groups).collect();
-        assert!(ours.keys().eq(comparison.rows.keys()), "comparison {number}");
-        for (id, theirs) in &comparison.rows {
-            match (ours[id], *theirs) {
+            result.groups.iter().filter_map(|group| Some((group.id.to_string(), Some(group.cell(last)?.score))));
+        let actual: BTreeMap<_, _> = checks.chain(groups).collect();
+        assert!(actual.keys().eq(comparison.rows.keys()), "comparison {number}");
+        for (id, expected) in &comparison.rows {
+            match (actual[id], *expected) {
                 (None, None) => missing += 1,
                 (Some(score), Some(_)) if score.is_infinite() => from_zero += 1,
-                (Some(ours), Some(theirs)) if close(ours, theirs) => same += 1,
-                (ours, theirs) => panic!("comparison {number}: {id}: {ours:?} is not {theirs:?}"),
+                (Some(actual), Some(expected)) if close(actual, expected) => equal += 1,
+                (actual, expected) => panic!("comparison {number}: {id}: {actual:?} is not {expected:?}"),
             }
         }
     }
-    println!("{same} scores are the same; {missing} are missing, {from_zero} come from zero");
-    assert!(same > 200 && missing > 0 && from_zero > 0);
+    println!("{equal} scores are the same; {missing} are missing, {from_zero} come from zero");
+    assert!(equal > 200 && missing > 0 && from_zero > 0);
 }
 
 #[test]
-fn fitted_and_rebased_models_are_theirs() {
-    let theirs: Theirs<'_> = serde_json::from_str(DATA).unwrap();
-    let lab = theirs.lab();
+fn fitted_and_rebased_models_equal_run_perfs() {
+    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let lab = expected.lab();
     let first = read(&lab, 0..5);
-    for (how, name) in [(Fit::Linear, "linear"), (Fit::Stddev, "stddev")] {
-        let (ours, theirs) = (fit(how, 4.0, &first), theirs.model(name));
-        assert!(ours.entries.keys().eq(theirs.entries.keys()), "{name}");
-        for (id, entry) in &theirs.entries {
-            let figures = |entry: &wb_compare::model::Entry| {
-                let spread = entry.spread.unwrap();
-                [entry.equation.slope, entry.equation.intercept, entry.raw.unwrap(), spread.min, spread.max]
+    for (method, name) in [(FitMethod::Linear, "linear"), (FitMethod::Stddev, "stddev")] {
+        let (actual, expected) = (fit(method, 4.0, &first), expected.model(name));
+        assert!(actual.entries.keys().eq(expected.entries.keys()), "{name}");
+        for (id, entry) in &expected.entries {
+            let parameters = |entry: &wb_compare::model::ModelEntry| {
+                let spread = entry.range.unwrap();
+                [entry.equation.slope, entry.equation.intercept, entry.average.unwrap(), spread.min, spread.max]
             };
-            let pairs = figures(&ours.entries[id]).into_iter().zip(figures(entry));
+            let pairs = parameters(&actual.entries[id]).into_iter().zip(parameters(entry));
             assert!(
-                pairs.clone().all(|(ours, theirs)| close(ours, theirs)),
+                pairs.clone().all(|(actual, expected)| close(actual, expected)),
                 "{name}: {id}: {:?}",
                 pairs.collect::<Vec<_>>()
             );
         }
     }
-    let (rebased, wanted) =
-        (theirs.model("linear").rebase(Fit::Linear, 4.0, &read(&lab, 7..9)).model, theirs.model("rebased"));
-    assert!(rebased.entries.keys().eq(wanted.entries.keys()));
-    for (id, entry) in &wanted.entries {
-        let ours = rebased.entries[id];
-        assert!(close(ours.equation.slope, entry.equation.slope), "{id}");
-        assert!(close(ours.equation.intercept, entry.equation.intercept), "{id}");
-        let middle = ours.equation.value_at(0.0).unwrap();
-        assert!(close(ours.raw.unwrap(), middle), "{id}: what is moved is the average, too");
+    let (rebased, expected_model) =
+        (expected.model("linear").rebase(FitMethod::Linear, 4.0, &read(&lab, 7..9)).model, expected.model("rebased"));
+    assert!(rebased.entries.keys().eq(expected_model.entries.keys()));
+    for (id, entry) in &expected_model.entries {
+        let actual = rebased.entries[id];
+        assert!(close(actual.equation.slope, entry.equation.slope), "{id}");
+        assert!(close(actual.equation.intercept, entry.equation.intercept), "{id}");
+        let center = actual.equation.value_at(0.0).unwrap();
+        assert!(close(actual.average.unwrap(), center), "{id}: the average moves as well");
     }
 }
 
 #[test]
-fn the_nearest_is_theirs() {
-    let theirs: Theirs<'_> = serde_json::from_str(DATA).unwrap();
-    let builds = read(&theirs.lab(), 0..theirs.builds.len());
-    for TheirNearest { src, candidates, flatten, index, scores } in &theirs.nearest {
-        let found = nearest(&builds, *src, candidates, *flatten).unwrap();
-        assert_eq!(found.candidate, *index, "{candidates:?}");
-        let same = found.primary.iter().zip(scores).all(|(ours, theirs)| close(*ours, *theirs));
-        assert!(same, "{:?} is not {scores:?}", found.primary);
+fn the_nearest_build_equals_run_perfs() {
+    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let builds = read(&expected.lab(), 0..expected.builds.len());
+    for TheirNearest { src, candidates, flatten, index, scores } in &expected.nearest {
+        let result = nearest(&builds, *src, candidates, *flatten).unwrap();
+        assert_eq!(result.candidate, *index, "{candidates:?}");
+        let is_equal = result.primary.iter().zip(scores).all(|(actual, expected)| close(*actual, *expected));
+        assert!(is_equal, "{:?} is not {scores:?}", result.primary);
     }
 }

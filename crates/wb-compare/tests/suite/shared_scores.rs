@@ -1,17 +1,17 @@
-//! Scores of the shared builds are those that run-perf's compare-perf gives, with two decimals, but for what is put
-//! right: each such rule is a [`Rule`] here, and no identifier is.
+//! Scores of the shared builds equal those of run-perf's compare-perf, to two decimals, except for corrected cases:
+//! each of these is a [`Rule`] here, without listing identifiers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::{as_written, shared};
 use serde::Deserialize;
-use wb_compare::tolerance::score::{Part, Term, Weights};
-use wb_compare::tolerance::totals::Exit;
+use wb_compare::tolerance::score::{ScorePart, ScoreTerm, Weights};
+use wb_compare::tolerance::totals::ComparisonExit;
 use wb_compare::tolerance::{Comparison, Options, Status, compare};
-use wb_compare::{Model, ReadOptions, Source, read};
+use wb_compare::{BuildSource, ReadOptions, ToleranceModel, read};
 
-/// What compare-perf said of some builds.
+/// The output of compare-perf for some builds.
 #[derive(Deserialize)]
 struct Theirs {
     paths: Vec<String>,
@@ -20,26 +20,26 @@ struct Theirs {
     rows: BTreeMap<String, Vec<(String, f64, String)>>,
 }
 
-/// How a row of ours stands to theirs.
+/// The relation between a row and that of compare-perf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
-    /// Score, parts and limit are the same.
+    /// Score, parts and limit are equal.
     Same,
-    /// It is missing on a side, and not −100.
+    /// A side is missing, which is not a score of −100.
     Missing,
-    /// It comes from zero, and is not equal.
+    /// The source is zero, which is not equal.
     FromZero,
 }
 
-/// What ours says of an identifier in a build: its score, status and parts.
-type Said = (Option<f64>, Status, Option<Vec<Part>>);
+/// The result for an identifier in a build: score, status and parts.
+type Said = (Option<f64>, Status, Option<Vec<ScorePart>>);
 
-fn said(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<Said>> {
+fn results(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<Said>> {
     let builds = 1..comparison.builds.list().len();
     let checks = (0..comparison.checks.len()).map(|at| {
         let cells = builds.clone().filter_map(|build| Some((build, comparison.cell(at, build)?)));
-        let said = cells.map(|(build, cell)| (cell.score, cell.status, Some(comparison.parts(at, build))));
-        (comparison.id(at).to_string(), said.collect())
+        let results = cells.map(|(build, cell)| (cell.score, cell.status, Some(comparison.parts(at, build))));
+        (comparison.id(at).to_string(), results.collect())
     });
     let groups = comparison.groups.iter().map(|group| {
         let cells = builds.clone().filter_map(|build| group.cell(build));
@@ -52,7 +52,7 @@ fn two_decimals(score: f64) -> f64 {
     format!("{score:.2}").parse().unwrap()
 }
 
-/// The parts in an explanation: `model0 0.83%`, `raw -1.69%`.
+/// Parses the parts of an explanation: `model0 0.83%`, `raw -1.69%`.
 fn parts_of(explanation: &str) -> BTreeMap<String, f64> {
     let (parts, _) = explanation.split_once('(').unwrap();
     let words: Vec<_> = parts.split([' ', ',']).filter(|word| !word.is_empty()).collect();
@@ -61,19 +61,19 @@ fn parts_of(explanation: &str) -> BTreeMap<String, f64> {
     pairs.collect()
 }
 
-fn name(term: Term) -> String {
+fn name(term: ScoreTerm) -> String {
     match term {
-        Term::Raw => "raw".to_owned(),
-        Term::Model(at) => format!("model{at}"),
-        Term::ModelRaw(at) => format!("mraw{at}"),
-        Term::BuildsAverage => "avg".to_owned(),
-        Term::NOutOfResults => "n_of".to_owned(),
+        ScoreTerm::Raw => "raw".to_owned(),
+        ScoreTerm::Model(at) => format!("model{at}"),
+        ScoreTerm::ModelRaw(at) => format!("mraw{at}"),
+        ScoreTerm::BuildsAverage => "avg".to_owned(),
+        ScoreTerm::NOutOfResults => "n_of".to_owned(),
     }
 }
 
-/// Which rule a row falls under; none where it is under none.
-fn rule(theirs: &(String, f64, String), ours: &Said) -> Option<Rule> {
-    let ((status, score, explanation), (our_score, our_status, parts)) = (theirs, ours);
+/// The rule of a row; `None` if it matches none.
+fn rule(expected: &(String, f64, String), actual: &Said) -> Option<Rule> {
+    let ((status, score, explanation), (our_score, our_status, parts)) = (expected, actual);
     if explanation.starts_with("ERROR  Not present in ") {
         return (*our_status == Status::Missing && our_score.is_none()).then_some(Rule::Missing);
     }
@@ -83,31 +83,31 @@ fn rule(theirs: &(String, f64, String), ours: &Said) -> Option<Rule> {
     }
     let beyond = matches!(our_status, Status::Improvement | Status::Regression);
     let same_parts = parts.as_ref().is_none_or(|parts| {
-        let ours = parts.iter().map(|part| (name(part.term), two_decimals(part.difference)));
-        ours.collect::<BTreeMap<_, _>>() == parts_of(explanation)
+        let actual_parts = parts.iter().map(|part| (name(part.term), two_decimals(part.difference)));
+        actual_parts.collect::<BTreeMap<_, _>>() == parts_of(explanation)
     });
     let same = two_decimals(our_score) == *score && beyond == (status != "PASS") && same_parts;
     same.then_some(Rule::Same)
 }
 
-fn options(data: &Path, opts: &[String]) -> (Vec<Model>, Options) {
+fn options(data: &Path, opts: &[String]) -> (Vec<ToleranceModel>, Options) {
     let (mut models, mut options) = (Vec::new(), Options::default());
     for pair in opts.chunks(2) {
         let number = || pair[1].parse::<f64>().unwrap();
         match pair[0].as_str() {
-            "-l" => models.push(Model::read(&data.join(&pair[1])).unwrap()),
+            "-l" => models.push(ToleranceModel::read(&data.join(&pair[1])).unwrap()),
             "-t" => options.tolerance = number(),
             "-s" => options.stddev_tolerance = number(),
             "--model-builds-average" => options.weights.builds_average = number(),
             "--n-out-of-results" => options.weights.n_out_of_results = number(),
             "--n-out-of-results-n" => options.weights = Weights { n: pair[1].parse().unwrap(), ..options.weights },
-            other => panic!("an option that this test does not know: {other}"),
+            other => panic!("unknown option: {other}"),
         }
     }
     (models, options)
 }
 
-/// compare-perf's exit code: 2 where a primary check or a group is beyond its tolerance or missing.
+/// compare-perf's exit code: 2 if a primary check or a group is beyond its tolerance or missing.
 fn their_code(comparison: &Comparison<'_>) -> u8 {
     let totals = comparison.totals(comparison.last().unwrap());
     let bad = [Status::Improvement, Status::Regression, Status::Missing, Status::Invalid];
@@ -116,31 +116,31 @@ fn their_code(comparison: &Comparison<'_>) -> u8 {
 }
 
 #[test]
-fn scores_are_compare_perfs() {
+fn scores_equal_those_of_compare_perf() {
     let Some(data) = shared("run-perf") else { return };
     let text = std::fs::read(data.join("scores.json")).unwrap();
     let all: BTreeMap<String, Theirs> = serde_json::from_slice(&text).unwrap();
     let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
     let mut groups = 0;
-    for (comparison, theirs) in &all {
+    for (comparison, expected) in &all {
         let sources: Vec<_> =
-            theirs.paths.iter().map(|path| Source::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
+            expected.paths.iter().map(|path| BuildSource::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
         let builds =
             read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written).unwrap().builds;
-        let (models, options) = options(&data, &theirs.opts);
-        let compared = compare(&builds, &models, &options);
-        let ours = said(&compared);
-        assert!(ours.keys().eq(theirs.rows.keys()), "{comparison}: the same identifiers");
-        for (id, rows) in &theirs.rows {
-            assert_eq!(ours[id].len(), rows.len(), "{comparison}: {id}");
-            for (row, ours) in rows.iter().zip(&ours[id]) {
-                let rule = rule(row, ours).unwrap_or_else(|| panic!("{comparison}: {id}: {row:?} is not {ours:?}"));
+        let (models, options) = options(&data, &expected.opts);
+        let result = compare(&builds, &models, &options);
+        let actual = results(&result);
+        assert!(actual.keys().eq(expected.rows.keys()), "{comparison}: the same identifiers");
+        for (id, rows) in &expected.rows {
+            assert_eq!(actual[id].len(), rows.len(), "{comparison}: {id}");
+            for (row, actual) in rows.iter().zip(&actual[id]) {
+                let rule = rule(row, actual).unwrap_or_else(|| panic!("{comparison}: {id}: {row:?} is not {actual:?}"));
                 *counts.entry(rule).or_default() += 1;
                 groups += usize::from(id.contains('*'));
             }
         }
-        assert_eq!(their_code(&compared), theirs.rc, "{comparison}");
-        assert_ne!(compared.exit(false), Exit::NothingComparable, "{comparison}");
+        assert_eq!(their_code(&result), expected.rc, "{comparison}");
+        assert_ne!(result.exit(false), ComparisonExit::NothingComparable, "{comparison}");
     }
     let rows: usize = counts.values().sum();
     println!("{} comparisons, {rows} rows, {groups} of them groups: {counts:?}", all.len());

@@ -1,8 +1,8 @@
-//! How tests were set up: what differs between two runs, and what is recorded of one.
+//! Test setups: the differences between two runs, and the record of one.
 
 use crate::support::{Lab, iteration, throughput};
 use wb_compare::Builds;
-use wb_compare::environment::Change;
+use wb_compare::environment::ValueChange;
 use wb_compare::test_setup::TestSetups;
 
 /// Writes a run of one test with these cases, each with a run time.
@@ -18,10 +18,10 @@ fn setups(builds: &Builds, build: usize) -> TestSetups<'_> {
     TestSetups::of_build(builds, &builds.list()[build]).remove(0)
 }
 
-/// What differs, a line each.
+/// The differences, one per line.
 fn differences(builds: &Builds, other: usize) -> Vec<String> {
     let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
-    let line = |test: &str, Change { name, src, dst, cells }: Change| {
+    let line = |test: &str, ValueChange { name, before: src, after: dst, cells }: ValueChange| {
         format!("{test} {name}: {} → {} {cells:?}", side(src), side(dst))
     };
     let all = setups(builds, 0).differences(&setups(builds, other));
@@ -29,7 +29,7 @@ fn differences(builds: &Builds, other: usize) -> Vec<String> {
 }
 
 #[test]
-fn equal_changes_of_several_cases_are_one_and_cases_on_one_side_are_named() {
+fn equal_changes_of_several_cases_are_merged_and_cases_on_one_side_are_listed() {
     let lab = Lab::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
     write(&lab, "b", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
@@ -38,7 +38,7 @@ fn equal_changes_of_several_cases_are_one_and_cases_on_one_side_are_named() {
     let builds = lab.read(&["a", "b", "c"]);
     assert_eq!(differences(&builds, 1), [""; 0]);
     let expected = [
-        "Localhost/fio/0000 cases on one side alone: write-4k → write-8k []",
+        "Localhost/fio/0000 cases on one side only: write-4k → write-8k []",
         "Localhost/fio/0000 runtime: 60 → 61 [\"Localhost/fio/0000:read-4k\", \"Localhost/fio/0000:read-8k\"]",
         "Tuned/uperf/0000 : - → 1 case []",
     ];
@@ -57,11 +57,11 @@ fn clients_are_compared_by_their_number() {
     assert_eq!(differences(&builds, 1), [""; 0]);
     let one = "Localhost/uperf/0000 clients: 2 clients → 1 client [\"Localhost/uperf/0000:rr\"]";
     assert_eq!(differences(&builds, 2), [one]);
-    assert!(setups(&builds, 1).to_json().contains("10.0.0.7,10.0.0.8"), "the record has all of it");
+    assert!(setups(&builds, 1).to_json().contains("10.0.0.7,10.0.0.8"), "the record is complete");
 }
 
 #[test]
-fn a_record_has_what_all_cases_share_once() {
+fn a_record_lists_common_values_once() {
     let lab = Lab::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60)]);
     lab.run("a", "Localhost/uperf/0000", &[iteration("rr", "x", &[throughput("x", 1.0, 1.0)])]);
@@ -75,7 +75,7 @@ fn a_record_has_what_all_cases_share_once() {
 }
 
 #[test]
-fn a_test_of_another_version_differs_in_its_keys_alone_and_programs_are_compared() {
+fn another_test_version_only_differs_in_its_keys_and_programs_are_compared() {
     let lab = Lab::new();
     let cell = |case: &str, key: &str, version: &str| {
         format!(

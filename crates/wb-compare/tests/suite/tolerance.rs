@@ -1,12 +1,12 @@
-//! What the method of tolerances says of made-up builds.
+//! The tolerance method with generated builds.
 
 use crate::support::{Lab, Made, iteration, latency, throughput};
 use proptest::prelude::*;
-use wb_compare::tolerance::score::{Term, Weights};
-use wb_compare::tolerance::starred::Stars;
-use wb_compare::tolerance::totals::Exit;
-use wb_compare::tolerance::{Cell, Comparison, Options, Status, compare};
-use wb_compare::{CheckId, Model, Value};
+use wb_compare::tolerance::pattern::Wildcards;
+use wb_compare::tolerance::score::{ScoreTerm, Weights};
+use wb_compare::tolerance::totals::ComparisonExit;
+use wb_compare::tolerance::{CheckScore, Comparison, Options, Status, compare};
+use wb_compare::{CheckId, MeasuredValue, ToleranceModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -20,12 +20,12 @@ fn lab(builds: &[&[Made]]) -> Lab {
     lab
 }
 
-fn at(comparison: &Comparison<'_>, id: &str) -> usize {
-    let wanted = CheckId::parse(id).unwrap();
-    (0..comparison.checks.len()).find(|at| comparison.id(*at) == wanted).unwrap()
+fn at(comparison: &Comparison<'_>, text: &str) -> usize {
+    let id = CheckId::parse(text).unwrap();
+    (0..comparison.checks.len()).find(|at| comparison.id(*at) == id).unwrap()
 }
 
-fn cell(comparison: &Comparison<'_>, id: &str) -> Cell {
+fn cell(comparison: &Comparison<'_>, id: &str) -> CheckScore {
     *comparison.cell(at(comparison, id), comparison.last().unwrap()).unwrap()
 }
 
@@ -41,16 +41,16 @@ fn the_direction_of_a_metric_decides_and_can_be_set() {
     assert_eq!(cell(&compared, IOPS).status, Status::Improvement);
     assert_eq!(cell(&compared, LAT).status, Status::Regression);
     assert!((cell(&compared, LAT).score.unwrap() - 10.0).abs() < 1e-9, "the score keeps its sign");
-    assert_eq!((compared.exit(false), compared.exit(true)), (Exit::Fine, Exit::Regression));
+    assert_eq!((compared.exit(false), compared.exit(true)), (ComparisonExit::Success, ComparisonExit::Regression));
     options.directions.extend(["iops_sec=lower".parse().unwrap(), "latency/lat=neither".parse().unwrap()]);
     let compared = compare(&builds, &[], &options);
     assert_eq!(cell(&compared, IOPS).status, Status::Regression);
     assert_eq!(cell(&compared, LAT).status, Status::Changed);
-    assert_eq!(compared.exit(false), Exit::Regression);
+    assert_eq!(compared.exit(false), ComparisonExit::Regression);
 }
 
 #[test]
-fn what_is_not_there_is_missing_and_what_is_no_number_invalid() {
+fn absent_values_are_missing_and_non_numbers_invalid() {
     let lab = lab(&[&[throughput("iops_sec", 100.0, 1.0), latency("lat", 10.0, 1.0)], &[latency("slat", 1.0, 1.0)]]);
     let result = std::fs::read_to_string(lab.path().join("1/Localhost/fio/0000/result.json")).unwrap();
     lab.file(
@@ -60,13 +60,13 @@ fn what_is_not_there_is_missing_and_what_is_no_number_invalid() {
     let builds = lab.read(&["0", "1"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Missing, raw: None, score: None });
+    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Missing, raw: None, score: None });
     assert_eq!(cell(&compared, LAT).status, Status::Invalid);
-    assert_eq!(compared.value(at(&compared, LAT), 1), Value::Invalid);
+    assert_eq!(compared.value(at(&compared, LAT), 1), MeasuredValue::Invalid);
     assert!(compared.parts(at(&compared, LAT), 1).is_empty());
     let totals = compared.totals(1);
     assert_eq!((totals.primary.of(Status::Missing), totals.others.of(Status::Invalid)), (2, 1));
-    assert_eq!(compared.exit(false), Exit::Incomplete);
+    assert_eq!(compared.exit(false), ComparisonExit::Incomplete);
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn builds_without_a_check_in_common_are_not_comparable() {
     }
     let builds = lab.read(&["a", "b"]);
     let options = Options::default();
-    assert_eq!(compare(&builds, &[], &options).exit(false), Exit::NothingComparable);
+    assert_eq!(compare(&builds, &[], &options).exit(false), ComparisonExit::NothingComparable);
     let alone = lab.read(&["a"]);
-    assert_eq!(compare(&alone, &[], &options).exit(false), Exit::NothingComparable);
+    assert_eq!(compare(&alone, &[], &options).exit(false), ComparisonExit::NothingComparable);
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn a_source_of_zero_equals_zero_only() {
     let builds = lab.read(&["0", "1"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
+    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
     let lat = cell(&compared, LAT);
     assert_eq!((lat.status, lat.score), (Status::Regression, Some(f64::INFINITY)));
-    assert_eq!(compared.groups.len(), 3, "the group is of what is finite");
+    assert_eq!(compared.groups.len(), 3, "groups only have finite scores");
 }
 
 #[test]
-fn a_side_of_several_runs_is_their_average() {
+fn a_build_of_several_runs_has_their_average() {
     let iops = |mean| vec![throughput("iops_sec", mean, 1.0)];
     let lab = lab(&[&iops(100.0), &iops(90.0), &iops(106.0)]);
     let builds = lab.read(&["0", "1,2"]);
@@ -120,13 +120,13 @@ fn errors_of_a_test_count_on_either_side() {
         (compared.exit(false), errors.collect::<Vec<_>>())
     };
     let error = vec!["1 Localhost/fio/*:./ERROR/ERROR/ERROR.error".to_owned()];
-    assert_eq!(compared(&["0", "1"]), (Exit::Incomplete, error.clone()));
-    assert_eq!(compared(&["1", "0"]), (Exit::Incomplete, error));
-    assert_eq!(compared(&["0", "1", "2"]), (Exit::Fine, Vec::new()), "a build between decides nothing");
+    assert_eq!(compared(&["0", "1"]), (ComparisonExit::Incomplete, error.clone()));
+    assert_eq!(compared(&["1", "0"]), (ComparisonExit::Incomplete, error));
+    assert_eq!(compared(&["0", "1", "2"]), (ComparisonExit::Success, Vec::new()), "a build in between decides nothing");
 }
 
 #[test]
-fn the_tolerated_range_ends_where_the_score_is_at_the_tolerance() {
+fn the_score_at_the_ends_of_the_range_is_the_tolerance() {
     let lab = lab(&[
         &[throughput("iops_sec", 100.0, 3.0), latency("lat", 10.0, 20.0)],
         &[throughput("iops_sec", 100.0, 3.0)],
@@ -138,9 +138,9 @@ fn the_tolerated_range_ends_where_the_score_is_at_the_tolerance() {
     let limits = alone.limits(at(&alone, IOPS));
     assert_eq!((limits.models, limits.range), (vec![], Some((95.0, 105.0))));
     let deviation = alone.limits(at(&alone, &IOPS.replace(".mean", ".stddev")));
-    assert_eq!(deviation.range, Some((0.0, 8.0)), "three points less five are none");
-    let model = wb_compare::Model::read(&file).unwrap();
-    let models = [model.clone(), wb_compare::Model { file: None, ..model }];
+    assert_eq!(deviation.range, Some((0.0, 8.0)), "the range does not extend below zero");
+    let model = wb_compare::ToleranceModel::read(&file).unwrap();
+    let models = [model.clone(), wb_compare::ToleranceModel { file: None, ..model }];
     let modelled = compare(&builds, &models, &options);
     let limits = modelled.limits(at(&modelled, IOPS));
     assert_eq!((limits.models, limits.range), (vec![0, 1], Some((70.0, 90.0))));
@@ -149,7 +149,7 @@ fn the_tolerated_range_ends_where_the_score_is_at_the_tolerance() {
 }
 
 #[test]
-fn a_group_of_metrics_with_opposite_directions_is_worse_where_each_is() {
+fn a_group_of_metrics_with_opposite_directions_regresses_if_each_does() {
     let lab = Lab::new();
     for (name, iops, lat) in [("a", 100.0, 100.0), ("b", 90.0, 110.0)] {
         let fio = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", iops, 0.0)]);
@@ -173,9 +173,9 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
     let model = |slope: f64| {
         let text = format!(
             r#"{{"__metadata__": {{"version": 2, "tolerance": 4}},
-            "{IOPS}": {{"equation": [{slope}, 0], "raw": 55}}, "what is no check": {{"equation": [1, 1], "raw": 1}}}}"#
+            "{IOPS}": {{"equation": [{slope}, 0], "raw": 55}}, "not a check": {{"equation": [1, 1], "raw": 1}}}}"#
         );
-        Model::parse(text.as_bytes()).unwrap()
+        ToleranceModel::parse(text.as_bytes()).unwrap()
     };
     let options = Options::default();
     let models = [model(0.01), model(0.03)];
@@ -183,9 +183,11 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
     assert!((cell(&compared, IOPS).score.unwrap() - 2.2).abs() < 1e-9);
     assert!((cell(&compared, IOPS).raw.unwrap() - 10.0).abs() < 1e-9);
     let parts = compared.parts(at(&compared, IOPS), 1);
-    let said: Vec<_> = parts.iter().map(|part| (part.term, part.difference.round(), part.weight)).collect();
-    let (first, second) = ((Term::ModelRaw(0), 100.0, 0.0), (Term::ModelRaw(1), 100.0, 0.0));
-    assert_eq!(said, [(Term::Model(0), 1.0, 1.0), first, (Term::Model(1), 3.0, 1.0), second, (Term::Raw, 10.0, 0.0)]);
+    let terms: Vec<_> = parts.iter().map(|part| (part.term, part.difference.round(), part.weight)).collect();
+    let (first, second) = ((ScoreTerm::ModelRaw(0), 100.0, 0.0), (ScoreTerm::ModelRaw(1), 100.0, 0.0));
+    assert_eq!(terms,
+        [(ScoreTerm::Model(0), 1.0, 1.0), first, (ScoreTerm::Model(1), 3.0, 1.0), second, (ScoreTerm::Raw, 10.0, 0.0)]
+    );
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn averages_are_over_primary_scores() {
     let builds = lab.read(&["a", "b"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    let [row] = &compared.averages(1, Stars::CASES)[..] else { panic!() };
+    let [row] = &compared.averages(1, Wildcards::CASES)[..] else { panic!() };
     assert_eq!(row.id.to_string(), "Localhost/fio/0000:./read-*/throughput/iops_sec");
     let (means, stddevs) = (row.means.unwrap(), row.stddevs.unwrap());
     assert_eq!((means.count, stddevs.count), (2, 2));
@@ -227,7 +229,7 @@ proptest! {
         let lab = lab(&metrics.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let names: Vec<_> = (0..values.len()).map(|number| number.to_string()).collect();
         let builds = lab.read(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let model = Model::parse(format!(r#"{{"{IOPS}": [{}, {}]}}"#, equation.0, equation.1).as_bytes()).unwrap();
+        let model = ToleranceModel::parse(format!(r#"{{"{IOPS}": [{}, {}]}}"#, equation.0, equation.1).as_bytes()).unwrap();
         let weights = Weights { builds_average: average, n_out_of_results: n_of, n: 2 };
         let options = Options { weights, ..Options::default() };
         for models in [&[][..], &[model]] {

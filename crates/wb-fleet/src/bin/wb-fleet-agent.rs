@@ -1,10 +1,10 @@
-//! For the tests: an agent, as `weighbridge agent` is to the program; and a controller that starts something on a host,
-//! says what, and waits to be killed.
+//! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts a process on a host,
+//! prints its id, and waits to be killed.
 
 use std::path::PathBuf;
 
 use wb_agent::{Command, serve, stdio};
-use wb_fleet::{Inventory, Options, Program, connect};
+use wb_fleet::{ConnectOptions, Inventory, Program, connect};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -26,13 +26,17 @@ async fn agent() -> Fallible<()> {
     Ok(serve(input, output, wb_sys::SysRoot::real()).await?)
 }
 
-/// Prints one line: the process that it started.
+/// Starts a process and prints one line: its process id.
 async fn controller(ssh: &str, config: &str, host: &str) -> Fallible<()> {
-    let options = Options { ssh: PathBuf::from(ssh), ssh_config: Some(PathBuf::from(config)), ..Options::default() };
+    let options = ConnectOptions {
+        ssh: PathBuf::from(ssh),
+        ssh_config: Some(PathBuf::from(config)),
+        ..ConnectOptions::default()
+    };
     let program = Program::read(&std::env::current_exe()?)?;
     let hosts = Inventory::default().select(&[host.to_owned()])?;
     let connected = connect(&hosts[0], &program, &options).await?;
-    let group = connected.worker.group().await?;
+    let group = connected.worker.new_group().await?;
     let process = group.spawn(Command::new(["sleep", "1000"])).await?;
     println!("{}", process.pid());
     std::future::pending().await

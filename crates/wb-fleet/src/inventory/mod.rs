@@ -1,9 +1,9 @@
-//! What hosts there are: `hosts.toml`, words of a command line, and run-perf's files.
+//! The known hosts: from `hosts.toml`, the command line, and run-perf's files.
 
 mod address;
 mod file;
-mod foreign;
 mod params;
+mod run_perf;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::WorkerName;
-use wb_plan::nearest::nearest;
-use wb_plan::{PlanError, Source};
+use wb_plan::suggestion::suggest;
+use wb_plan::{PlanError, SourceText};
 
-pub use address::{Address, BadAddress};
-pub use foreign::{ForcedParams, host_file};
-pub use params::{BadParam, Contradiction, Cpus, Params};
+pub use address::{Address, ParseAddressError};
+pub use params::{CpuSpec, HostParams, ParamError, ParamMismatch};
+pub use run_perf::{ForcedParams, read_host_file};
 
 /// A machine that can be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
-    /// What it is called.
+    /// Its name.
     pub name: WorkerName,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// What is said of it; all else is found.
+    /// Its configured parameters; the others are detected.
     #[serde(default)]
-    pub params: Params,
+    pub params: HostParams,
 }
 
-/// Hosts and groups of them.
+/// Hosts and groups of hosts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inventory {
     hosts: Vec<Host>,
@@ -38,15 +38,15 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Reads a `hosts.toml`. `name` is the file's path, for messages.
+    /// Parses a `hosts.toml`. `name` is the file's path, for messages.
     ///
     /// # Errors
-    /// With the place of what is wrong.
+    /// With the location of the mistake.
     pub fn parse(name: &str, text: &str) -> Result<Self, PlanError> {
-        file::parse(&Source::new(name, text))
+        file::parse(&SourceText::new(name, text))
     }
 
-    /// Its hosts, in order.
+    /// Its hosts, sorted by name.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
@@ -56,36 +56,40 @@ impl Inventory {
         &self.groups
     }
 
-    /// The host of this name.
+    /// Returns the host with this name.
     pub fn host(&self, name: &WorkerName) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == *name)
     }
 
-    /// The hosts that words of a command line mean, in order and each once: a group, a host, or `[NAME:]ADDRESS`.
+    /// Resolves command line arguments to hosts, in order and without duplicates. Each argument is a group, a host, or
+    /// `[NAME:]ADDRESS`.
     ///
-    /// A number after a colon is a port, and what is written as an IPv6 address is one: `a:[fd77::1]` names it.
+    /// A number after a colon is a port; text that is an IPv6 address is not split: `a:[fd77::1]` gives one a name.
     ///
     /// # Errors
-    /// When a word is none of these, or two hosts have one name.
+    /// If an argument is none of these, or two hosts have the same name.
     pub fn select(&self, words: &[String]) -> Result<Vec<Host>, PlanError> {
-        let mut chosen: Vec<Host> = Vec::new();
+        let mut selected: Vec<Host> = Vec::new();
         for word in words {
-            for host in self.meant(word)? {
-                match chosen.iter().find(|known| known.name == host.name) {
-                    None => chosen.push(host),
-                    Some(known) if *known == host => {}
-                    Some(known) => {
-                        let (name, one, two) = (&host.name, &known.address, &host.address);
-                        return Err(whole(word, format!("`{name}` is {one} already, and cannot be {two} too"))
-                            .with_help("name each host: NAME:ADDRESS"));
+            for host in self.resolve(word)? {
+                match selected.iter().find(|existing| existing.name == host.name) {
+                    None => selected.push(host),
+                    Some(existing) if *existing == host => {}
+                    Some(existing) => {
+                        let (name, one, two) = (&host.name, &existing.address, &host.address);
+                        return Err(argument_error(
+                            word,
+                            format!("conflicting addresses for `{name}`: {one} and {two}"),
+                        )
+                        .with_help("give each host a name of its own: NAME:ADDRESS"));
                     }
                 }
             }
         }
-        Ok(chosen)
+        Ok(selected)
     }
 
-    fn meant(&self, word: &str) -> Result<Vec<Host>, PlanError> {
+    fn resolve(&self, word: &str) -> Result<Vec<Host>, PlanError> {
         let named = WorkerName::new(word).ok();
         if let Some(members) = named.as_ref().and_then(|name| self.groups.get(name)) {
             return Ok(members.iter().filter_map(|name| self.host(name)).cloned().collect());
@@ -94,46 +98,47 @@ impl Inventory {
             return Ok(vec![host.clone()]);
         }
         let names = self.hosts.iter().map(|host| &host.name).chain(self.groups.keys()).map(WorkerName::as_str);
-        if let Some(near) = nearest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
-            return Err(whole(word, format!("there is no host or group `{word}`, but there is `{near}`"))
-                .with_help("`NAME:ADDRESS` adds a host of another name"));
+        if let Some(near) = suggest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
+            return Err(argument_error(word, format!("unknown host or group `{word}`: did you mean `{near}`?"))
+                .with_help("use `NAME:ADDRESS` to add a host with a similar name"));
         }
-        host_of(word).map(|host| vec![host])
+        parse_host(word).map(|host| vec![host])
     }
 }
 
-/// A host as one word: `[NAME:]ADDRESS`.
-fn host_of(word: &str) -> Result<Host, PlanError> {
-    let bad = |why: String| whole(word, why).with_help("a host is written [NAME:]ADDRESS: `a:root@10.0.0.1:22`");
+/// Parses a host given as one word: `[NAME:]ADDRESS`.
+fn parse_host(word: &str) -> Result<Host, PlanError> {
+    let bad =
+        |why: String| argument_error(word, why).with_help("expected [NAME:]ADDRESS, such as `a:root@10.0.0.1:22`");
     let is_address = word.starts_with("ssh://") || word.starts_with('[') || address::is_v6(word);
     let split = word.split_once(':').filter(|(_, rest)| !is_address && !rest.chars().all(|c| c.is_ascii_digit()));
     let (name, address) = match split {
         Some((name, rest)) if WorkerName::new(name).is_ok() => (Some(name), rest),
         _ => (None, word),
     };
-    let address: Address = address.parse().map_err(|error: BadAddress| bad(error.to_string()))?;
+    let address: Address = address.parse().map_err(|error: ParseAddressError| bad(error.to_string()))?;
     let name = name.map_or_else(|| address.default_name(), str::to_owned);
-    let name = host_name(&name).map_err(bad)?;
-    Ok(Host { name, address, params: Params::default() })
+    let name = parse_host_name(&name).map_err(bad)?;
+    Ok(Host { name, address, params: HostParams::default() })
 }
 
-/// A name that a host can have.
-fn host_name(name: &str) -> Result<WorkerName, String> {
+/// Parses the name of a host or group.
+fn parse_host_name(name: &str) -> Result<WorkerName, String> {
     let name = WorkerName::new(name).map_err(|error| error.to_string())?;
     match name.as_str() {
-        "local" => Err("`local` is this machine: a host needs another name".to_owned()),
-        "each" => Err("`each` is all workers where a test says `on`: a host needs another name".to_owned()),
+        "local" => Err("invalid host name `local`: it is reserved for this machine".to_owned()),
+        "each" => Err("invalid host name `each`: it is reserved for all workers in the `on` of a test".to_owned()),
         _ => Ok(name),
     }
 }
 
-/// A mistake in a word of the command line.
-fn whole(word: &str, message: String) -> PlanError {
-    PlanError::at(&Source::new("command line", word), 0..word.len(), message, "here")
+/// Creates an error about a whole command line argument.
+fn argument_error(word: &str, message: String) -> PlanError {
+    PlanError::at(&SourceText::new("command line", word), 0..word.len(), message, "here")
 }
 
-/// Where a host's asset may be, in each of these folders.
-fn assets<'a>(folders: &'a [PathBuf], asset: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+/// Returns the possible paths of a host's asset in these folders.
+fn asset_paths<'a>(folders: &'a [PathBuf], asset: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     folders.iter().map(move |folder| folder.join(asset))
 }
 
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_groups_hosts_or_addresses() {
+    fn arguments_are_groups_hosts_or_addresses() {
         assert_eq!(select(&["b", "all"]).unwrap(), ["b=10.0.0.2", "a=root@10.0.0.1"]);
         assert_eq!(select(&["root@lab7.example:22"]).unwrap(), ["lab7=root@lab7.example:22"]);
         assert_eq!(
@@ -163,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_means_nothing_is_named() {
-        let said = |words: &[&str]| select(words).unwrap_err();
-        assert_eq!(said(&["al"]), "there is no host or group `al`, but there is `all`");
-        assert_eq!(said(&["a", "a:10.9.9.9"]), "`a` is root@10.0.0.1 already, and cannot be 10.9.9.9 too");
-        assert!(said(&["each:10.0.0.1"]).contains("a host needs another name"));
-        assert_eq!(said(&["local:10.0.0.1"]), "`local` is this machine: a host needs another name");
-        assert!(said(&["-oProxyCommand=x"]).starts_with("`-oProxyCommand=x` is no address"));
+    fn an_invalid_argument_is_reported() {
+        let message = |words: &[&str]| select(words).unwrap_err();
+        assert_eq!(message(&["al"]), "unknown host or group `al`: did you mean `all`?");
+        assert_eq!(message(&["a", "a:10.9.9.9"]), "conflicting addresses for `a`: root@10.0.0.1 and 10.9.9.9");
+        assert!(message(&["each:10.0.0.1"]).starts_with("invalid host name `each`"));
+        assert_eq!(message(&["local:10.0.0.1"]), "invalid host name `local`: it is reserved for this machine");
+        assert!(message(&["-oProxyCommand=x"]).starts_with("invalid address `-oProxyCommand=x`"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of a host, and what is found: each detected, unless a file or an option says otherwise.
+//! Parameters of a host: detected, unless a file or an option overrides them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wb_agent::{Worker, WorkerError};
 use wb_model::{Bytes, Facts};
-use wb_plan::nearest::nearest;
+use wb_plan::suggestion::suggest;
 use wb_sys::facts::{cpu_list, memory};
 
-/// The names of what can be said, and what each takes.
-const KNOWN: [(&str, &str); 9] = [
+/// Names of the parameters and the values that each accepts.
+const PARAMETERS: [(&str, &str); 9] = [
     ("hugepage-kb", "a number of KiB"),
     ("numa-nodes", "a number"),
     ("host-cpus", "a number of CPUs, or a list such as \"0-3,8\""),
@@ -24,29 +24,29 @@ const KNOWN: [(&str, &str); 9] = [
     ("guest-distro", "a name such as \"debian-12\""),
 ];
 
-/// What profiles go by on a host. Names as in run-perf's host files, with `-` or `_`.
+/// Parameters of a host that profiles use. Names are as in run-perf's host files, with `-` or `_`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Params {
-    /// The size of its huge pages, in KiB.
+pub struct HostParams {
+    /// Size of its huge pages, in KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hugepage_kb: Option<u64>,
-    /// How many NUMA nodes it has.
+    /// Number of its NUMA nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_nodes: Option<u32>,
     /// Its CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_cpus: Option<Cpus>,
-    /// The CPUs for guests: all, where nothing is said.
+    pub host_cpus: Option<CpuSpec>,
+    /// CPUs for guests; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cpus: Option<Cpus>,
-    /// The memory for guests, in MiB: nine tenths of what is free, where nothing is said.
+    pub guest_cpus: Option<CpuSpec>,
+    /// Memory for guests, in MiB; 90 % of the available memory by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_mem_m: Option<u64>,
-    /// Its architecture, as `uname -m` says.
+    /// Its architecture, as printed by `uname -m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arch: Option<String>,
-    /// Whether its cores are to run one thread each; found: whether they do.
+    /// Whether to disable SMT; detected: whether each core runs one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_smt: Option<bool>,
     /// Its distribution: ID and VERSION_ID of `/etc/os-release`.
@@ -55,18 +55,18 @@ pub struct Params {
     /// The distribution of its guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_distro: Option<String>,
-    /// What else its owner wants to say.
+    /// Further keys of the user.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub own: BTreeMap<String, Value>,
+    pub extra: BTreeMap<String, Value>,
 }
 
-/// CPUs: so many, or these.
+/// A set of CPUs, by number or by list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Cpus {
-    /// So many.
+pub enum CpuSpec {
+    /// Number of CPUs.
     Count(u32),
-    /// These, as the kernel lists them: `0-3,8`.
+    /// List of CPUs in the kernel's format: `0-3,8`.
     List(
         #[serde(with = "list")]
         #[schemars(with = "String")]
@@ -74,8 +74,8 @@ pub enum Cpus {
     ),
 }
 
-impl Cpus {
-    /// How many they are.
+impl CpuSpec {
+    /// Returns the number of CPUs.
     pub fn count(&self) -> usize {
         match self {
             Self::Count(count) => *count as usize,
@@ -83,7 +83,7 @@ impl Cpus {
         }
     }
 
-    /// Whether both can be true of one thing: numbers are compared where one is only a number.
+    /// Whether both can describe the same CPUs: if one is only a number, the numbers are compared.
     fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(one), Self::List(two)) => one == two,
@@ -92,7 +92,7 @@ impl Cpus {
     }
 }
 
-impl fmt::Display for Cpus {
+impl fmt::Display for CpuSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => write!(f, "{count}"),
@@ -111,96 +111,97 @@ mod list {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        cpu_list::parse(&text).filter(|list| !list.is_empty()).ok_or_else(|| D::Error::custom("no list of CPUs"))
+        cpu_list::parse(&text).filter(|list| !list.is_empty()).ok_or_else(|| D::Error::custom("invalid list of CPUs"))
     }
 }
 
-/// Why something cannot be said of a host.
+/// Error of setting a host parameter.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BadParam {
-    /// There is no such thing to say.
-    #[error("a host has no parameter `{name}`")]
+pub enum ParamError {
+    /// The parameter does not exist.
+    #[error("unknown host parameter `{name}`")]
     Unknown {
-        /// What was given.
+        /// The unknown name.
         name: String,
-        /// What may have been meant.
+        /// A similar name.
         near: Option<&'static str>,
     },
-    /// It takes something else.
-    #[error("`{name}` takes {wanted}, not {given}")]
+    /// The value is invalid.
+    #[error("invalid value {given} for `{name}`: expected {expected}")]
     Value {
         /// The parameter.
         name: &'static str,
-        /// What it takes.
-        wanted: &'static str,
-        /// What was given.
+        /// The values that it accepts.
+        expected: &'static str,
+        /// The given value.
         given: Value,
     },
 }
 
-/// Something that is said of a host and is not so.
+/// A configured parameter that differs from the detected one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Contradiction {
+pub struct ParamMismatch {
     /// The parameter.
     pub parameter: String,
-    /// What is said, which counts.
+    /// The configured value, which is used.
     pub given: Value,
-    /// What was found.
+    /// The detected value.
     pub found: Value,
 }
 
-impl fmt::Display for Contradiction {
+impl fmt::Display for ParamMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { parameter, given, found } = self;
-        write!(f, "`{parameter}` is given as {given}, and found to be {found}")
+        write!(f, "`{parameter}` is set to {given}, but {found} was detected")
     }
 }
 
-impl Params {
-    /// Says one thing.
-    pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), BadParam> {
-        let (name, wanted) =
-            known(name).ok_or_else(|| BadParam::Unknown { name: name.to_owned(), near: near(name) })?;
-        let bad = |given| BadParam::Value { name, wanted, given };
-        let mut all = self.object();
+impl HostParams {
+    /// Sets a parameter.
+    pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
+        let (name, expected) =
+            lookup(name).ok_or_else(|| ParamError::Unknown { name: name.to_owned(), near: suggest_parameter(name) })?;
+        let bad = |given| ParamError::Value { name, expected, given };
+        let mut all = self.to_object();
         all.insert(name.to_owned(), value.clone());
         *self = serde_json::from_value(Value::Object(all)).map_err(|_| bad(value))?;
         Ok(())
     }
 
-    /// The same for foreign files, where whatever nothing here is like is somebody's own. Short words are like any.
-    pub(crate) fn set_or_keep(&mut self, name: &str, value: Value) -> Result<(), BadParam> {
+    /// Like `set` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
+    /// shorter than 6 characters are similar to anything and count as unknown.
+    pub(crate) fn set_or_keep(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         match self.set(name, value.clone()) {
-            Err(BadParam::Unknown { near, .. }) if near.is_none() || name.len() < 6 => {
-                self.own.insert(name.to_owned(), value);
+            Err(ParamError::Unknown { near, .. }) if near.is_none() || name.len() < 6 => {
+                self.extra.insert(name.to_owned(), value);
                 Ok(())
             }
             other => other,
         }
     }
 
-    /// With what `other` says in the place of what this says.
+    /// Merges parameters; those of `other` take precedence.
     pub fn overridden_by(&self, other: &Self) -> Self {
-        let mut all = self.object();
-        all.extend(other.object());
-        let own = self.own.clone().into_iter().chain(other.own.clone()).collect();
-        Self { own, ..serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| other.clone()) }
+        let mut all = self.to_object();
+        all.extend(other.to_object());
+        let own = self.extra.clone().into_iter().chain(other.extra.clone()).collect();
+        Self { extra: own, ..serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| other.clone()) }
     }
 
-    /// What can be found of a worker's host.
+    /// Detects the parameters of a worker's host.
     pub async fn detect(worker: &Worker) -> Result<Self, WorkerError> {
         const SHORT: Bytes = Bytes(1 << 20);
         let facts = worker.facts().await?;
         let meminfo = worker.get("/proc/meminfo", SHORT).await.unwrap_or_default();
         let release = worker.get("/etc/os-release", SHORT).await.unwrap_or_default();
-        Ok(Self::found(&facts, &String::from_utf8_lossy(&meminfo), &String::from_utf8_lossy(&release)))
+        Ok(Self::from_system(&facts, &String::from_utf8_lossy(&meminfo), &String::from_utf8_lossy(&release)))
     }
 
-    /// By a host's facts, its `/proc/meminfo` and its `/etc/os-release`.
-    fn found(facts: &Facts, meminfo: &str, os_release: &str) -> Self {
+    /// Derives the parameters from a host's facts, its `/proc/meminfo` and its `/etc/os-release`.
+    fn from_system(facts: &Facts, meminfo: &str, os_release: &str) -> Self {
         let cpus: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).collect();
-        let cpus = (!cpus.is_empty()).then_some(Cpus::List(cpus));
+        let cpus = (!cpus.is_empty()).then_some(CpuSpec::List(cpus));
         Self {
             hugepage_kb: memory::meminfo(meminfo).get("Hugepagesize").map(|size| size.0 / 1024),
             numa_nodes: u32::try_from(facts.nodes.len()).ok().filter(|nodes| *nodes > 0),
@@ -211,36 +212,39 @@ impl Params {
             distro: distribution(os_release),
             host_cpus: cpus,
             guest_distro: None,
-            own: BTreeMap::new(),
+            extra: BTreeMap::new(),
         }
     }
 
-    /// What is said here that is not so by what was found. What a host is to be like, and less for guests than there
-    /// is, is no contradiction.
-    pub fn contradictions(&self, found: &Self) -> Vec<Contradiction> {
-        let wrong = [
+    /// Returns the configured parameters that contradict the detected ones. Settings to apply to a host, and smaller
+    /// resources for guests than available, are no contradictions.
+    pub fn mismatches(&self, found: &Self) -> Vec<ParamMismatch> {
+        let differences = [
             ("hugepage-kb", differ(&self.hugepage_kb, &found.hugepage_kb)),
             ("numa-nodes", differ(&self.numa_nodes, &found.numa_nodes)),
             ("arch", differ(&self.arch, &found.arch)),
             ("distro", differ(&self.distro, &found.distro)),
-            ("host-cpus", both(&self.host_cpus, &found.host_cpus).is_some_and(|(said, is)| !said.agrees_with(is))),
+            (
+                "host-cpus",
+                zip_options(&self.host_cpus, &found.host_cpus).is_some_and(|(given, actual)| !given.agrees_with(actual)),
+            ),
             (
                 "guest-cpus",
-                both(&self.guest_cpus, &found.host_cpus).is_some_and(|(said, is)| said.count() > is.count()),
+                zip_options(&self.guest_cpus, &found.host_cpus).is_some_and(|(given, actual)| given.count() > actual.count()),
             ),
-            ("guest-mem-m", both(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(said, is)| said > is)),
+            ("guest-mem-m", zip_options(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(given, actual)| given > actual)),
         ];
-        let (given, is) = (self.object(), found.object());
-        let of = |name: &str| Contradiction {
+        let (given, actual) = (self.to_object(), found.to_object());
+        let contradiction = |name: &str| ParamMismatch {
             parameter: name.to_owned(),
             given: given.get(name).cloned().unwrap_or_default(),
-            found: is.get(name).cloned().unwrap_or_default(),
+            found: actual.get(name).cloned().unwrap_or_default(),
         };
-        wrong.into_iter().filter(|(_, wrong)| *wrong).map(|(name, _)| of(name)).collect()
+        differences.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| contradiction(name)).collect()
     }
 
-    /// What is said, by name.
-    fn object(&self) -> Map<String, Value> {
+    /// Returns the parameters as a JSON object.
+    fn to_object(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(all)) => all,
             _ => Map::new(),
@@ -248,32 +252,32 @@ impl Params {
     }
 }
 
-/// The nearest name of a parameter, if one is like it.
-fn near(name: &str) -> Option<&'static str> {
-    nearest(name, KNOWN.iter().map(|(name, _)| *name))
+/// Returns the most similar parameter name, if there is one.
+fn suggest_parameter(name: &str) -> Option<&'static str> {
+    suggest(name, PARAMETERS.iter().map(|(name, _)| *name))
 }
 
-fn known(name: &str) -> Option<(&'static str, &'static str)> {
+fn lookup(name: &str) -> Option<(&'static str, &'static str)> {
     let name = name.replace('_', "-");
-    KNOWN.into_iter().find(|(known, _)| *known == name)
+    PARAMETERS.into_iter().find(|(parameter, _)| *parameter == name)
 }
 
-fn both<'a, T>(one: &'a Option<T>, other: &'a Option<T>) -> Option<(&'a T, &'a T)> {
+fn zip_options<'a, T>(one: &'a Option<T>, other: &'a Option<T>) -> Option<(&'a T, &'a T)> {
     one.as_ref().zip(other.as_ref())
 }
 
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
-    both(one, other).is_some_and(|(one, other)| one != other)
+    zip_options(one, other).is_some_and(|(one, other)| one != other)
 }
 
 /// ID and VERSION_ID of an `os-release`, as in `debian-12`.
 fn distribution(os_release: &str) -> Option<String> {
-    let of = |key: &str| {
+    let value_of = |key: &str| {
         let value = os_release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
         Some(value.trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
     };
-    let id = of("ID")?;
-    Some(of("VERSION_ID").map_or(id.clone(), |version| format!("{id}-{version}")))
+    let id = value_of("ID")?;
+    Some(value_of("VERSION_ID").map_or(id.clone(), |version| format!("{id}-{version}")))
 }
 
 #[cfg(test)]
@@ -283,63 +287,63 @@ mod tests {
 
     use super::*;
 
-    fn said(all: &[(&str, Value)]) -> Params {
-        let mut params = Params::default();
+    fn configured(all: &[(&str, Value)]) -> HostParams {
+        let mut params = HostParams::default();
         all.iter().for_each(|(name, value)| params.set(name, value.clone()).unwrap());
         params
     }
 
-    fn found() -> Params {
+    fn detected() -> HostParams {
         let cpus = (0..4).map(|id| Cpu { id, core: id / 2, package: 0, node: 0 }).collect();
         let facts = Facts { cpus, arch: "x86_64".to_owned(), memory_available: Bytes(10 << 30), ..Facts::default() };
-        Params::found(&facts, "Hugepagesize:       2048 kB\n", "NAME=x\nID=debian\nVERSION_ID=\"12\"\n")
+        HostParams::from_system(&facts, "Hugepagesize:       2048 kB\n", "NAME=x\nID=debian\nVERSION_ID=\"12\"\n")
     }
 
     #[test]
-    fn all_is_found_of_a_host() {
+    fn all_parameters_are_detected() {
         let expected = json!({
             "hugepage-kb": 2048, "host-cpus": "0-3", "guest-cpus": "0-3", "guest-mem-m": 9216,
             "arch": "x86_64", "disable-smt": false, "distro": "debian-12",
         });
-        assert_eq!(Value::Object(found().object()), expected);
+        assert_eq!(Value::Object(detected().to_object()), expected);
     }
 
     #[test]
-    fn what_is_said_counts_and_what_is_not_so_is_told() {
-        let given = said(&[
+    fn configured_parameters_win_and_contradictions_are_reported() {
+        let given = configured(&[
             ("hugepage_kb", json!(1_048_576)),
             ("host-cpus", json!(4)),
             ("guest-cpus", json!("0-1")),
             ("guest_mem_m", json!(20_000)),
             ("disable_smt", json!(true)),
         ]);
-        let told: Vec<String> = given.contradictions(&found()).iter().map(Contradiction::to_string).collect();
+        let messages: Vec<String> = given.mismatches(&detected()).iter().map(ParamMismatch::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
-                "`hugepage-kb` is given as 1048576, and found to be 2048",
-                "`guest-mem-m` is given as 20000, and found to be 9216"
+                "`hugepage-kb` is set to 1048576, but 2048 was detected",
+                "`guest-mem-m` is set to 20000, but 9216 was detected"
             ]
         );
-        let counts = found().overridden_by(&given);
-        assert_eq!((counts.hugepage_kb, counts.guest_cpus), (Some(1_048_576), Some(Cpus::List(vec![0, 1]))));
-        assert_eq!((counts.arch.as_deref(), counts.host_cpus), (Some("x86_64"), Some(Cpus::Count(4))));
+        let merged = detected().overridden_by(&given);
+        assert_eq!((merged.hugepage_kb, merged.guest_cpus), (Some(1_048_576), Some(CpuSpec::List(vec![0, 1]))));
+        assert_eq!((merged.arch.as_deref(), merged.host_cpus), (Some("x86_64"), Some(CpuSpec::Count(4))));
     }
 
     #[test]
-    fn what_is_no_parameter_or_no_value_of_one_is_named() {
-        let error = |name: &str, value: Value| Params::default().set(name, value).unwrap_err();
+    fn unknown_parameters_and_invalid_values_are_reported() {
+        let error = |name: &str, value: Value| HostParams::default().set(name, value).unwrap_err();
         assert_eq!(
             error("numa-node", json!(1)),
-            BadParam::Unknown { name: "numa-node".into(), near: Some("numa-nodes") }
+            ParamError::Unknown { name: "numa-node".into(), near: Some("numa-nodes") }
         );
         assert_eq!(
             error("host_cpus", json!("0-")).to_string(),
-            "`host-cpus` takes a number of CPUs, or a list such as \"0-3,8\", not \"0-\""
+            "invalid value \"0-\" for `host-cpus`: expected a number of CPUs, or a list such as \"0-3,8\""
         );
-        let mut params = Params::default();
+        let mut params = HostParams::default();
         params.set_or_keep("rack", json!("B7")).unwrap();
-        assert_eq!(params.own["rack"], json!("B7"));
+        assert_eq!(params.extra["rack"], json!("B7"));
         assert!(params.set_or_keep("guest_cpu", json!(3)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! One ssh process, from its start to its end.
+//! Lifecycle of an ssh process.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,31 +14,31 @@ use crate::inventory::Address;
 use super::Ssh;
 use super::classify::last_line;
 
-/// What is kept of what ssh says on standard error, in bytes.
-const SAID: usize = 64 << 10;
-/// How long it may take to end once it is not needed any more: the agent puts things in order meanwhile.
+/// Maximum size of the tail of standard error that is kept, in bytes.
+const MAX_STDERR: usize = 64 << 10;
+/// How long ssh may take to exit after the session is dropped: the agent cleans up meanwhile.
 const GRACE: Duration = Duration::from_secs(15);
-/// How long what it said may take to come once it has ended; a jump host's ssh may keep the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long standard error may take to end after the exit of ssh; the ssh of a jump host may keep the pipe open.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// ssh has ended.
+/// Exit status and standard error of an ssh process.
 #[derive(Debug, Clone)]
-pub(crate) struct Gone {
-    /// Its exit status, which is the remote command's unless it is 255; none where it was killed.
+pub(crate) struct SshExit {
+    /// Exit status, which is the remote command's unless it is 255; none if ssh was killed.
     pub(crate) status: Option<i32>,
-    /// What it and the remote command said on standard error.
+    /// Standard error of ssh and the remote command.
     pub(crate) said: String,
 }
 
-impl Gone {
-    /// What happened, for whoever reads what a lost worker was lost by.
-    pub(crate) fn why(&self) -> Option<String> {
-        let nothing = self.said.trim().is_empty();
+impl SshExit {
+    /// Describes why the worker was lost; none if ssh gives no reason.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let is_empty = self.said.trim().is_empty();
         match self.status {
-            Some(255) if !nothing => Some(format!("its ssh connection ended: {}", last_line(&self.said))),
-            Some(255) => Some("its agent was killed, or its ssh connection".to_owned()),
+            Some(255) if !is_empty => Some(format!("its ssh connection ended: {}", last_line(&self.said))),
+            Some(255) => Some("its agent or its ssh connection was killed".to_owned()),
             Some(0) | None => None,
-            Some(_) if nothing => None,
+            Some(_) if is_empty => None,
             Some(_) => {
                 let line = last_line(&self.said);
                 Some(format!("its agent ended: {}", line.strip_prefix("error: ").unwrap_or(&line)))
@@ -47,24 +47,24 @@ impl Gone {
     }
 }
 
-/// A shell on a host. When it is dropped, ssh gets some time to end, and is killed.
+/// A shell on a host. After it is dropped, ssh gets some time to exit and is then killed.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) input: BufReader<ChildStdout>,
     pub(crate) output: ChildStdin,
-    pub(crate) end: End,
+    pub(crate) end: SshProcess,
 }
 
-/// What comes of a session's process.
+/// Handle to the exit of a session's ssh process.
 #[derive(Debug)]
-pub(crate) struct End {
-    gone: watch::Receiver<Option<Gone>>,
+pub(crate) struct SshProcess {
+    gone: watch::Receiver<Option<SshExit>>,
     said: Arc<Mutex<Vec<u8>>>,
     _needed: oneshot::Sender<()>,
 }
 
 impl Session {
-    /// Starts ssh. It is in a process group of its own: Ctrl-C on the terminal is not for it.
+    /// Starts ssh in its own process group, so that Ctrl-C on the terminal does not reach it.
     pub(crate) fn start(ssh: &Ssh<'_>, address: &Address) -> std::io::Result<Self> {
         let mut child = ssh
             .shell(address)
@@ -78,41 +78,41 @@ impl Session {
         else {
             return Err(std::io::Error::other("no pipes"));
         };
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let (tell, gone) = watch::channel(None);
-        let (needed, not_needed) = oneshot::channel();
-        tokio::spawn(see_it_end(child, errors, said.clone(), not_needed, tell));
-        let end = End { gone, said, _needed: needed };
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let (exit_sender, exit_receiver) = watch::channel(None);
+        let (drop_sender, drop_receiver) = oneshot::channel();
+        tokio::spawn(supervise(child, errors, stderr.clone(), drop_receiver, exit_sender));
+        let end = SshProcess { gone: exit_receiver, said: stderr, _needed: drop_sender };
         Ok(Self { input: BufReader::new(input), output, end })
     }
 }
 
-impl End {
-    /// Waits for it.
-    pub(crate) async fn gone(&mut self) -> Gone {
-        let seen = self.gone.wait_for(Option::is_some).await;
-        let gone = seen.ok().and_then(|gone| gone.clone());
-        gone.unwrap_or_else(|| Gone { status: None, said: self.said() })
+impl SshProcess {
+    /// Waits for its exit.
+    pub(crate) async fn wait(&mut self) -> SshExit {
+        let value = self.gone.wait_for(Option::is_some).await;
+        let exit = value.ok().and_then(|exit| exit.clone());
+        exit.unwrap_or_else(|| SshExit { status: None, said: self.stderr() })
     }
 
-    /// What was said until now.
-    pub(crate) fn said(&self) -> String {
+    /// Standard error so far.
+    pub(crate) fn stderr(&self) -> String {
         text(&self.said)
     }
 }
 
-async fn see_it_end(
+async fn supervise(
     mut child: Child,
     errors: ChildStderr,
-    said: Arc<Mutex<Vec<u8>>>,
-    not_needed: oneshot::Receiver<()>,
-    tell: watch::Sender<Option<Gone>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    dropped: oneshot::Receiver<()>,
+    exit_sender: watch::Sender<Option<SshExit>>,
 ) {
-    let listening = tokio::spawn(listen(errors, said.clone()));
+    let reader = tokio::spawn(collect_stderr(errors, stderr.clone()));
     let status = tokio::select! {
         status = child.wait() => status,
-        // Nothing is sent: the other end is dropped.
-        _ = not_needed => match timeout(GRACE, child.wait()).await {
+        // No value is ever sent: the sender is dropped with the session.
+        _ = dropped => match timeout(GRACE, child.wait()).await {
             Ok(status) => status,
             Err(_) => {
                 let _ = child.start_kill();
@@ -120,21 +120,21 @@ async fn see_it_end(
             }
         },
     };
-    let _ = timeout(LAST_WORDS, listening).await;
-    let _ = tell.send(Some(Gone { status: status.ok().and_then(|status| status.code()), said: text(&said) }));
+    let _ = timeout(STDERR_TIMEOUT, reader).await;
+    let _ = exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), said: text(&stderr) }));
 }
 
-/// Keeps the end of what is said.
-async fn listen(mut errors: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+/// Collects the tail of standard error.
+async fn collect_stderr(mut errors: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = errors.read(&mut buffer).await {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend(&buffer[..length]);
-        let too_much = said.len().saturating_sub(SAID);
-        said.drain(..too_much);
+        let mut tail = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(&buffer[..length]);
+        let excess = tail.len().saturating_sub(MAX_STDERR);
+        tail.drain(..excess);
     }
 }
 
-fn text(said: &Mutex<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+fn text(stderr: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&stderr.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a host, and what is said of it.
+//! Failures of hosts and connections, and how they are reported.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -6,12 +6,12 @@ use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
 use wb_agent::{Command, WorkerError};
-use wb_fleet::{FleetError, Inventory, Note, Options, Why, connect};
+use wb_fleet::{ConnectErrorKind, ConnectOptions, ConnectWarning, FleetError, Inventory, connect};
 use wb_sys::undo::Step;
 
 use crate::lab::{AGENT, DESK, Fleet, HOST, Place, Sshd, alive, eventually, run};
 
-/// What stands in the way to the first host.
+/// Returns the error of connecting to the first host.
 fn refused(fleet: &Fleet) -> FleetError {
     run(async {
         match fleet.connect(HOST).await {
@@ -25,15 +25,16 @@ fn refused(fleet: &Fleet) -> FleetError {
 fn a_host_without_sshd_refuses() {
     let Some(fleet) = Fleet::bare(1) else { return };
     let error = refused(&fleet);
-    assert!(matches!(*error.why, Why::Unreachable { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::Unreachable { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         "`host1` (10.77.0.2) cannot be reached: ssh: connect to host 10.77.0.2 port 22: Connection refused"
     );
     let config = fleet.path("config").display().to_string();
-    assert_eq!(error.help().unwrap(), format!("does `ssh -F {config} -- 10.77.0.2` work? it is tried for 10 s"));
-    let own = FleetError { ssh_config: None, ..error };
-    assert_eq!(own.help().unwrap(), "does `ssh -- 10.77.0.2` work? it is tried for 10 s");
+    assert_eq!(error.help().unwrap(), format!("check that `ssh -F {config} -- 10.77.0.2` works; connecting times out after 10 s"));
+    let without_config = FleetError { ssh_config: None, ..error };
+    let help = "check that `ssh -- 10.77.0.2` works; connecting times out after 10 s";
+    assert_eq!(without_config.help().unwrap(), help);
 }
 
 #[test]
@@ -44,59 +45,59 @@ fn a_host_that_drops_everything_is_unreachable() {
         return;
     }
     let error = refused(&fleet);
-    assert!(matches!(&*error.why, Why::Unreachable { said } if said.contains("timed out")), "{error:?}");
+    assert!(matches!(&*error.kind, ConnectErrorKind::Unreachable { said } if said.contains("timed out")), "{error:?}");
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_told() {
+fn an_unknown_host_name_is_reported() {
     let Some(fleet) = Fleet::bare(1) else { return };
     let hosts = Inventory::default().select(&["nosuch.invalid".to_owned()]).unwrap();
     let error = run(connect(&hosts[0], &fleet.program(), &fleet.options())).unwrap_err();
-    assert!(matches!(*error.why, Why::NameUnknown { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::UnknownHostName { .. }), "{error:?}");
 }
 
 #[test]
-fn a_key_that_is_refused_is_told() {
+fn a_refused_key_is_reported() {
     let Some(fleet) = Fleet::new(1) else { return };
     fleet.key("user");
     let error = refused(&fleet);
-    assert!(matches!(*error.why, Why::KeyRefused { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::AuthenticationFailed { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "`host1` (10.77.0.2) does not let you in: root@10.77.0.2: Permission denied (publickey)."
+        "`host1` (10.77.0.2) refused your authentication: root@10.77.0.2: Permission denied (publickey)."
     );
 }
 
 #[test]
-fn a_host_key_that_is_unknown_or_changed_is_never_taken() {
+fn an_unknown_or_changed_host_key_is_never_accepted() {
     let Some(fleet) = Fleet::new(1) else { return };
     fs::write(fleet.path("known_hosts"), "").unwrap();
     let unknown = refused(&fleet);
-    assert!(matches!(*unknown.why, Why::HostKeyUnknown { .. }), "{unknown:?}");
-    let by_hand = format!("ssh -F {} -- 10.77.0.2", fleet.path("config").display());
-    assert!(unknown.help().unwrap().starts_with(&format!("type `{by_hand}` once and compare")));
+    assert!(matches!(*unknown.kind, ConnectErrorKind::UnknownHostKey { .. }), "{unknown:?}");
+    let command = format!("ssh -F {} -- 10.77.0.2", fleet.path("config").display());
+    assert!(unknown.help().unwrap().starts_with(&format!("run `{command}` once and compare")));
     assert_eq!(fs::read_to_string(fleet.path("known_hosts")).unwrap(), "");
 
     fleet.key("other");
     let other = fs::read_to_string(fleet.path("other.pub")).unwrap();
     fs::write(fleet.path("known_hosts"), format!("{} {other}", HOST.v4())).unwrap();
     let changed = refused(&fleet);
-    assert!(matches!(*changed.why, Why::HostKeyChanged { .. }), "{changed:?}");
-    let known = fleet.path("known_hosts").display().to_string();
+    assert!(matches!(*changed.kind, ConnectErrorKind::HostKeyChanged { .. }), "{changed:?}");
+    let known_hosts = fleet.path("known_hosts").display().to_string();
     assert_eq!(
         changed.help().unwrap(),
-        format!("if the machine was installed anew: `ssh-keygen -f {known} -R 10.77.0.2`, then `{by_hand}` once")
+        format!("if the machine was reinstalled, run `ssh-keygen -f {known_hosts} -R 10.77.0.2`, then `{command}` once")
     );
 }
 
 #[test]
-fn a_user_who_has_no_key_checked_is_told() {
+fn disabled_host_key_checking_is_reported() {
     let Some(fleet) = Fleet::new(1) else { return };
     fs::write(fleet.path("known_hosts"), "").unwrap();
     fleet.configure("Host *\nStrictHostKeyChecking no");
     run(async {
         let connected = fleet.reach(HOST).await;
-        assert_eq!(connected.notes, [Note::HostKeyNotChecked]);
+        assert_eq!(connected.warnings, [ConnectWarning::HostKeyNotChecked]);
         connected.worker.close().await.unwrap();
     });
 }
@@ -112,7 +113,7 @@ fn a_jump_host_of_the_users_configuration_is_used() {
     run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
 }
 
-/// The first host, with these programs before its own.
+/// Starts the first host with programs that come before its own on PATH.
 fn with_programs(fleet: &mut Fleet, programs: &[(&str, &str)], before: &str) {
     fs::create_dir(fleet.path("bin")).unwrap();
     for (name, script) in programs {
@@ -128,12 +129,12 @@ fn another_architecture_gets_no_program() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     with_programs(&mut fleet, &[("uname", "[ \"$1\" = -m ] && echo sparc64 || exec /usr/bin/uname \"$@\"")], "");
     let error = refused(&fleet);
-    assert!(matches!(&*error.why, Why::Architecture { theirs, .. } if theirs == "sparc64"), "{error:?}");
+    assert!(matches!(&*error.kind, ConnectErrorKind::Architecture { theirs, .. } if theirs == "sparc64"), "{error:?}");
     assert!(fleet.cached(HOST).is_empty());
 }
 
 #[test]
-fn a_cache_where_nothing_can_be_executed_is_reported_in_the_words_of_the_host() {
+fn a_cache_mounted_noexec_is_reported_with_the_message_of_the_host() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let cache = fleet.cache(HOST).display().to_string();
     let before = format!("mkdir -p {cache}; mount -t tmpfs -o noexec lab {cache}");
@@ -153,14 +154,14 @@ fn an_old_kernel_gets_no_program() {
     let error = refused(&fleet);
     assert_eq!(
         error.to_string(),
-        "`host1` (10.77.0.2) has Linux 3.10.0-1160.el7.x86_64, and 4.18 is the oldest that will do"
+        "`host1` (10.77.0.2) runs Linux 3.10.0-1160.el7.x86_64, expected 4.18 or newer"
     );
     assert!(fleet.cached(HOST).is_empty());
 }
 
 #[test]
-fn a_host_without_room_keeps_nothing_of_the_program() {
-    // Once where the host knows that there is no room, once where it finds out while it writes.
+fn a_host_without_space_keeps_nothing_of_the_program() {
+    // Once detected before the transfer, once while the host writes.
     for programs in [&[][..], &[("df", "echo header; echo lab 1 1 99999999 1% /x")]] {
         let Some(mut fleet) = Fleet::bare(1) else { return };
         let cache = fleet.cache(HOST);
@@ -169,8 +170,8 @@ fn a_host_without_room_keeps_nothing_of_the_program() {
         with_programs(&mut fleet, programs, &mount);
         let error = refused(&fleet);
         let size = fleet.program().size();
-        assert!(matches!(&*error.why, Why::Space { needed, .. } if needed.0 == size), "{error:?}");
-        // What the host has there, as the host sees it.
+        assert!(matches!(&*error.kind, ConnectErrorKind::NoSpace { needed, .. } if needed.0 == size), "{error:?}");
+        // List the cache in the mount namespace of the host.
         let sshd = fleet.lab.processes(HOST)[0].to_string();
         eventually("nothing is left", || {
             let find = Program::new("nsenter")
@@ -185,28 +186,28 @@ fn a_host_without_room_keeps_nothing_of_the_program() {
 }
 
 #[test]
-fn what_is_put_on_a_host_must_be_an_agent_of_this_version() {
+fn the_deployed_program_must_be_an_agent_of_this_version() {
     let Some(fleet) = Fleet::new(1) else { return };
-    let told = |script: &str| {
+    let error = |script: &str| {
         fleet.script("program", script);
         let program = wb_fleet::Program::read(&fleet.path("program")).unwrap();
         run(connect(&fleet.host(HOST), &program, &fleet.options())).unwrap_err()
     };
     let hello = r#"{"protocol":99,"release":"9.9","program":"/x"}"#;
     let other =
-        told(&format!("#!/bin/sh\nprintf '\\{:03o}\\000\\000\\000\\000\\000\\000\\000%s' '{hello}'\n", hello.len()));
-    assert!(matches!(&*other.why, Why::Agent(WorkerError::Version { protocol: 99, .. })), "{other:?}");
-    let none = told("#!/bin/sh\necho I am no agent at all\n");
-    assert!(matches!(&*none.why, Why::Agent(WorkerError::Hello { .. })), "{none:?}");
+        error(&format!("#!/bin/sh\nprintf '\\{:03o}\\000\\000\\000\\000\\000\\000\\000%s' '{hello}'\n", hello.len()));
+    assert!(matches!(&*other.kind, ConnectErrorKind::Agent(WorkerError::Version { protocol: 99, .. })), "{other:?}");
+    let not_an_agent = error("#!/bin/sh\necho I am no agent at all\n");
+    assert!(matches!(&*not_an_agent.kind, ConnectErrorKind::Agent(WorkerError::Handshake { .. })), "{not_an_agent:?}");
 }
 
 #[test]
-fn a_cut_link_is_known_at_both_ends() {
+fn a_broken_link_is_noticed_at_both_ends() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let options = Options { silence: Duration::from_secs(6), ..fleet.options() };
+        let options = ConnectOptions { idle_timeout: Duration::from_secs(6), ..fleet.options() };
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         fleet.lab.cut(HOST);
         let error = process.wait(None).await.unwrap_err();
@@ -218,22 +219,22 @@ fn a_cut_link_is_known_at_both_ends() {
 }
 
 #[test]
-fn a_change_that_takes_longer_than_silence_may_last_is_no_silence() {
+fn a_change_may_take_longer_than_the_idle_timeout() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let options = Options { silence: Duration::from_secs(3), ..fleet.options() };
+        let options = ConnectOptions { idle_timeout: Duration::from_secs(3), ..fleet.options() };
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let marker = fleet.path("slowly-made");
         let write = format!("sleep 5; [ {{}} = absent ] && rm -f {0} || touch {0}", marker.display());
         let read = format!("[ -e {} ] && echo present || echo absent", marker.display());
         let words = |script: String| ["sh", "-c", &script].map(str::to_owned).to_vec();
         let step = Step::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
-        assert!(group.change(step, Some("present".to_owned())).await.unwrap());
+        assert!(group.apply_step(step, Some("present".to_owned())).await.unwrap());
         assert!(marker.exists());
-        // What puts it back takes as long.
+        // Reverting it takes as long.
         let teardown = group.teardown().await.unwrap();
-        assert_eq!((teardown.killed.len(), teardown.put_back.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
+        assert_eq!((teardown.killed.len(), teardown.reverted.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
         assert!(!marker.exists());
         connected.worker.close().await.unwrap();
     });
@@ -241,7 +242,7 @@ fn a_change_that_takes_longer_than_silence_may_last_is_no_silence() {
 }
 
 #[test]
-fn ssh_notices_a_cut_link_before_silence_does() {
+fn ssh_notices_a_broken_link_before_the_idle_timeout() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
@@ -254,18 +255,19 @@ fn ssh_notices_a_cut_link_before_silence_does() {
 }
 
 #[test]
-fn an_account_without_a_shell_is_told() {
+fn an_account_without_a_shell_is_reported() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     fleet.start(HOST, &Sshd { lines: "ForceCommand echo no shell for you >&2; exit 7", ..Sshd::default() });
     let error = refused(&fleet);
-    assert_eq!(error.to_string(), "`host1` (10.77.0.2) lets you in and runs no commands: no shell for you");
+    assert_eq!(error.to_string(), "`host1` (10.77.0.2) accepts your login but runs no commands: no shell for you");
     assert!(error.help().unwrap().starts_with("the account's shell may refuse commands, as nologin does"));
-    // What nologin itself says, it says on standard output.
+    // nologin prints its message on standard output.
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let lines = "ForceCommand echo Could not chdir >&2; echo This account is currently not available.; exit 1";
     fleet.start(HOST, &Sshd { lines, ..Sshd::default() });
-    let said = "`host1` (10.77.0.2) lets you in and runs no commands: This account is currently not available.";
-    assert_eq!(refused(&fleet).to_string(), said);
+    let expected =
+        "`host1` (10.77.0.2) accepts your login but runs no commands: This account is currently not available.";
+    assert_eq!(refused(&fleet).to_string(), expected);
 }
 
 #[test]
@@ -273,13 +275,13 @@ fn a_killed_agent_takes_its_workload_with_it() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         kill_agents(&fleet);
         let error = process.wait(None).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
         eventually("the workload's end", || !alive(process.pid()));
-        // It held the host, and what it left of that holds nobody up.
+        // The killed agent held the lock of the host, which must not block the next one.
         fleet.reach(HOST).await.worker.close().await.unwrap();
     });
 }
@@ -312,7 +314,7 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
     assert!(alive(workload));
 
     let error = refused(&fleet);
-    let Why::Held(Some(holder)) = &*error.why else { panic!("{error:?}") };
+    let ConnectErrorKind::InUse(Some(holder)) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(holder.controller.pid, controller.id());
 
     controller.kill().unwrap();

@@ -1,21 +1,21 @@
-//! A lab of hosts, as this crate reaches them.
+//! A test network of hosts, and connections to them.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use wb_fleet::{Connected, FleetError, Host, Inventory, Options, Program, connect};
+use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, Inventory, Program, connect};
 use wb_lab::SshHosts;
 
 pub(crate) use wb_lab::Host as Place;
 pub(crate) use wb_lab::{Sshd, alive, eventually};
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-fleet-agent");
-/// Where the controller is.
+/// Machine of the controller.
 pub(crate) const DESK: Place = SshHosts::DESK;
 /// The first host.
 pub(crate) const HOST: Place = Place(1);
 
-/// Hosts with sshd, and the desk that the controller is at.
+/// Hosts with sshd, and the machine of the controller.
 pub(crate) struct Fleet(SshHosts);
 
 impl Deref for Fleet {
@@ -32,21 +32,21 @@ impl DerefMut for Fleet {
 }
 
 impl Fleet {
-    /// So many hosts, all alike and running; none, aloud, where there can be none.
+    /// Creates a number of equal, running hosts; none, with a message, if this system does not support them.
     pub(crate) fn new(hosts: u8) -> Option<Self> {
         SshHosts::new(hosts).map(Self)
     }
 
-    /// The same with no sshd yet.
+    /// Like [`Fleet::new`], without starting sshd.
     pub(crate) fn bare(hosts: u8) -> Option<Self> {
         SshHosts::bare(hosts).map(Self)
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options { ssh: self.path("ssh"), ssh_config: Some(self.path("config")), ..Options::default() }
+    pub(crate) fn options(&self) -> ConnectOptions {
+        ConnectOptions { ssh: self.path("ssh"), ssh_config: Some(self.path("config")), ..ConnectOptions::default() }
     }
 
-    /// A host, by its number.
+    /// Returns a host by its number.
     pub(crate) fn host(&self, host: Place) -> Host {
         let word = format!("host{}:{}", host.0, host.v4());
         Inventory::default().select(&[word]).unwrap().remove(0)
@@ -56,12 +56,12 @@ impl Fleet {
         Program::read(Path::new(AGENT)).unwrap()
     }
 
-    pub(crate) async fn connect(&self, host: Place) -> Result<Connected, FleetError> {
+    pub(crate) async fn connect(&self, host: Place) -> Result<ConnectedHost, FleetError> {
         connect(&self.host(host), &self.program(), &self.options()).await
     }
 
-    /// Connects to a host that must be there.
-    pub(crate) async fn reach(&self, host: Place) -> Connected {
+    /// Connects to a host; panics if that fails.
+    pub(crate) async fn reach(&self, host: Place) -> ConnectedHost {
         self.connect(host).await.unwrap_or_else(|error| panic!("{error}\n{}", self.log(host)))
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts as they are met: real sshd on real networks, and everything that can be wrong with them.
+//! Tests with real sshd in network namespaces: connecting, using hosts, and failures.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

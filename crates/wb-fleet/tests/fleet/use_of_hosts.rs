@@ -1,11 +1,11 @@
-//! What hosts are for.
+//! Use of hosts: commands, deployment, cache, privileges, synchronised start.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use wb_agent::{Command, Fault, start_together};
-use wb_fleet::{Options, Params, Progress, Rights, cache, connect, connect_all};
+use wb_agent::{Command, Fault, start_synchronized};
+use wb_fleet::{ConnectOptions, HostParams, Privileges, Progress, cache, connect, connect_all};
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
@@ -16,53 +16,53 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let first = fleet.reach(HOST).await;
-        assert_eq!((first.rights, first.sent.is_some(), first.notes.len()), (Rights::Root, true, 0));
-        let group = first.worker.group().await.unwrap();
+        assert_eq!((first.rights, first.transfer.is_some(), first.warnings.len()), (Privileges::Root, true, 0));
+        let group = first.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
         let finished = process.wait(None).await.unwrap();
         assert!(String::from_utf8_lossy(&finished.stdout).contains(&HOST.v4().to_string()));
-        assert_eq!(finished.ending, wb_agent::Ending::Exited { status: 3 });
+        assert_eq!(finished.ending, wb_agent::ExitReason::Exited { status: 3 });
         first.worker.close().await.unwrap();
 
         let second = fleet.reach(HOST).await;
-        assert_eq!(second.sent, None);
+        assert_eq!(second.transfer, None);
         second.worker.close().await.unwrap();
     });
     fleet.is_quiet(HOST);
     let sha256 = fleet.program().sha256().to_owned();
-    let mut there =
+    let mut expected =
         ["", "/agent", "/agent/made-cache", &format!("/agent/{sha256}"), &format!("/agent/{sha256}/weighbridge")]
             .map(|path| format!("weighbridge{path}"));
-    there.sort();
-    assert_eq!(fleet.cached(HOST), there);
+    expected.sort();
+    assert_eq!(fleet.cached(HOST), expected);
 }
 
-/// What has come to a host over its network card, in bytes.
+/// Number of bytes received by the network card of a host.
 fn received(fleet: &Fleet) -> u64 {
     let count = fleet.lab.inside(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
     count.trim().parse().unwrap()
 }
 
 #[test]
-fn the_program_is_sent_without_its_symbols_and_compressed_and_its_way_is_reported() {
+fn the_program_is_sent_stripped_and_compressed_with_progress() {
     let Some(fleet) = Fleet::new(1) else { return };
-    let whole = std::fs::metadata(AGENT).unwrap().len();
+    let size = std::fs::metadata(AGENT).unwrap().len();
     let reports = Arc::new(Mutex::new(Vec::new()));
-    let heard = reports.clone();
-    let progress = Progress::new(move |host, transfer| heard.lock().unwrap().push((host.clone(), transfer)));
+    let observed = reports.clone();
+    let progress = Progress::new(move |host, transfer| observed.lock().unwrap().push((host.clone(), transfer)));
     run(async {
-        let (program, options) = (fleet.program(), Options { progress, ..fleet.options() });
+        let (program, options) = (fleet.program(), ConnectOptions { progress, ..fleet.options() });
         let connected = connect(&fleet.host(HOST), &program, &options).await.unwrap();
-        let sent = connected.sent.unwrap();
+        let sent = connected.transfer.unwrap();
         println!(
-            "{whole} bytes, {} without symbols, {} compressed, {} received",
+            "{size} bytes, {} without symbols, {} compressed, {} received",
             sent.size,
             sent.total,
             received(&fleet)
         );
         assert!(sent.is_compressed() && sent.sent == sent.total && sent.size == program.size());
-        assert!(sent.total < whole / 4 && sent.size < whole / 2, "{sent:?} of {whole}");
-        // Ciphers, headers and logging in come on top.
+        assert!(sent.total < size / 4 && sent.size < size / 2, "{sent:?} of {size}");
+        // Ciphers, headers and login add to it.
         assert!((sent.total..sent.total + sent.total / 4 + 100_000).contains(&received(&fleet)));
         connected.worker.close().await.unwrap();
     });
@@ -73,38 +73,38 @@ fn the_program_is_sent_without_its_symbols_and_compressed_and_its_way_is_reporte
 }
 
 #[test]
-fn a_host_without_gzip_gets_the_program_as_it_is() {
+fn a_host_without_gzip_gets_the_program_uncompressed() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let before = "mkdir /run/bin; printf '#!/bin/sh\nexit 1\n' >/run/bin/gzip; chmod 755 /run/bin/gzip; \
                   mount --bind /run/bin/gzip \"$(command -v gzip)\"";
     fleet.start(HOST, &Sshd { before, ..Sshd::default() });
     run(async {
         let connected = fleet.reach(HOST).await;
-        let sent = connected.sent.unwrap();
+        let sent = connected.transfer.unwrap();
         assert!(!sent.is_compressed() && sent.sent == fleet.program().size());
         connected.worker.close().await.unwrap();
     });
 }
 
 #[test]
-fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
+fn parameters_are_detected_and_the_cache_can_be_emptied() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
-        let found = Params::detect(&connected.worker).await.unwrap();
-        assert_eq!(found.arch.as_deref(), Some(std::env::consts::ARCH));
-        assert!(found.host_cpus.is_some() && found.distro.is_some() && found.hugepage_kb.is_some());
-        let programs = cache::cached(&connected.worker).await.unwrap();
+        let params = HostParams::detect(&connected.worker).await.unwrap();
+        assert_eq!(params.arch.as_deref(), Some(std::env::consts::ARCH));
+        assert!(params.host_cpus.is_some() && params.distro.is_some() && params.hugepage_kb.is_some());
+        let programs = cache::list(&connected.worker).await.unwrap();
         assert_eq!((programs.len(), programs[0].in_use), (1, true));
         assert_eq!(programs[0].sha256, fleet.program().sha256());
         cache::remove(&connected.worker, &programs).await.unwrap();
-        // It was made for the program.
+        // The cache folder was created for the program.
         assert!(!fleet.cache(HOST).exists());
         connected.worker.facts().await.unwrap();
         connected.worker.close().await.unwrap();
         std::fs::create_dir(fleet.cache(HOST)).unwrap();
         let connected = fleet.reach(HOST).await;
-        let programs = cache::cached(&connected.worker).await.unwrap();
+        let programs = cache::list(&connected.worker).await.unwrap();
         cache::remove(&connected.worker, &programs).await.unwrap();
         assert!(fleet.cache(HOST).exists() && fleet.cached(HOST).is_empty());
         connected.worker.close().await.unwrap();
@@ -112,16 +112,16 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
 }
 
 #[test]
-fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone() {
+fn workloads_have_the_umask_of_the_host_and_the_program_is_private() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     fleet.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
     run(async {
-        // Sent, and already there.
+        // First sent, then cached.
         for sent in [true, false] {
             let connected = fleet.reach(HOST).await;
-            let group = connected.worker.group().await.unwrap();
+            let group = connected.worker.new_group().await.unwrap();
             let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
-            assert_eq!((connected.sent.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
+            assert_eq!((connected.transfer.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
             connected.worker.close().await.unwrap();
         }
     });
@@ -132,7 +132,7 @@ fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone(
 }
 
 #[test]
-fn a_program_that_starts_again_counts_as_used_again() {
+fn starting_a_cached_program_updates_its_time_of_use() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
     let program = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256()).join("weighbridge");
@@ -140,7 +140,7 @@ fn a_program_that_starts_again_counts_as_used_again() {
     assert!(std::process::Command::new("touch").args(long_ago).arg(&program).status().unwrap().success());
     run(async {
         let connected = fleet.reach(HOST).await;
-        let used = cache::cached(&connected.worker).await.unwrap()[0].used_s.unwrap();
+        let used = cache::list(&connected.worker).await.unwrap()[0].last_used_s.unwrap();
         let month = std::time::Duration::from_secs(30 * 86_400);
         let written = std::fs::metadata(&program).unwrap().modified().unwrap();
         assert!(written.elapsed().unwrap() < month && used > 1_700_000_000, "{used}");
@@ -149,7 +149,7 @@ fn a_program_that_starts_again_counts_as_used_again() {
 }
 
 #[test]
-fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is_removed() {
+fn an_incomplete_program_is_sent_again_and_leftovers_are_removed() {
     let Some(fleet) = Fleet::new(1) else { return };
     let folder = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256());
     std::fs::create_dir_all(&folder).unwrap();
@@ -159,7 +159,7 @@ fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is
     std::fs::write(folder.join(format!("part.{}.99999999", machine.trim())), "some of it").unwrap();
     run(async {
         let connected = fleet.reach(HOST).await;
-        assert!(connected.sent.is_some());
+        assert!(connected.transfer.is_some());
         connected.worker.close().await.unwrap();
     });
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -167,7 +167,7 @@ fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is
 }
 
 #[test]
-fn what_login_scripts_say_is_not_taken_for_the_agent() {
+fn output_of_login_scripts_is_not_taken_for_the_agent() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let before = "echo 'echo Welcome; echo to the lab' >/root/.bashrc; mount -t tmpfs lab /etc/ssh; \
                   echo 'echo Hello' >/etc/ssh/sshrc";
@@ -176,16 +176,16 @@ fn what_login_scripts_say_is_not_taken_for_the_agent() {
 }
 
 #[test]
-fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
+fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     if !std::path::Path::new("/usr/bin/sudo").exists() {
-        println!("SKIPPED: sudo is not there");
+        println!("SKIPPED: sudo is not installed");
         return;
     }
     let cache = fleet.cache(HOST);
     std::fs::create_dir(&cache).unwrap();
     assert!(std::process::Command::new("chown").arg("nobody").arg(&cache).status().unwrap().success());
-    // The accounts of the host are its own: `nobody` may log in, and use sudo while there is a file that says so.
+    // The host has its own accounts: `nobody` may log in, and use sudo while a sudoers file allows it.
     let before = "mkdir /run/etc; cp -a /etc/. /run/etc/; mount --bind /run/etc /etc; \
         sed -i 's,^nobody:.*,nobody:x:65534:65534::/run/home:/bin/sh,' /etc/passwd; \
         sed -i 's,^nobody:[^:]*,nobody:*,' /etc/shadow; mkdir -m 777 /run/home; \
@@ -194,27 +194,27 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
     fleet.configure("Host *\nUser nobody");
     let sshd = fleet.lab.processes(HOST)[0].to_string();
     let allow = |script: &str| {
-        let there = ["--target", &sshd, "--mount", "--net", "sh", "-c", script];
-        assert!(std::process::Command::new("nsenter").args(there).stdout(Stdio::null()).status().unwrap().success());
+        let arguments = ["--target", &sshd, "--mount", "--net", "sh", "-c", script];
+        assert!(std::process::Command::new("nsenter").args(arguments).stdout(Stdio::null()).status().unwrap().success());
     };
     run(async {
-        let refused = wb_fleet::Options { needs_root: true, ..fleet.options() };
+        let refused = wb_fleet::ConnectOptions { needs_root: true, ..fleet.options() };
         let error = wb_fleet::connect(&fleet.host(HOST), &fleet.program(), &refused).await.unwrap_err();
-        assert!(matches!(*error.why, wb_fleet::Why::NoSudo { .. }), "{error}");
+        assert!(matches!(*error.kind, wb_fleet::ConnectErrorKind::NoSudo { .. }), "{error}");
         let connected = fleet.reach(HOST).await;
-        assert_eq!(connected.rights, Rights::User);
-        assert!(connected.notes[0].to_string().starts_with("is used as nobody without root's rights"));
-        let group = connected.worker.group().await.unwrap();
-        let changed = group.change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
-        assert!(matches!(changed.unwrap_err().fault(), Some(Fault::NotRoot)));
+        assert_eq!(connected.rights, Privileges::User);
+        assert!(connected.warnings[0].to_string().starts_with("is used as nobody without root privileges"));
+        let group = connected.worker.new_group().await.unwrap();
+        let result = group.apply_step(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        assert!(matches!(result.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 
         allow(
             "echo 'Defaults use_pty' >/etc/sudoers.d/pty; echo 'nobody ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab",
         );
         let connected = fleet.reach(HOST).await;
-        assert_eq!((connected.rights, connected.notes.len()), (Rights::Sudo, 0));
-        let group = connected.worker.group().await.unwrap();
+        assert_eq!((connected.rights, connected.warnings.len()), (Privileges::Sudo, 0));
+        let group = connected.worker.new_group().await.unwrap();
         let who = group.spawn(Command::new(["id", "-u"])).await.unwrap().wait(None).await.unwrap();
         assert_eq!(who.stdout, b"0\n");
         connected.worker.close().await.unwrap();
@@ -223,10 +223,10 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
 }
 
 #[test]
-fn many_hosts_are_connected_to_at_once_and_start_together() {
+fn many_hosts_connect_and_start_concurrently() {
     const COUNT: u8 = 32;
     let Some(mut fleet) = Fleet::bare(COUNT) else { return };
-    // All have one cache, as hosts have whose homes are on one server: they push the same program at one time.
+    // All share one cache, like hosts with homes on one server, so the same program is deployed concurrently.
     let lines = format!("SetEnv XDG_CACHE_HOME={}", fleet.cache(HOST).display());
     (1..=COUNT).for_each(|host| fleet.start(Place(host), &Sshd { lines: &lines, ..Sshd::default() }));
     run(async {
@@ -237,23 +237,23 @@ fn many_hosts_are_connected_to_at_once_and_start_together() {
         let mut held = Vec::new();
         let mut groups = Vec::new();
         for one in &connected {
-            let group = one.worker.group().await.unwrap();
+            let group = one.worker.new_group().await.unwrap();
             held.push(group.spawn_held(Command::new(["true"])).await.unwrap());
             groups.push(group);
         }
-        let together = start_together(&held.iter().collect::<Vec<_>>()).await.unwrap();
+        let together = start_synchronized(&held.iter().collect::<Vec<_>>()).await.unwrap();
         assert_eq!(together.starts.len(), usize::from(COUNT));
         for process in &held {
             assert!(process.wait(None).await.unwrap().ending.is_success());
         }
-        // On one machine all clocks are one, whatever is measured of it.
+        // All hosts run on one machine with one clock, so the measured offset must be within its error.
         for start in &together.starts {
             assert!(start.clock.offset_ns.unsigned_abs() <= start.clock.error_ns + 1, "{start:?}");
         }
         let worst = together.starts.iter().map(|start| start.clock.error_ns).max().unwrap();
         let milliseconds = |time: Nanos| time.0 as f64 / 1e6;
         let (spread, clocks) = (milliseconds(together.spread()), milliseconds(Nanos(worst)));
-        println!("{COUNT} hosts started within {spread:.2} ms, their clocks known to {clocks:.2} ms");
+        println!("{COUNT} hosts started within {spread:.2} ms, with clock offsets known to {clocks:.2} ms");
         for one in connected {
             one.worker.close().await.unwrap();
         }

@@ -1,7 +1,7 @@
-//! Google Benchmark's report: a cell for each benchmark with its arguments, a sample for each repetition.
+//! Parser of Google Benchmark's report: a cell for each benchmark with its arguments, a sample for each repetition.
 //!
-//! Aggregates over repetitions are no samples. Where a report has nothing else (`--benchmark_report_aggregates_only`),
-//! the median stands as the one sample that there is, and says so.
+//! Aggregates over repetitions are not samples. If a report has only aggregates (`--benchmark_report_aggregates_only`),
+//! the median becomes the only sample, with a finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,7 +46,7 @@ struct Context {
     library_build_type: Option<String>,
 }
 
-/// A repetition, or an aggregate over some.
+/// A repetition, or an aggregate over repetitions.
 #[derive(Deserialize)]
 struct Entry {
     name: String,
@@ -76,7 +76,7 @@ struct Entry {
     counters: BTreeMap<String, Value>,
 }
 
-/// Fields that are no counters of the benchmark's own.
+/// Standard fields, which are not counters of the benchmark.
 const STANDARD_FIELDS: [&str; 8] = [
     "family_index",
     "per_family_instance_index",
@@ -88,19 +88,19 @@ const STANDARD_FIELDS: [&str; 8] = [
     "memory_iterations",
 ];
 
-/// What reports of before 1.5 put behind a name to say that it is an aggregate's.
+/// Suffixes that mark aggregates in reports of versions before 1.5.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
-/// Reads a report.
+/// Parses a report.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let Report { context, benchmarks } = json::parse_document(Format::GoogleBenchmark, text)?;
     let mut foreign = ForeignResults::default();
     let executable = context.describe(&mut foreign);
-    let repeated: BTreeSet<&str> =
+    let with_repetitions: BTreeSet<&str> =
         benchmarks.iter().filter(|entry| !entry.is_aggregate()).map(Entry::benchmark).collect();
     for (at, entry) in benchmarks.iter().enumerate() {
-        let stands_alone = entry.aggregate_name.as_deref() == Some("median") && !repeated.contains(entry.benchmark());
-        if entry.is_aggregate() && !stands_alone {
+        let is_only_sample = entry.aggregate_name.as_deref() == Some("median") && !with_repetitions.contains(entry.benchmark());
+        if entry.is_aggregate() && !is_only_sample {
             continue;
         }
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
@@ -109,21 +109,21 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         }
         add_axes(&mut cell, entry.benchmark());
         let mut sample = entry.sample(at);
-        if stands_alone {
+        if is_only_sample {
             let n = entry.repetitions.0.map_or_else(|| "all".to_owned(), |n| n.to_string());
-            sample.findings.push(format!("its one sample is the median of {n} repetitions: the file has no other"));
+            sample.findings.push(format!("the only sample is the median of {n} repetitions: the file has no repetitions"));
         }
         cell.samples.push(sample);
         foreign.add(cell);
     }
     if foreign.cells.is_empty() {
-        return Err(ReadError::Empty("it has no benchmark".to_owned()));
+        return Err(ReadError::Empty("no benchmarks".to_owned()));
     }
     Ok(foreign)
 }
 
 impl Context {
-    /// Says what it knows of the machine, and returns the executable's name.
+    /// Adds the description of the machine, and returns the executable's name.
     fn describe(&self, foreign: &mut ForeignResults) -> Option<String> {
         foreign.machine.hostname = self.host_name.clone().unwrap_or_default();
         foreign.add_provenance("host", self.host_name.as_ref());
@@ -141,25 +141,25 @@ impl Context {
 }
 
 impl Entry {
-    /// The benchmark with its arguments, without what says which aggregate this is.
+    /// Name of the benchmark with its arguments, without the suffix of an aggregate.
     fn benchmark(&self) -> &str {
-        let own = || AGGREGATE_SUFFIXES.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name);
-        self.run_name.as_deref().unwrap_or_else(own)
+        let without_suffix = || AGGREGATE_SUFFIXES.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name);
+        self.run_name.as_deref().unwrap_or_else(without_suffix)
     }
 
     fn is_aggregate(&self) -> bool {
         match self.run_type.as_deref() {
             Some(kind) => kind == "aggregate",
-            None => AGGREGATE_SUFFIXES.iter().any(|end| self.name.ends_with(end)),
+            None => AGGREGATE_SUFFIXES.iter().any(|suffix| self.name.ends_with(suffix)),
         }
     }
 
     fn sample(&self, at: usize) -> ForeignSample {
         let mut sample = ForeignSample::at(format!("benchmarks/{at}"));
-        let said = self.error_message.as_ref().or(self.skip_message.as_ref());
-        if self.error_occurred || said.is_some() {
-            let said = said.map_or("an error without a message", String::as_str);
-            sample.failure = Some(format!("{}: {said}", self.name));
+        let message = self.error_message.as_ref().or(self.skip_message.as_ref());
+        if self.error_occurred || message.is_some() {
+            let message = message.map_or("error without a message", String::as_str);
+            sample.failure = Some(format!("{}: {message}", self.name));
             return sample;
         }
         let nanos = match self.time_unit.as_deref() {
@@ -182,7 +182,7 @@ impl Entry {
     }
 }
 
-/// What a counter is: of a benchmark's own nothing is known but its name, so that neither way is better.
+/// Metric of a counter. Only the names of custom counters are known, so they have no direction.
 fn counter_metric(name: &str) -> Metric {
     match name {
         "bytes_per_second" => Metric::throughput(name, "B/s"),
@@ -193,7 +193,8 @@ fn counter_metric(name: &str) -> Metric {
     }
 }
 
-/// The axes in a benchmark's name: `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two threads.
+/// Adds the axes in a benchmark's name: `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two
+/// threads.
 fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
     let mut name: Vec<&str> = Vec::new();
     let mut arguments = 0;
@@ -207,7 +208,7 @@ fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
                 arguments += 1;
                 cell.axis(&format!("argument-{arguments}"), part);
             }
-            // A fixture's method, and arguments of templates, may have slashes and colons of their own.
+            // Methods of fixtures and arguments of templates may contain slashes and colons.
             _ => name.push(part),
         }
     }
@@ -234,12 +235,12 @@ mod tests {
          "iterations": 2, "real_time": 2.1, "cpu_time": 2.0, "time_unit": "us"}"#;
 
     #[test]
-    fn repetitions_are_samples_and_aggregates_none() {
+    fn repetitions_are_samples_and_aggregates_are_not() {
         let foreign = report(TWICE);
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!(cell.samples.len(), 2);
         let value = |name: &str| {
-            let reading = cell.samples[1].readings.iter().find(|one| one.metric.name == name).unwrap();
+            let reading = cell.samples[1].readings.iter().find(|reading| reading.metric.name == name).unwrap();
             (reading.value, reading.metric.class, reading.metric.direction)
         };
         assert_eq!(value("real-time"), (2200.0, Class::Latency, Direction::Lower));
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_nothing_but_aggregates_the_median_stands() {
+    fn the_median_is_the_sample_if_there_are_only_aggregates() {
         let median = r#"{"name": "BM_median", "run_name": "BM", "run_type": "aggregate", "aggregate_name": "median",
             "repetitions": 5, "real_time": 3, "cpu_time": 3, "time_unit": "ns"}"#;
         let foreign = report(&format!("{median}, {}", median.replace("median", "cv")));
@@ -259,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_failed_has_no_figures() {
+    fn a_failed_benchmark_has_no_figures() {
         let failed = r#"{"name": "BM", "run_type": "iteration", "error_occurred": true, "error_message": "no file",
             "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}"#;
         assert_eq!(report(failed).cells[0].samples[0].failure.as_deref(), Some("BM: no file"));
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_split_into_axes() {
         let axes_of = |name: &str| {
             let mut cell = ForeignCell::new(valid_name(TEST), "");
             add_axes(&mut cell, name);

@@ -1,4 +1,4 @@
-//! A module for each format: from its text to a [`crate::Foreign`].
+//! Parsers of formats, one module each, from text to [`crate::ForeignResults`].
 
 pub(crate) mod fio;
 pub(crate) mod google_benchmark;

@@ -1,5 +1,5 @@
-//! pbench's `result.json`: a cell for each iteration, a sample for each of pbench's. What is read of a metric is its
-//! values over all clients; a sample's time series lies within it.
+//! Parser of pbench's `result.json`: a cell for each iteration, with pbench's samples. Metrics have the values over all
+//! clients; the time series of a sample is ignored.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ struct Client {
     client_hostname: Option<Value>,
     #[serde(default)]
     mean: LenientNumber,
-    /// The standard deviation, in percent of the mean.
+    /// Standard deviation in percent of the mean.
     #[serde(default)]
     stddevpct: LenientNumber,
     #[serde(default)]
@@ -57,7 +57,7 @@ struct SampleValue {
     value: LenientNumber,
 }
 
-/// Parameters that define nothing: how results are named and judged, and which machines took part.
+/// Parameters that are not part of the definition: names and evaluation of results, and machines.
 const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "uid",
     "primary_metric",
@@ -73,59 +73,59 @@ const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "description",
 ];
 
-/// Reads a file; iterations that failed (`NAME-failN`) only where incorrect ones are asked for.
+/// Parses a file; failed iterations (`NAME-failN`) are skipped unless incorrect ones are requested.
 pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError> {
     let iterations: Vec<Iteration> = json::parse_document(Format::Pbench, text)?;
     let mut foreign = ForeignResults::default();
     for (at, iteration) in iterations.iter().enumerate() {
         let (Some(name), Some(data)) = (&iteration.iteration_name, &iteration.iteration_data) else {
-            foreign.notes.push(format!("iteration {at}, which is incomplete"));
+            foreign.notes.push(format!("iteration {at}: incomplete"));
             continue;
         };
         if is_failed(name) && !include_incorrect {
-            foreign.notes.push(format!("iteration `{name}`, which failed"));
+            foreign.notes.push(format!("iteration `{name}`: failed"));
             continue;
         }
         data.describe_run(&mut foreign);
         let mut cell = data.cell(name);
         cell.samples = data.samples(at);
         if cell.samples.is_empty() {
-            foreign.notes.push(format!("iteration `{name}`, which has no value over all clients"));
+            foreign.notes.push(format!("iteration `{name}`: no value over all clients"));
             continue;
         }
         foreign.add(cell);
     }
     if foreign.cells.is_empty() {
-        let none = || "it has no iteration".to_owned();
+        let none = || "no iterations".to_owned();
         return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
     }
     Ok(foreign)
 }
 
-/// The test of a benchmark, and what it measures.
+/// Test of a benchmark, and a summary.
 pub(crate) fn test(benchmark: &str) -> (TestName, String) {
     (test_name("pbench", benchmark), format!("{}, as pbench measured it", slug(benchmark)))
 }
 
-/// Whether an iteration's name says that it failed: `NAME-failN`.
+/// Whether an iteration's name marks it as failed: `NAME-failN`.
 fn is_failed(name: &str) -> bool {
     let number = name.rsplit_once("-fail").map(|(_, number)| number);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl IterationData {
-    /// A cell without samples. Parameters of a second benchmark and on have its number before their name.
+    /// Creates a cell without samples. Parameters of the second and further benchmarks are prefixed with its number.
     fn cell(&self, name: &str) -> ForeignCell {
-        let of_first =
+        let param_of_first =
             |name: &str| self.parameters.benchmark.first().and_then(|first| first.get(name)).map(to_plain_text);
-        let benchmark = of_first("benchmark_name").unwrap_or_else(|| "benchmark".to_owned());
+        let benchmark = param_of_first("benchmark_name").unwrap_or_else(|| "benchmark".to_owned());
         let (test, summary) = test(&benchmark);
         let mut cell = ForeignCell::new(test, summary);
         for (at, parameters) in self.parameters.benchmark.iter().enumerate() {
             for (name, value) in parameters {
-                let defines = !NON_DEFINING_PARAMETERS.contains(&name.as_str()) && !name.ends_with("_uid");
+                let is_defining = !NON_DEFINING_PARAMETERS.contains(&name.as_str()) && !name.ends_with("_uid");
                 let prefix = if at == 0 { String::new() } else { format!("{at}.") };
-                if defines {
+                if is_defining {
                     cell.param(&format!("{prefix}{name}"), to_plain_text(value));
                 }
             }
@@ -136,7 +136,7 @@ impl IterationData {
         cell
     }
 
-    /// What run-perf says of the run in every iteration.
+    /// Adds the metadata of the run that run-perf records in each iteration.
     fn describe_run(&self, foreign: &mut ForeignResults) {
         for (name, value) in self.parameters.user.iter().flatten() {
             match (name.as_str(), value) {
@@ -144,11 +144,11 @@ impl IterationData {
                     foreign.metadata.insert(name.clone(), text.clone());
                 }
                 ("cmdline", Value::String(text)) => {
-                    let shown = mask_secrets(&command_line(text), &mut Vec::new());
-                    if shown != command_line(text) && foreign.secrets.iter().all(|(known, _)| known != text) {
-                        foreign.secrets.push((text.clone(), shown.clone()));
+                    let masked = mask_secrets(&command_line(text), &mut Vec::new());
+                    if masked != command_line(text) && foreign.secrets.iter().all(|(existing, _)| existing != text) {
+                        foreign.secrets.push((text.clone(), masked.clone()));
                     }
-                    foreign.metadata.insert("command".to_owned(), shown);
+                    foreign.metadata.insert("command".to_owned(), masked);
                 }
                 ("workers", Value::Object(workers)) => describe_workers(foreign, workers),
                 _ => {}
@@ -156,7 +156,7 @@ impl IterationData {
         }
     }
 
-    /// pbench's samples. Of a metric that has none the mean stands in the first, with the standard deviation beside it.
+    /// pbench's samples. For a metric without samples, the first sample has its mean and standard deviation.
     fn samples(&self, at: usize) -> Vec<ForeignSample> {
         let all = self.metrics();
         let count = all.iter().map(|(_, client)| client.samples().len().max(1)).max().unwrap_or(0);
@@ -164,8 +164,8 @@ impl IterationData {
             (0..count).map(|sample| ForeignSample::at(format!("{at}/samples/{sample}"))).collect();
         let mut means = Vec::new();
         for (metric, client) in all {
-            for (sample, one) in samples.iter_mut().zip(client.samples()) {
-                sample.push_reading(metric.clone(), one.value.0);
+            for (sample, value) in samples.iter_mut().zip(client.samples()) {
+                sample.push_reading(metric.clone(), value.value.0);
             }
             if client.samples().is_empty() && client.mean.0.is_some() {
                 let deviation = Metric::check(&format!("{}-stddevpct", metric.name), "%").direction(Direction::Lower);
@@ -175,17 +175,17 @@ impl IterationData {
             }
         }
         if !means.is_empty() {
-            let told = format!("the mean is the one sample of {}: the file has no samples of it", means.join(", "));
-            samples[0].findings.push(told);
+            let finding = format!("the mean is the only sample of {}: the file has no samples", means.join(", "));
+            samples[0].findings.push(finding);
         }
         if samples.iter().all(|sample| sample.readings.is_empty()) { Vec::new() } else { samples }
     }
 
-    /// The metrics that have values over all clients. Those are primary that the iteration says are; where there is none
-    /// of these, the first is, which is a throughput where there is any.
+    /// Metrics with values over all clients. Those named by the iteration are primary; if there are none, the first one
+    /// is, which is a throughput if there is any.
     fn metrics(&self) -> Vec<(Metric, &Client)> {
-        let named = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
-        let primary: Vec<String> = named.map(to_plain_text).collect();
+        let names = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
+        let primary: Vec<String> = names.map(to_plain_text).collect();
         let is_all = |client: &&Client| client.client_hostname.as_ref().is_some_and(|name| name == "all");
         let classes = [(Class::Throughput, &self.throughput), (Class::Latency, &self.latency)];
         let all = classes.into_iter().flat_map(|(class, metrics)| metrics.iter().map(move |metric| (class, metric)));
@@ -206,18 +206,18 @@ impl Client {
     }
 }
 
-/// A metric by pbench's name for it.
+/// Metric by pbench's name.
 fn metric(class: Class, name: &str) -> Metric {
     let unit = match name {
         "Gb_sec" => "Gbit/s",
         "iops_sec" => "ops/s",
         "trans_sec" => "transactions/s",
         "usec" => "us",
-        // pbench-fio keeps what fio says, which is nanoseconds since fio 3.
+        // As reported by fio: nanoseconds since fio 3.
         "clat" | "lat" | "slat" => "ns",
         _ => "",
     };
-    let per_second = name.strip_suffix("_sec").map(|what| format!("{what}/s"));
+    let per_second = name.strip_suffix("_sec").map(|operation| format!("{operation}/s"));
     let unit = if unit.is_empty() { per_second.unwrap_or_default() } else { unit.to_owned() };
     match class {
         Class::Latency => Metric::latency(name, &unit),
@@ -225,7 +225,7 @@ fn metric(class: Class, name: &str) -> Metric {
     }
 }
 
-/// A command as a line; run-perf has it as Python writes a list.
+/// Converts a command to a line; run-perf records it as a Python list.
 fn command_line(text: &str) -> String {
     match text.strip_prefix("['").and_then(|rest| rest.strip_suffix("']")) {
         Some(words) => words.replace("', '", " "),
@@ -233,11 +233,11 @@ fn command_line(text: &str) -> String {
     }
 }
 
-/// The workers' environment, as run-perf collects it: by the test's position, by worker, by section.
+/// Adds the environment of workers as collected by run-perf: by position of the test, by worker, by section.
 fn describe_workers(foreign: &mut ForeignResults, workers: &serde_json::Map<String, Value>) {
     let mut hosts: Vec<&str> = Vec::new();
-    let of_positions = workers.values().filter_map(Value::as_object);
-    for (host, sections) in of_positions.flatten() {
+    let groups = workers.values().filter_map(Value::as_object);
+    for (host, sections) in groups.flatten() {
         hosts.push(host);
         let kernel = sections.get("kernel").and_then(Value::as_str).and_then(|kernel| kernel.lines().next());
         foreign.add_provenance("kernel", kernel);
@@ -268,7 +268,7 @@ mod tests {
         {"iteration_name": "no data"}]"#;
 
     #[test]
-    fn samples_over_all_clients_are_read_and_no_time_series() {
+    fn samples_over_all_clients_are_parsed_without_time_series() {
         let foreign = read(TWO, false).unwrap();
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!((cell.test.as_str(), cell.profile.as_ref().unwrap().as_str()), ("pbench-fio", "Tuned"));
@@ -279,11 +279,11 @@ mod tests {
         let [iops, lat] = &cell.samples[0].readings[..] else { panic!("{cell:?}") };
         assert!(iops.metric.primary && !lat.metric.primary && lat.metric.direction == Direction::Lower);
         assert_eq!((iops.metric.unit.as_str(), lat.metric.unit.as_str()), ("ops/s", "ns"));
-        assert_eq!(foreign.notes, ["iteration `read-4KiB-fail1`, which failed", "iteration 2, which is incomplete"]);
+        assert_eq!(foreign.notes, ["iteration `read-4KiB-fail1`: failed", "iteration 2: incomplete"]);
     }
 
     #[test]
-    fn what_is_said_of_the_run_has_no_secrets() {
+    fn metadata_of_the_run_has_no_secrets() {
         let foreign = read(TWO, false).unwrap();
         assert_eq!(foreign.metadata["command"], "run --password ***");
         assert_eq!((foreign.metadata["build"].as_str(), foreign.provenance["kernel"].as_str()), ("7", "5.0"));
@@ -291,40 +291,40 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_without_samples_is_one() {
+    fn a_mean_without_samples_is_a_sample() {
         let text = TWO.replace("\"samples\": [", "\"other\": [").replace("10.5,", "10.5, \"stddevpct\": \"3.5\",");
         let sample = &read(&text, false).unwrap().cells[0].samples[0];
-        let figures = sample.readings.iter().map(|one| (one.metric.class, one.metric.name.as_str(), one.value));
-        let wanted = [
+        let figures = sample.readings.iter().map(|reading| (reading.metric.class, reading.metric.name.as_str(), reading.value));
+        let expected = [
             (Class::Throughput, "iops_sec", 10.5),
             (Class::Check, "iops_sec-stddevpct", 3.5),
             (Class::Latency, "lat", 7.0),
         ];
-        assert_eq!(figures.collect::<Vec<_>>(), wanted);
-        assert_eq!(sample.findings, ["the mean is the one sample of iops_sec, lat: the file has no samples of it"]);
+        assert_eq!(figures.collect::<Vec<_>>(), expected);
+        assert_eq!(sample.findings, ["the mean is the only sample of iops_sec, lat: the file has no samples"]);
     }
 
     #[test]
-    fn a_metric_that_alone_has_no_samples_keeps_its_mean() {
+    fn a_single_metric_without_samples_has_its_mean() {
         let text = TWO.replace("[{\"value\": 7}, {\"value\": 8}]", "null");
         let cell = &read(&text, false).unwrap().cells[0];
-        let lat = |sample: usize| cell.samples[sample].readings.iter().find(|one| one.metric.name == "lat");
+        let lat = |sample: usize| cell.samples[sample].readings.iter().find(|reading| reading.metric.name == "lat");
         assert_eq!((cell.samples.len(), lat(0).unwrap().value, lat(1)), (2, 7.0, None));
     }
 
     #[test]
-    fn what_some_benchmark_of_an_iteration_names_is_primary() {
+    fn metrics_named_by_any_benchmark_are_primary() {
         let second = r#"{"benchmark_name": "uperf", "primary_metric": "lat"}"#;
         let text = TWO.replacen("}],\n                           \"user\"", &format!("}}, {second}], \"user\""), 1);
         let primary = |text: &str| -> Vec<bool> {
-            read(text, false).unwrap().cells[0].samples[0].readings.iter().map(|one| one.metric.primary).collect()
+            read(text, false).unwrap().cells[0].samples[0].readings.iter().map(|reading| reading.metric.primary).collect()
         };
         assert_eq!((primary(&text), primary(TWO)), (vec![true, true], vec![true, false]));
         assert_eq!(primary(&TWO.replace("primary_metric", "other")), [true, false]);
     }
 
     #[test]
-    fn failed_iterations_are_read_where_they_are_asked_for() {
+    fn failed_iterations_are_parsed_on_request() {
         let failed = TWO.replacen("read-4KiB", "read-4KiB-fail2", 1);
         assert!(matches!(read(&failed, false), Err(ReadError::Empty(_))));
         assert_eq!(read(&failed, true).unwrap().cells[0].case().to_string(), "iteration=read-4KiB-fail2");

@@ -44,7 +44,7 @@ struct TestResult {
     arguments: String,
     description: String,
     scale: String,
-    /// HIB: higher is better; LIB: lower is.
+    /// HIB: higher is better; LIB: lower is better.
     proportion: String,
     display_format: String,
     data: Data,
@@ -64,8 +64,8 @@ struct Entry {
     raw_string: String,
 }
 
-/// Reads a file: all its systems, or the one that was asked for.
-pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<ForeignResults, ReadError> {
+/// Parses a file: all its systems, or the requested one.
+pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
     let malformed = |why: String| ReadError::Malformed { format: Format::Phoronix, why };
     let suite: Suite = quick_xml::de::from_str(text).map_err(|error| malformed(error.to_string()))?;
     let mut systems: Vec<&str> = Vec::new();
@@ -74,41 +74,41 @@ pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<ForeignResults, Re
             systems.push(&entry.identifier);
         }
     }
-    if let Some(asked) = asked.filter(|asked| !systems.contains(asked)) {
-        let known = systems.iter().map(|system| (*system).to_owned()).collect();
-        return Err(ReadError::UnknownSystem { asked: asked.to_owned(), known });
+    if let Some(requested) = requested.filter(|requested| !systems.contains(requested)) {
+        let available = systems.iter().map(|system| (*system).to_owned()).collect();
+        return Err(ReadError::UnknownSystem { asked: requested.to_owned(), known: available });
     }
-    systems.retain(|system| asked.is_none_or(|asked| asked == *system));
+    systems.retain(|system| requested.is_none_or(|requested| requested == *system));
     let mut foreign = ForeignResults::default();
     describe(&mut foreign, &suite, &systems);
     for (at, result) in suite.results.iter().enumerate() {
         if !matches!(result.display_format.as_str(), "" | "BAR_GRAPH" | "BAR_ANALYZE_GRAPH") {
-            foreign.notes.push(format!("result {at} (`{}`), which is a {}", result.title, result.display_format));
+            foreign.notes.push(format!("result {at} (`{}`): unsupported format {}", result.title, result.display_format));
             continue;
         }
         for entry in result.data.entries.iter().filter(|entry| systems.contains(&entry.identifier.as_str())) {
             let mut cell = result.cell(&mut foreign.secrets);
-            // Results of several systems are kept apart as profiles.
+            // Several systems become several profiles.
             cell.profile = (systems.len() > 1).then(|| ProfileName::new(slug(&entry.identifier)).ok()).flatten();
             cell.samples = entry.samples(at, result);
             foreign.add(cell);
         }
     }
     if foreign.cells.is_empty() {
-        let none = || "it has no result".to_owned();
+        let none = || "no results".to_owned();
         return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
     }
     Ok(foreign)
 }
 
-/// Whether a text is XML; otherwise what is wrong with it.
+/// Checks that a text is well-formed XML; returns the error otherwise.
 pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let mut events = Reader::from_str(text);
     let (mut elements, mut open) = (0, 0);
     loop {
         match events.read_event() {
-            Ok(Event::Eof) if elements == 0 => return Err("it has no element".to_owned()),
-            Ok(Event::Eof) if open > 0 => return Err("it ends within an element".to_owned()),
+            Ok(Event::Eof) if elements == 0 => return Err("no XML element".to_owned()),
+            Ok(Event::Eof) if open > 0 => return Err("unexpected end within an element".to_owned()),
             Ok(Event::Eof) => return Ok(()),
             Ok(Event::Empty(_)) => elements += 1,
             Ok(Event::Start(_)) => (elements, open) = (elements + 1, open + 1),
@@ -119,20 +119,20 @@ pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     }
 }
 
-/// What is said of the run, and of the machine where it is one.
+/// Adds the description of the run, and of the machine if there is only one.
 fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
     foreign.add_provenance("Phoronix Test Suite", Some(&suite.generated.test_client));
     if !suite.generated.title.is_empty() {
         foreign.metadata.insert("title".to_owned(), suite.generated.title.clone());
     }
-    let known = |name: &str| suite.systems.iter().find(|system| system.identifier == name);
-    let [Some(system)] = systems.iter().map(|name| known(name)).collect::<Vec<_>>()[..] else { return };
+    let find_system = |name: &str| suite.systems.iter().find(|system| system.identifier == name);
+    let [Some(system)] = systems.iter().map(|name| find_system(name)).collect::<Vec<_>>()[..] else { return };
     foreign.add_provenance("system", Some(&system.identifier));
     foreign.add_provenance("hardware", Some(&system.hardware));
     foreign.add_provenance("software", Some(&system.software));
     foreign.add_provenance("measured at", Some(&system.time_stamp));
-    let part = |of: &str, name: &str| {
-        let parts = of.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": "));
+    let part = |text: &str, name: &str| {
+        let parts = text.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": "));
         parts.unwrap_or_default().to_owned()
     };
     // `6.1.0-9-amd64 (x86_64)`
@@ -145,7 +145,7 @@ fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
 }
 
 impl TestResult {
-    /// A cell without samples.
+    /// Creates a cell without samples.
     fn cell(&self, secrets: &mut Vec<(String, String)>) -> ForeignCell {
         let (test, version) = self.test();
         let mut cell = ForeignCell::new(test, format!("{}, as the Phoronix Test Suite measured it", self.subject()));
@@ -153,26 +153,27 @@ impl TestResult {
             cell.param("profile-version", version);
         }
         cell.param("arguments", mask_secrets(&self.arguments, secrets));
-        let mut others = Vec::new();
+        let mut unnamed = Vec::new();
         for part in self.description.split(" - ").filter(|part| !part.trim().is_empty()) {
             match part.split_once(": ") {
                 Some((name, value)) => cell.axis(name.trim(), value.trim()),
-                None => others.push(part.trim()),
+                None => unnamed.push(part.trim()),
             }
         }
-        if !others.is_empty() {
-            cell.axis("description", others.join(" - "));
+        if !unnamed.is_empty() {
+            cell.axis("description", unnamed.join(" - "));
         }
         cell.axis("scale", &self.scale);
         cell
     }
 
-    /// What is measured, for people: the same for all results of a test.
+    /// Name of the test for display, the same for all its results.
     fn subject(&self) -> String {
         if self.identifier.is_empty() { self.title.clone() } else { self.base().0.to_owned() }
     }
 
-    /// `pts/openssl-3.1.0` is the test `openssl`, version 3.1: the last number changes no figure.
+    /// Test and version: `pts/openssl-3.1.0` is the test `openssl`, version 3.1. The last number does not affect
+    /// figures.
     fn test(&self) -> (TestName, Option<String>) {
         let (name, version) = self.base();
         let version = version.map(|version| version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
@@ -188,7 +189,7 @@ impl TestResult {
         }
     }
 
-    /// What its figure is. Times are latencies; something else of which less is better is a cost.
+    /// Its metric. Times are latencies; other metrics that are better lower are resources.
     fn metric(&self) -> Metric {
         let (unit, is_time) = match self.scale.as_str() {
             "Seconds" | "seconds" | "Second" | "s" => ("s", true),
@@ -212,25 +213,25 @@ impl TestResult {
 }
 
 impl Entry {
-    /// Its runs; where these are not in the file, the value over them stands as one. A test that failed has no value.
+    /// Its runs as samples; a single sample with the overall value if the file has no runs. A failed test has no value.
     fn samples(&self, at: usize, result: &TestResult) -> Vec<ForeignSample> {
-        let place = |run: usize| ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
+        let new_sample = |run: usize| ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
         let runs: Vec<f64> = self.raw_string.split(':').filter_map(number).collect();
         let value = number(&self.value);
         let mut samples: Vec<ForeignSample> = Vec::new();
         for (run, value) in runs.iter().copied().enumerate() {
-            let mut sample = place(run);
+            let mut sample = new_sample(run);
             sample.push_reading(result.metric(), Some(value));
             samples.push(sample);
         }
         if samples.is_empty() {
-            let mut sample = place(0);
+            let mut sample = new_sample(0);
             match value {
                 Some(_) => {
                     sample.push_reading(result.metric(), value);
-                    sample.findings.push("its one sample is the value over all runs: the file has no other".to_owned());
+                    sample.findings.push("the only sample is the value over all runs: the file has no single runs".to_owned());
                 }
-                None => sample.failure = Some(format!("{}: the test suite has no result", result.title)),
+                None => sample.failure = Some(format!("{}: no result in the file", result.title)),
             }
             samples.push(sample);
         }
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_samples_and_the_proportion_says_which_way_is_better() {
+    fn runs_are_samples_and_the_proportion_is_the_direction() {
         let foreign = read(&suite(&entry("a", "2", "1:2:3"), "byte/s", "HIB"), None).unwrap();
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!(
@@ -285,24 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_xml_is_told() {
+    fn invalid_xml_is_reported() {
         assert_eq!(check_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
-        for broken in ["", "mere text", "<a", "<a></b>", "<a><b></b>"] {
+        for broken in ["", "plain text", "<a", "<a></b>", "<a><b></b>"] {
             assert!(check_well_formed(broken).is_err(), "{broken}");
         }
     }
 
     #[test]
-    fn systems_are_profiles_unless_one_is_chosen() {
+    fn systems_are_profiles_unless_one_is_selected() {
         let text = suite(&(entry("a", "2", "1:3") + &entry("New kernel", "4", "4:4")), "byte/s", "HIB");
-        let profiles = |asked| -> Vec<Option<String>> {
-            let cells = read(&text, asked).unwrap().cells;
+        let profiles = |system| -> Vec<Option<String>> {
+            let cells = read(&text, system).unwrap().cells;
             cells.into_iter().map(|cell| cell.profile.map(|profile| profile.to_string())).collect()
         };
         assert_eq!(profiles(None), [Some("a".to_owned()), Some("New-kernel".to_owned())]);
         assert_eq!(profiles(Some("a")), [None]);
         let error = read(&text, Some("b")).unwrap_err();
-        assert_eq!(error.to_string(), "has no system `b`: it has a, New kernel");
+        assert_eq!(error.to_string(), "unknown system `b`: expected one of a, New kernel");
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! Imported runs, compared as any runs are.
+//! Comparison of imported runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_compare::{Builds, ReadOptions, Source, Statistic, Value};
+use wb_compare::{BuildSource, Builds, MeasuredValue, ReadOptions, Statistic};
 
 use crate::lab::Lab;
 
 fn builds(sources: &[PathBuf]) -> Builds {
-    let source = |path: &PathBuf| Source { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
-    let sources: Vec<Source> = sources.iter().map(source).collect();
-    let read = wb_compare::read(&sources, &ReadOptions::default(), &|_| Err("it has been studied".to_owned())).unwrap();
-    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    read.builds
+    let source = |path: &PathBuf| BuildSource { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
+    let sources: Vec<BuildSource> = sources.iter().map(source).collect();
+    let result = wb_compare::read(&sources, &ReadOptions::default(), &|_| Err("already studied".to_owned())).unwrap();
+    assert!(result.warnings.is_empty(), "{:?}", result.warnings);
+    result.builds
 }
 
-/// The means of a folder, by what names them whichever program did.
+/// Means of a folder, by names that are independent of the program.
 fn means(folder: &Path) -> BTreeMap<String, f64> {
     let builds = builds(&[folder.to_owned()]);
     let mean = |row| {
@@ -23,7 +23,7 @@ fn means(folder: &Path) -> BTreeMap<String, f64> {
         let case = id.case.trim_start_matches("iteration=");
         let name = format!("{}/{}/{case}/{}/{}", id.profile, id.serial, id.class, id.metric);
         match builds.list()[0].value(row, Statistic::Mean) {
-            Value::Known(mean) => Some((name, mean)),
+            MeasuredValue::Known(mean) => Some((name, mean)),
             _ => None,
         }
     };
@@ -31,10 +31,10 @@ fn means(folder: &Path) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn imported_results_of_run_perf_have_the_means_of_its_folders() {
+fn imported_results_of_run_perf_have_the_same_means_as_its_folders() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");
     if !folder.is_dir() {
-        println!("SKIPPED: run-perf's builds are not beside the repository (../shared/data/run-perf)");
+        println!("SKIPPED: no run-perf builds in ../shared/data/run-perf");
         return;
     }
     let lab = Lab::new();

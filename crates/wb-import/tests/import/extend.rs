@@ -1,4 +1,4 @@
-//! Importing into a run that exists, and what cannot be imported.
+//! Imports into an existing run, and files that cannot be imported.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use wb_model::TestName;
 
 use crate::lab::{Lab, example, text};
 
-fn told(report: &ImportReport) -> Vec<(usize, usize)> {
-    let became = report.files.iter().filter_map(|file| file.result.as_ref().ok());
-    became.map(|imported| (imported.samples, imported.duplicates)).collect()
+fn sample_counts(report: &ImportReport) -> Vec<(usize, usize)> {
+    let imported = report.files.iter().filter_map(|file| file.result.as_ref().ok());
+    imported.map(|imported| (imported.samples, imported.duplicates)).collect()
 }
 
 fn why(report: &ImportReport) -> String {
@@ -17,50 +17,50 @@ fn why(report: &ImportReport) -> String {
 }
 
 #[test]
-fn the_same_file_is_not_imported_twice_whatever_it_is_called() {
+fn a_file_is_not_imported_twice_under_any_name() {
     let lab = Lab::new();
-    assert_eq!(told(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-1.json"])), [(1, 0), (0, 1)]);
+    assert_eq!(sample_counts(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-1.json"])), [(1, 0), (0, 1)]);
     let before = std::fs::read(lab.path("R/journal.jsonl")).unwrap();
     let other = lab.write("other.json", text("iperf3-tcp-1.json"));
-    assert_eq!(told(&lab.try_import("R", &[other]).unwrap()), [(0, 1)]);
+    assert_eq!(sample_counts(&lab.try_import("R", &[other]).unwrap()), [(0, 1)]);
     assert_eq!(std::fs::read(lab.path("R/journal.jsonl")).unwrap(), before);
-    assert_eq!(told(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-2.json"])), [(0, 1), (1, 0)]);
+    assert_eq!(sample_counts(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-2.json"])), [(0, 1), (1, 0)]);
     let study = lab.study("R");
     assert_eq!((study.cells.len(), study.cells[0].samples.len()), (1, 2));
-    assert_eq!(study.cells[0].outcome.word(), "measured");
+    assert_eq!(study.cells[0].outcome.as_str(), "measured");
 }
 
 #[test]
-fn what_was_cut_off_goes_on_where_it_was() {
+fn an_interrupted_import_is_resumed() {
     let lab = Lab::new();
     lab.import("R", &["hyperfine.json"]);
     let journal = lab.path("R/journal.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
-    // In the middle of the fourth sample of the first cell.
-    let kept: String = text.split_inclusive('\n').take(8).collect();
-    std::fs::write(&journal, kept + "{\"time\":\"20").unwrap();
+    // Truncated in the fourth sample of the first cell.
+    let beginning: String = text.split_inclusive('\n').take(8).collect();
+    std::fs::write(&journal, beginning + "{\"time\":\"20").unwrap();
     let serial = lab.path("R/Localhost/hyperfine/0000");
     std::fs::remove_dir_all(serial.join("command=gzip%20-9%20corpus.tar,level=9")).unwrap();
     let cell = serial.join("command=gzip%20-1%20corpus.tar,level=1");
     (4..8).for_each(|sample| std::fs::remove_dir_all(cell.join(format!("{sample:04}.0"))).unwrap());
     std::fs::write(cell.join("0003.0/imported.json"), "{").unwrap();
-    assert_eq!(told(&lab.import("R", &["hyperfine.json"])), [(11, 3)]);
-    assert!(lab.study("R").cells.iter().all(|cell| cell.outcome.word() == "measured"));
-    assert_eq!(told(&lab.import("R", &["hyperfine.json"])), [(0, 14)]);
+    assert_eq!(sample_counts(&lab.import("R", &["hyperfine.json"])), [(11, 3)]);
+    assert!(lab.study("R").cells.iter().all(|cell| cell.outcome.as_str() == "measured"));
+    assert_eq!(sample_counts(&lab.import("R", &["hyperfine.json"])), [(0, 14)]);
 }
 
 #[test]
-fn a_cell_that_is_defined_otherwise_is_refused_with_the_difference() {
+fn a_cell_with_other_parameters_is_refused_with_the_difference() {
     let mut lab = Lab::new();
     lab.import("R", &["pbench.json"]);
     let other = lab.write("other.json", text("pbench.json").replace("\"libaio\"", "\"psync\""));
     let report = lab.try_import("R", std::slice::from_ref(&other)).unwrap();
     assert!(
-        why(&report).contains("`TunedLibvirt/pbench-fio/0000:iteration=read-4KiB` is there already"),
+        why(&report).contains("`TunedLibvirt/pbench-fio/0000:iteration=read-4KiB` exists with other parameters"),
         "{}",
         why(&report)
     );
-    assert!(why(&report).contains("ioengine was `libaio` and is `psync`"), "{}", why(&report));
+    assert!(why(&report).contains("ioengine: `libaio` before, `psync` now"), "{}", why(&report));
     assert_eq!(lab.study("R").cells.len(), 2);
     lab.names.id = Some(TestName::new("psync").unwrap());
     assert_eq!(why(&lab.try_import("R", &[other]).unwrap()), "");
@@ -68,31 +68,31 @@ fn a_cell_that_is_defined_otherwise_is_refused_with_the_difference() {
 }
 
 #[test]
-fn a_test_of_that_name_which_is_another_one_is_refused() {
+fn a_different_test_of_the_same_name_is_refused() {
     let mut lab = Lab::new();
     lab.names.test = Some(TestName::new("mine").unwrap());
     lab.import("R", &["hyperfine.json"]);
     let report = lab.try_import("R", &[example("iperf3-udp.json")]).unwrap();
-    assert_eq!(why(&report), "the run has another test of the name `mine`: choose a name with --test");
+    assert_eq!(why(&report), "the run has a different test `mine`: set another name with --test");
     let several = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
     assert!(why(&several).contains("pts-build-linux-kernel, pts-compress-7zip"), "{}", why(&several));
 }
 
 #[test]
-fn one_malformed_file_among_many_is_named_and_left_out() {
+fn a_malformed_file_is_reported_and_skipped() {
     let mut lab = Lab::new();
     let whole = text("fio.json");
     lab.write("in/a.json", &whole);
     lab.write("in/b.json", &whole[..whole.len() / 2]);
     lab.write("in/c.json", "{\"something\": \"else\"}");
-    lab.write("in/d.json", "{ no JSON");
-    lab.write("in/notes.txt", "<- no result");
+    lab.write("in/d.json", "{ not JSON");
+    lab.write("in/notes.txt", "<- not a result");
     let report = lab.try_import("R", &[lab.path("in"), lab.path("none")]).unwrap();
-    assert_eq!(told(&report), [(1, 0)]);
+    assert_eq!(sample_counts(&report), [(1, 0)]);
     let why = why(&report);
-    assert!(why.contains("is malformed: line 1, column 3: key must be a string"), "{why}");
-    assert!(why.contains("is malformed as fio: line 129"), "{why}");
-    assert!(why.contains("cannot be read: No such file"), "{why}");
+    assert!(why.contains("invalid document: line 1, column 3: key must be a string"), "{why}");
+    assert!(why.contains("invalid fio results: line 129"), "{why}");
+    assert!(why.contains("cannot read the file: No such file"), "{why}");
     assert_eq!(report.skipped, 2);
     assert_eq!(lab.study("R").cells.len(), 1);
     lab.strict = true;
@@ -102,7 +102,7 @@ fn one_malformed_file_among_many_is_named_and_left_out() {
 }
 
 #[test]
-fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
+fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
     let mut lab = Lab::new();
     lab.write("b/RUNPERF_METADATA", "build:1");
     for serial in ["0000", "put-aside"] {
@@ -113,11 +113,11 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
     }
     let cells = |lab: &Lab, run: &str| -> Vec<String> {
         let study = lab.study(run);
-        study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.word())).collect()
+        study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.as_str())).collect()
     };
     let report = lab.try_import("R", &[lab.path("b")]).unwrap();
     let correct = ["read-4KiB", "read-64KiB"].map(|case| format!("Tuned/pbench-fio/0000:iteration={case} measured"));
-    assert_eq!((told(&report), report.skipped_serials), (vec![(1, 0), (1, 0), (5, 0), (1, 0), (1, 0)], 1));
+    assert_eq!((sample_counts(&report), report.skipped_serials), (vec![(1, 0), (1, 0), (5, 0), (1, 0), (1, 0)], 1));
     let errors = ["0-", "1-", "2-", ""].map(|place| format!("Tuned/pbench-fio/0000:error={place}__error0__ failed"));
     let mut expected = [&errors[..], &correct].concat();
     let mut imported = cells(&lab, "R");
@@ -138,7 +138,7 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
 }
 
 #[test]
-fn a_named_file_of_no_known_format_is_told_of() {
+fn a_named_file_of_unknown_format_is_reported() {
     let lab = Lab::new();
     let report = lab.try_import("R", &[lab.write("x.json", "{}")]).unwrap();
     assert!(matches!(report.files[0].result, Err(ReadError::Unknown)));
@@ -146,12 +146,12 @@ fn a_named_file_of_no_known_format_is_told_of() {
 }
 
 #[test]
-fn the_files_are_kept_by_their_hash() {
+fn files_are_archived_by_their_hash() {
     let lab = Lab::new();
     lab.import("R", &["fio-normal-json+.txt"]);
     let bytes = std::fs::read(example("fio-normal-json+.txt")).unwrap();
-    let kept = lab.path("R/imported").join(wb_model::Sha256::of(&bytes).as_str());
-    let files: Vec<PathBuf> = std::fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = lab.path("R/imported").join(wb_model::Sha256::of(&bytes).as_str());
+    let files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(std::fs::read(&files[0]).unwrap(), bytes);
 }
 
@@ -167,7 +167,7 @@ fn no_secret_is_recorded() {
 }
 
 #[test]
-fn several_systems_are_chosen_among() {
+fn one_of_several_systems_is_selected() {
     let mut lab = Lab::new();
     lab.names.system = Some("Linux 6.9".to_owned());
     lab.import("R", &["phoronix.xml"]);
@@ -176,10 +176,10 @@ fn several_systems_are_chosen_among() {
         study.cells[0].cell.to_string(),
         "Localhost/pts-compress-7zip/0000:Test=Compression%20Rating,scale=MIPS"
     );
-    assert!(study.run.machine.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.machine);
+    assert!(study.run.properties.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.properties);
     lab.names.system = Some("Linux 5".to_owned());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
-    assert_eq!(why(&report), "has no system `Linux 5`: it has Linux 6.1, Linux 6.9");
+    assert_eq!(why(&report), "unknown system `Linux 5`: expected one of Linux 6.1, Linux 6.9");
     lab.names.system = None;
     lab.names.profile = Some("Mine".parse().unwrap());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();

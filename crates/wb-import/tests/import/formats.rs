@@ -1,19 +1,19 @@
-//! Each format's example, imported and studied as any run is.
+//! Import and evaluation of an example of each format.
 
 use wb_model::{CellOutcome, Direction};
 use wb_study::result::{CellResult, Study};
 
 use crate::lab::{Lab, text};
 
-fn studied(examples: &[&str]) -> Study {
+fn import_and_study(examples: &[&str]) -> Study {
     let lab = Lab::new();
     lab.import("R", examples);
     lab.study("R")
 }
 
 fn cell<'a>(study: &'a Study, id: &str) -> &'a CellResult {
-    let known = || study.cells.iter().map(|cell| cell.cell.to_string()).collect::<Vec<_>>();
-    study.cells.iter().find(|cell| cell.cell.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", known()))
+    let all = || study.cells.iter().map(|cell| cell.cell.to_string()).collect::<Vec<_>>();
+    study.cells.iter().find(|cell| cell.cell.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", all()))
 }
 
 /// Median, samples, unit and direction of a metric.
@@ -26,13 +26,13 @@ fn metric(cell: &CellResult, name: &str) -> (f64, usize, String, Direction) {
 
 fn primary(cell: &CellResult) -> String {
     let primaries: Vec<&str> =
-        cell.metrics.iter().filter(|one| one.metric.primary).map(|one| one.metric.name.as_str()).collect();
+        cell.metrics.iter().filter(|result| result.metric.primary).map(|result| result.metric.name.as_str()).collect();
     primaries.join(" ")
 }
 
 #[test]
 fn pbench() {
-    let study = studied(&["pbench.json"]);
+    let study = import_and_study(&["pbench.json"]);
     assert_eq!(study.cells.len(), 2);
     let small = cell(&study, "TunedLibvirt/pbench-fio/0000:iteration=read-4KiB");
     assert_eq!(small.outcome, CellOutcome::Measured);
@@ -41,37 +41,37 @@ fn pbench() {
     assert_eq!(primary(small), "iops_sec");
     assert_eq!(small.provenance["kernel"], "6.1.0-9-amd64");
     assert_eq!(study.run.metadata["distro"], "Debian-12");
-    assert_eq!(study.run.metadata["build"], "8", "what the user says wins");
+    assert_eq!(study.run.metadata["build"], "8", "the user's metadata has priority");
     let large = cell(&study, "TunedLibvirt/pbench-fio/0000:iteration=read-64KiB");
     assert_eq!(metric(large, "throughput/iops_sec").0, 20_100.5);
 }
 
 #[test]
 fn fio() {
-    let study = studied(&["fio.json", "fio-normal-json+.txt"]);
+    let study = import_and_study(&["fio.json", "fio-normal-json+.txt"]);
     assert_eq!(study.cells.len(), 3);
     let reads = cell(&study, "Localhost/fio-json/0000:bs=4k,iodepth=4,job=randread,numjobs=1,rw=randread");
     let report: serde_json::Value = serde_json::from_str(&text("fio.json")).unwrap();
-    let told = &report["jobs"][0]["read"];
+    let reported = &report["jobs"][0]["read"];
     assert_eq!(
         metric(reads, "throughput/iops"),
-        (told["iops"].as_f64().unwrap(), 1, "ops/s".into(), Direction::Higher)
+        (reported["iops"].as_f64().unwrap(), 1, "ops/s".into(), Direction::Higher)
     );
-    assert_eq!(metric(reads, "throughput/bandwidth").0, told["bw_bytes"].as_f64().unwrap());
-    let p99 = told["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap();
+    assert_eq!(metric(reads, "throughput/bandwidth").0, reported["bw_bytes"].as_f64().unwrap());
+    let p99 = reported["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap();
     assert_eq!(metric(reads, "latency/clat-p99"), (p99, 1, "ns".into(), Direction::Lower));
     assert_eq!(metric(reads, "resource/cpu-system").3, Direction::Lower);
     assert_eq!((primary(reads), reads.provenance["fio version"].as_str()), ("iops".to_owned(), "fio-3.33"));
     let mixed = cell(&study, "Localhost/fio-json/0000:bs=4k,iodepth=1,job=mixed,numjobs=2,rw=randrw");
     let both = metric(mixed, "throughput/read-iops").0 + metric(mixed, "throughput/write-iops").0;
     assert!((metric(mixed, "throughput/iops").0 - both).abs() < 1e-6 * both);
-    assert_eq!(metric(mixed, "latency/read-clat-p99").1, 1, "histograms of clones are put together");
+    assert_eq!(metric(mixed, "latency/read-clat-p99").1, 1, "histograms of clones are merged");
     cell(&study, "Localhost/fio-json/0000:bs=64k,iodepth=1,job=writer,numjobs=1,rw=write");
 }
 
 #[test]
 fn iperf3() {
-    let study = studied(&[
+    let study = import_and_study(&[
         "iperf3-tcp-1.json",
         "iperf3-tcp-2.json",
         "iperf3-tcp-3.json",
@@ -81,15 +81,15 @@ fn iperf3() {
     assert_eq!(study.cells.len(), 3);
     let tcp = cell(&study, "Localhost/iperf3-json/0000:direction=forward,length=128k,protocol=tcp,streams=2");
     let (_, samples, unit, direction) = metric(tcp, "throughput/received");
-    assert_eq!((samples, unit.as_str(), direction), (3, "bit/s", Direction::Higher), "a file is a sample");
+    assert_eq!((samples, unit.as_str(), direction), (3, "bit/s", Direction::Higher), "each file is a sample");
     assert_eq!(metric(tcp, "latency/rtt-mean").3, Direction::Lower);
     assert_eq!(metric(tcp, "check/retransmits").3, Direction::Lower);
     assert_eq!(primary(tcp), "received");
     assert_eq!((tcp.provenance["host"].as_str(), tcp.provenance["kernel"].as_str()), ("host1", "6.1.0-9-amd64"));
     assert!(
-        study.run.machine.contains(&("kernel".to_owned(), "6.1.0-9-amd64 x86_64".to_owned())),
+        study.run.properties.contains(&("kernel".to_owned(), "6.1.0-9-amd64 x86_64".to_owned())),
         "{:?}",
-        study.run.machine
+        study.run.properties
     );
     let both = cell(&study, "Localhost/iperf3-json/0000:direction=bidirectional,length=128k,protocol=tcp,streams=1");
     let sum = metric(both, "throughput/forward-received").0 + metric(both, "throughput/reverse-received").0;
@@ -101,7 +101,7 @@ fn iperf3() {
 
 #[test]
 fn hyperfine() {
-    let study = studied(&["hyperfine.json"]);
+    let study = import_and_study(&["hyperfine.json"]);
     let fast = cell(&study, "Localhost/hyperfine/0000:command=gzip%20-1%20corpus.tar,level=1");
     assert_eq!(metric(fast, "latency/time"), (0.411_75, 8, "s".into(), Direction::Lower));
     assert_eq!(metric(fast, "resource/max-rss").2, "B");
@@ -112,7 +112,7 @@ fn hyperfine() {
 
 #[test]
 fn google_benchmark() {
-    let study = studied(&["google-benchmark.json"]);
+    let study = import_and_study(&["google-benchmark.json"]);
     assert_eq!(study.cells.len(), 3);
     let copy = cell(
         &study,
@@ -125,12 +125,12 @@ fn google_benchmark() {
     assert_eq!(metric(sort, "latency/real-time").0, 34_700.0);
     let open = cell(&study, "Localhost/google-benchmark/0000:benchmark=BM_Open,executable=copy_bench");
     assert_eq!(open.outcome.to_string(), "failed (crashed (BM_Open: no such file))");
-    assert_eq!(study.run.machine, [("host".to_owned(), "host1".to_owned())]);
+    assert_eq!(study.run.properties, [("host".to_owned(), "host1".to_owned())]);
 }
 
 #[test]
 fn phoronix() {
-    let study = studied(&["phoronix.xml"]);
+    let study = import_and_study(&["phoronix.xml"]);
     assert_eq!(study.cells.len(), 4);
     let old = cell(&study, "Linux-6.1/pts-compress-7zip/0000:Test=Compression%20Rating,scale=MIPS");
     assert_eq!(metric(old, "throughput/result"), (71_020.0, 3, "MIPS".into(), Direction::Higher));

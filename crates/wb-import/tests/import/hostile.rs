@@ -1,4 +1,4 @@
-//! Whatever a file holds: it is imported, or named with what is wrong with it. Nothing panics, nothing takes forever.
+//! Robustness against arbitrary content: a file is imported, or its error is reported, without panics or endless loops.
 
 use proptest::prelude::*;
 use wb_import::{Format, ReadError, ReadOptions, read};
@@ -15,7 +15,7 @@ const EXAMPLES: [(&str, Format); 7] = [
     ("phoronix.xml", Format::Phoronix),
 ];
 
-/// Reads a text as every format, and tells its errors.
+/// Parses a text as each format, and formats the errors.
 fn survives(text: &str) {
     for format in Format::ALL.map(Some).into_iter().chain([None]) {
         match read(text, ReadOptions { format, system: None, include_incorrect: true }) {
@@ -30,25 +30,25 @@ fn survives(text: &str) {
 }
 
 #[test]
-fn every_example_shows_its_format() {
+fn the_format_of_each_example_is_detected() {
     for (name, format) in EXAMPLES {
         assert_eq!(read(&text(name), ReadOptions::default()).unwrap().0, format, "{name}");
     }
 }
 
 #[test]
-fn a_file_that_is_cut_off_is_malformed_as_what_it_was() {
+fn a_truncated_file_is_malformed_in_its_format() {
     for (name, format) in EXAMPLES {
         let whole = text(name);
-        let cut = &whole[..whole.len() * 2 / 3];
-        let error = read(cut, ReadOptions::default()).unwrap_err();
+        let truncated = &whole[..whole.len() * 2 / 3];
+        let error = read(truncated, ReadOptions::default()).unwrap_err();
         let is_named = matches!(&error, ReadError::Malformed { format: named, .. } if *named == format);
         assert!(is_named, "{name}: {error}");
     }
 }
 
 #[test]
-fn deep_nests_and_many_beginnings_end() {
+fn deep_nesting_and_many_documents_terminate() {
     for open in ["[", "{\"a\":", "{\"jobs\":[", "<a>", "\n{", "{}\n", "{\"fio version\":\"\",\"jobs\":["] {
         survives(&open.repeat(20_000));
     }
@@ -56,7 +56,7 @@ fn deep_nests_and_many_beginnings_end() {
 }
 
 #[test]
-fn figures_that_are_none_are_left_out() {
+fn invalid_figures_are_ignored() {
     let odd = ["null", "\"NaN\"", "\"\"", "[]", "{}", "true", "-1", "1e308"];
     for (name, _) in EXAMPLES {
         let whole = text(name);
@@ -83,14 +83,14 @@ proptest! {
 
     #[test]
     fn no_damaged_example_panics(
-        which in 0..EXAMPLES.len(),
+        index in 0..EXAMPLES.len(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..60, "[\\x00-\\x7f]{0,6}"), 1..6),
     ) {
-        let mut text: Vec<char> = text(EXAMPLES[which].0).chars().collect();
-        for (at, length, with) in edits {
+        let mut text: Vec<char> = text(EXAMPLES[index].0).chars().collect();
+        for (at, length, replacement) in edits {
             let at = at.index(text.len());
             let end = (at + length).min(text.len());
-            text.splice(at..end, with.chars());
+            text.splice(at..end, replacement.chars());
             if text.is_empty() {
                 break;
             }
@@ -100,31 +100,31 @@ proptest! {
 
     #[test]
     fn no_value_of_another_kind_panics(
-        which in 0..EXAMPLES.len(), at: prop::sample::Index,
-        with in prop_oneof![Just("null"), Just("[]"), Just("{}"), Just("\"x\""), Just("-7"), Just("1e300"), Just("true")],
+        index in 0..EXAMPLES.len(), at: prop::sample::Index,
+        value in prop_oneof![Just("null"), Just("[]"), Just("{}"), Just("\"x\""), Just("-7"), Just("1e300"), Just("true")],
     ) {
         // Every value of every field is replaced in some case.
-        let text = text(EXAMPLES[which].0);
+        let text = text(EXAMPLES[index].0);
         let fields: Vec<usize> = text.match_indices(':').map(|(at, _)| at + 1).collect();
         let from = fields[at.index(fields.len())];
         let length = text[from..].find([',', '\n', '}', ']']).unwrap_or(0);
-        survives(&format!("{} {with}{}", &text[..from], &text[from + length..]));
+        survives(&format!("{} {value}{}", &text[..from], &text[from + length..]));
     }
 }
 
 proptest! {
-    // Each case makes runs, which are flushed to the device.
+    // Each case creates runs, which are flushed to the device.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_imported_of_damaged_bytes_can_be_studied(
-        which in 0..EXAMPLES.len(),
+    fn results_imported_from_damaged_bytes_can_be_studied(
+        index in 0..EXAMPLES.len(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         digits: bool,
     ) {
-        let mut bytes = text(EXAMPLES[which].0).into_bytes();
+        let mut bytes = text(EXAMPLES[index].0).into_bytes();
         for (at, byte) in edits {
-            // Other digits leave a file that is one of its format.
+            // Changed digits keep the file valid in its format.
             let places: Vec<usize> = (0..bytes.len()).filter(|at| !digits || bytes[*at].is_ascii_digit()).collect();
             let at = places[at.index(places.len())];
             bytes[at] = if digits { b'0' + byte % 10 } else { byte };

@@ -1,4 +1,4 @@
-//! A small world of its own for each test: files to import, and runs.
+//! Temporary folder of a test, with files to import and runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub(crate) struct Lab {
     pub(crate) include_incorrect: bool,
 }
 
-/// An example of a program's results.
+/// Path of an example of a program's results.
 pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// The text of an example.
+/// Text of an example.
 pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(example(name)).unwrap()
 }
@@ -60,26 +60,26 @@ impl Lab {
         })
     }
 
-    /// Imports examples, all of which can be.
+    /// Imports examples, and asserts that none of them fails.
     pub(crate) fn import(&self, run: &str, examples: &[&str]) -> ImportReport {
         let paths: Vec<PathBuf> = examples.iter().map(|name| example(name)).collect();
         let report = self.try_import(run, &paths).unwrap();
-        let left_out: Vec<String> =
+        let failed: Vec<String> =
             report.failed_files().map(|(path, why)| format!("{} {why}", path.display())).collect();
-        assert_eq!(left_out, [""; 0]);
+        assert_eq!(failed, [""; 0]);
         report
     }
 
-    /// Studies a run as any run is studied, and writes its results.
+    /// Evaluates a run, and writes its results.
     pub(crate) fn study(&self, run: &str) -> Study {
         let run = RunFolder::open(&self.path(run)).unwrap();
         let mut registry = Registry::built_in();
-        let passed_over = registry.add_folder(&run.tests()).unwrap();
-        assert!(passed_over.is_empty(), "{passed_over:?}");
+        let skipped = registry.add_folder(&run.tests_folder()).unwrap();
+        assert!(skipped.is_empty(), "{skipped:?}");
         wb_study::write_results(&run, &registry).unwrap()
     }
 
-    /// All that stands in the files of a run.
+    /// Content of all files of a run.
     pub(crate) fn everything(&self, run: &str) -> String {
         let mut folders = vec![self.path(run)];
         let mut all = String::new();

@@ -1,4 +1,4 @@
-//! Results of other programs, imported and then read as any run is.
+//! Integration tests: import of results of other programs, and evaluation of the runs.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

@@ -1,4 +1,4 @@
-//! What GOSA has to be after any number of iterations, in closed form.
+//! The expected GOSA after any number of iterations, in closed form.
 //!
 //! With the benchmark's coefficients one iteration is a damped Jacobi step for Laplace's equation
 //! with fixed boundaries, so the residual obeys r' = (1 − ω + ω·G) r, where G averages the six
@@ -20,9 +20,9 @@ use std::f64::consts::PI;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct GosaCheck {
-    /// What exact arithmetic gives.
+    /// GOSA in exact arithmetic.
     pub expected: f64,
-    /// Measured over expected, less one.
+    /// Measured over expected, minus one.
     pub deviation: f64,
     /// The largest deviation that 32-bit fields explain.
     pub tolerance: f64,
@@ -30,8 +30,8 @@ pub struct GosaCheck {
     pub passed: bool,
 }
 
-/// Judges GOSA after `iterations` from the initial state. Nothing is said about no iterations,
-/// and about so many that rounding in 32 bits is all that is left of the residual.
+/// Compares GOSA after `iterations` from the initial state with the expected one. `None` for zero iterations, and for
+/// so many that only rounding in 32 bits is left of the residual.
 #[must_use]
 pub fn check_gosa(grid: Grid, iterations: u64, gosa: f64) -> Option<GosaCheck> {
     let expected = expected_gosa(grid, iterations)?;
@@ -40,7 +40,7 @@ pub fn check_gosa(grid: Grid, iterations: u64, gosa: f64) -> Option<GosaCheck> {
     Some(GosaCheck { expected, deviation, tolerance, passed: deviation.abs() <= tolerance })
 }
 
-/// GOSA of the last of `iterations` sweeps in exact arithmetic; none for no iterations.
+/// GOSA of the last of `iterations` sweeps in exact arithmetic; `None` for zero iterations.
 #[must_use]
 pub fn expected_gosa(grid: Grid, iterations: u64) -> Option<f64> {
     let power = i32::try_from(iterations.checked_sub(1)?).ok()?;
@@ -49,7 +49,7 @@ pub fn expected_gosa(grid: Grid, iterations: u64) -> Option<f64> {
     let initial = 1.0 / (3.0 * ((grid.extent()[0] - 1) as f64).powi(2));
     let mut sum = 0.0;
     for (a, &(cos_a, size_a)) in first.iter().enumerate() {
-        // Planes and rows are equally many: (a, b) and (b, a) give the same.
+        // There are as many rows as planes: (a, b) and (b, a) contribute the same.
         for (b, &(cos_b, size_b)) in second.iter().enumerate().take(a + 1) {
             let twice = if a == b { 1.0 } else { 2.0 };
             let along: f64 = third
@@ -77,18 +77,18 @@ fn modes(points: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The largest deviation that fields in 32 bits explain; none where that says nothing any more.
+/// The largest deviation that fields in 32 bits explain; `None` if it is too large to be a check.
 ///
-/// One part is steady: `a3` is 1/6 with an error of 5·10⁻⁹, which six neighbours of `p` turn into
-/// 3·10⁻⁸·p beside a residual that begins at 1/(3(I−1)²): with the mean of `p`, a third, GOSA is
-/// off by 6·10⁻⁸·(I−1)², from 0.006 % on XS to 0.4 % on L and 1.6 % on XL. The other part is the
-/// square of rounding over residual, per point, and grows as the residual decays.
+/// One part is constant: `a3` is 1/6 with an error of 5·10⁻⁹, which six neighbours of `p` turn into 3·10⁻⁸·p compared
+/// with a residual that starts at 1/(3(I−1)²): with the mean of `p`, a third, GOSA is off by 6·10⁻⁸·(I−1)², from 0.006
+/// % on XS to 0.4 % on L and 1.6 % on XL. The other part is the square of rounding over residual, per point, and grows
+/// as the residual decays.
 fn tolerance(grid: Grid, expected: f64) -> Option<f64> {
     let tolerance = steady_tolerance(grid) + rounding_floor(grid) / expected;
     (tolerance < 0.1).then_some(tolerance)
 }
 
-/// The steady part, with room: twice what it comes to on XL.
+/// The constant part with a margin: twice its value on XL.
 pub(super) fn steady_tolerance(grid: Grid) -> f64 {
     match grid {
         Grid::XS | Grid::S | Grid::M => 0.0015,
@@ -97,8 +97,8 @@ pub(super) fn steady_tolerance(grid: Grid) -> f64 {
     }
 }
 
-/// GOSA of residuals that are nothing but rounding: half a unit in the last place of `p`, which
-/// lies between 0 and 1, at every interior point.
+/// GOSA of residuals that consist of rounding only: half a unit in the last place of `p`, which lies between 0 and 1,
+/// at every interior point.
 pub(super) fn rounding_floor(grid: Grid) -> f64 {
     grid.interior() as f64 * 2f64.powi(-24).powi(2)
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::super::reference::Reference;
     use super::*;
 
-    /// GOSA with fields in 64 bits, as published with the task.
+    /// Published GOSA with fields in 64 bits.
     const TABLE: [(Grid, u64, f64); 17] = [
         (Grid::XS, 1, 6.713437e-3),
         (Grid::XS, 3, 6.229343e-3),
@@ -130,7 +130,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_closed_form_gives_the_known_figures_to_seven_digits() {
+    fn the_closed_form_gives_the_published_figures_to_seven_digits() {
         for (grid, iterations, gosa) in TABLE {
             let expected = expected_gosa(grid, iterations).unwrap();
             assert_eq!(format!("{expected:.6e}"), format!("{gosa:.6e}"), "{grid} after {iterations}");
@@ -157,16 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_gosa_does_not_pass_and_no_iterations_say_nothing() {
-        assert!(check_gosa(Grid::S, 3, 3.2955e-3).is_some_and(|verdict| verdict.passed));
-        assert!(check_gosa(Grid::S, 3, 3.31e-3).is_some_and(|verdict| !verdict.passed));
-        assert!(check_gosa(Grid::S, 3, f64::NAN).is_some_and(|verdict| !verdict.passed));
+    fn a_wrong_gosa_does_not_pass_and_zero_iterations_are_not_checked() {
+        assert!(check_gosa(Grid::S, 3, 3.2955e-3).is_some_and(|check| check.passed));
+        assert!(check_gosa(Grid::S, 3, 3.31e-3).is_some_and(|check| !check.passed));
+        assert!(check_gosa(Grid::S, 3, f64::NAN).is_some_and(|check| !check.passed));
         assert_eq!(check_gosa(Grid::S, 0, 1.0), None);
     }
 
     #[test]
-    fn nothing_is_said_once_rounding_is_all_that_is_left() {
-        assert!(check_gosa(Grid::XS, 2000, 1.7871e-8).is_some_and(|verdict| verdict.passed));
+    fn gosa_is_not_checked_once_only_rounding_is_left() {
+        assert!(check_gosa(Grid::XS, 2000, 1.7871e-8).is_some_and(|check| check.passed));
         assert_eq!(check_gosa(Grid::XS, 5000, 0.0), None);
     }
 }

@@ -4,7 +4,7 @@ use super::grid::Grid;
 use crate::{Error, HugePagePolicy, MappedMemory};
 use std::ops::Range;
 
-/// The arrays, in the order they lie in memory.
+/// The arrays, in memory order.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(super) enum Field {
@@ -24,7 +24,7 @@ pub(super) enum Field {
     Wrk1,
 }
 
-/// The array that lies before all others.
+/// The first array in memory.
 pub(super) const FIRST_FIELD: Field = Field::Wrk2;
 const FIELDS: usize = 14;
 /// `f32` in a cache line.
@@ -39,22 +39,22 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    /// A row is as long as it has points, and lies so that its first *interior* point begins a
-    /// cache line: vectors of the inner loop never straddle one, the boundary point before it
-    /// fills the unused end of the row before. Planes and arrays are set off against each other,
-    /// so that the 22 streams of the stencil do not meet in the same few cache sets.
+    /// The layout of a grid. A row has as many elements as points and is aligned so that its first *interior* point
+    /// begins a cache line: vectors of the inner loop never straddle two lines, and the boundary point before it is at
+    /// the end of the previous line. Planes and arrays are offset against each other, so that the 22 streams of the
+    /// stencil do not collide in the same few cache sets.
     pub(super) const fn of(grid: Grid) -> Self {
         let [planes, rows, points] = grid.extent();
         let page = 1024;
         let row = if points.is_multiple_of(page) { points + LINE } else { points };
         let plane = rows * row + 3 * LINE;
-        // One row more: the last row's end and the first row's beginning lie outside the planes.
+        // One additional row: the end of the last row and the beginning of the first one lie outside the planes.
         let field = (planes * plane + row).next_multiple_of(page) + 4 * LINE;
         Self { row, plane, field }
     }
 }
 
-/// The arrays and where everything in them is.
+/// The arrays with their layout.
 #[derive(Debug)]
 pub(super) struct Fields {
     pub(super) memory: MappedMemory,
@@ -63,17 +63,17 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Maps them; nothing is written yet.
+    /// Maps the arrays without writing to them.
     pub(super) fn map(grid: Grid, huge: HugePagePolicy) -> Result<Self, Error> {
         Ok(Self { memory: MappedMemory::map(Self::bytes(grid), huge)?, grid, strides: Strides::of(grid) })
     }
 
-    /// Bytes that they take, padding included.
+    /// Size of all arrays in bytes, padding included.
     pub(super) fn bytes(grid: Grid) -> usize {
         FIELDS * Strides::of(grid).field * size_of::<f32>()
     }
 
-    /// Where point (i, j, 1) of an array is: the first interior point of a row.
+    /// The address of point (i, j, 1) of an array: the first interior point of a row.
     pub(super) fn row(&self, field: Field, i: usize, j: usize) -> *mut f32 {
         let [planes, rows, _] = self.grid.extent();
         assert!(i < planes && j < rows);

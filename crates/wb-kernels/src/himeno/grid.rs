@@ -19,16 +19,16 @@ pub enum Grid {
     XL,
 }
 
-/// A name that is no grid.
+/// An unknown name of a grid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no grid: one of XS, S, M, L, XL")]
+#[error("unknown grid `{0}`: expected one of XS, S, M, L, XL")]
 pub struct UnknownGrid(pub String);
 
 impl Grid {
     /// Every size, small to large.
     pub const ALL: [Self; 5] = [Self::XS, Self::S, Self::M, Self::L, Self::XL];
 
-    /// Planes, rows in a plane, points in a row.
+    /// Number of planes, of rows in a plane, and of points in a row.
     #[must_use]
     pub const fn extent(self) -> [usize; 3] {
         match self {
@@ -40,7 +40,7 @@ impl Grid {
         }
     }
 
-    /// Points that are computed: all but the boundary.
+    /// Number of computed points: all but the boundary.
     #[must_use]
     pub fn interior(self) -> u64 {
         self.extent().iter().map(|&points| points as u64 - 2).product()
@@ -88,12 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_survives_display_parse_and_serde() {
+    fn a_name_round_trips_through_display_parse_and_serde() {
         for grid in Grid::ALL {
             assert_eq!(grid.to_string().to_lowercase().parse(), Ok(grid));
             assert_eq!(serde_json::to_string(&grid).unwrap(), format!("\"{grid}\""));
         }
-        assert_eq!("XXL".parse::<Grid>().unwrap_err().to_string(), "`XXL` is no grid: one of XS, S, M, L, XL");
+        assert_eq!(
+            "XXL".parse::<Grid>().unwrap_err().to_string(),
+            "unknown grid `XXL`: expected one of XS, S, M, L, XL"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The benchmark written down plainly in 64 bits, to check everything else against.
+//! A plain implementation of the benchmark in 64 bits, as the reference for tests.
 
 /// Fields in 64 bits on any grid.
 pub(super) struct Reference {
@@ -14,7 +14,7 @@ impl Reference {
         Self { extent, p }
     }
 
-    /// One iteration; returns GOSA. Terms whose coefficient is zero are left out.
+    /// Runs one iteration and returns GOSA. Terms with a zero coefficient are omitted.
     pub(super) fn sweep(&mut self) -> f64 {
         let [planes, rows, points] = self.extent;
         let (plane, row) = (rows * points, points);

@@ -1,4 +1,4 @@
-//! Running the benchmark: placing the arrays, iterating in a team, reporting.
+//! A run of the benchmark: maps the arrays, iterates in a thread team, reports.
 
 use super::{
     expected::{GosaCheck, check_gosa, rounding_floor, steady_tolerance},
@@ -19,78 +19,76 @@ use std::{
     time::Duration,
 };
 
-/// How himeno is run.
+/// Configuration of a himeno run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// Size of the grid.
     pub grid: Grid,
-    /// One CPU for each thread.
+    /// The CPUs, one per thread.
     pub cpus: Vec<usize>,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
-    /// Pages of the arrays.
+    /// Huge-page policy of the arrays.
     #[serde(default)]
     pub huge_pages: HugePagePolicy,
-    /// How much is measured.
+    /// Amount of measured work.
     pub work: Work,
 }
 
-/// What himeno measured.
+/// Result of a himeno run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
     /// Size of the grid.
     pub grid: Grid,
-    /// Threads, one for each CPU given.
+    /// Number of threads, one per CPU of the configuration.
     pub threads: usize,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
-    /// Measured iterations.
+    /// Number of measured iterations.
     pub iterations: u64,
     /// Wall time of the iterations, from the common start to the last thread's end.
     pub seconds: f64,
     /// Each thread's own time, in the order of the CPUs.
     pub thread_seconds: Vec<f64>,
-    /// 34 for each interior point.
+    /// Floating-point operations per iteration: 34 for each interior point.
     pub flops_per_iteration: u64,
     /// Millions (10⁶) of floating-point operations per second.
     pub mflops: f64,
     /// Sum of the squared residuals in the last sweep.
     pub gosa: f64,
-    /// How GOSA compares with what it has to be; absent where rounding in 32 bits leaves nothing
-    /// to compare.
-    pub verdict: Option<GosaCheck>,
-    /// GOSA where the measured run passed known places.
+    /// GOSA compared with the expected one; absent if only rounding in 32 bits is left of the residual.
+    pub gosa_check: Option<GosaCheck>,
+    /// GOSA at fixed iterations of the measured run.
     pub checkpoints: Vec<Checkpoint>,
-    /// Sweeps whose GOSA exceeded the one before by more than rounding can explain. Any is wrong.
+    /// Number of sweeps whose GOSA exceeded the previous one by more than rounding explains; 0 in a correct run.
     pub rises: u64,
-    /// The arrays and the pages they were on, after the run.
-    pub memory: Residency,
-    /// The calibration.
+    /// Size of the arrays and of their huge pages, after the run.
+    pub residency: Residency,
+    /// The probe of the calibration.
     pub probe: Probe,
 }
 
-/// GOSA at one place of the measured run.
+/// GOSA after a fixed number of iterations of the measured run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Checkpoint {
-    /// After so many iterations.
+    /// The number of iterations.
     pub iterations: u64,
     /// GOSA of that sweep.
     pub gosa: f64,
-    /// How it compares with what it has to be.
-    pub verdict: Option<GosaCheck>,
+    /// GOSA compared with the expected one.
+    pub gosa_check: Option<GosaCheck>,
 }
 
-/// Iterations at which GOSA is recorded in passing.
+/// Iterations after which GOSA is recorded.
 const CHECKPOINTS: [u64; 5] = [1, 3, 64, 100, 200];
 
-/// Runs himeno on its own threads and reports. Every run starts from the benchmark's initial
-/// state.
+/// Runs himeno on its own threads and returns a report. Every run starts from the benchmark's initial state.
 ///
 /// # Errors
-/// An instruction set or CPU that is not there, or memory that is lacking.
+/// An instruction set or a CPU that is not available, or too little memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
     cpus::check(&config.cpus)?;
@@ -99,8 +97,8 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let measured = measure(config.work, |iterations| solver.run(&config.cpus, iterations))?;
     let (history, spans) = measured.value;
     let flops_per_iteration = config.grid.flops_per_iteration();
-    let judged =
-        |(iterations, gosa)| Checkpoint { iterations, gosa, verdict: check_gosa(config.grid, iterations, gosa) };
+    let checkpoint =
+        |(iterations, gosa)| Checkpoint { iterations, gosa, gosa_check: check_gosa(config.grid, iterations, gosa) };
     Ok(Report {
         grid: config.grid,
         threads: config.cpus.len(),
@@ -111,20 +109,20 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         flops_per_iteration,
         mflops: flops_per_iteration as f64 * measured.iterations as f64 / measured.seconds / 1e6,
         gosa: history.last,
-        verdict: check_gosa(config.grid, measured.iterations, history.last),
+        gosa_check: check_gosa(config.grid, measured.iterations, history.last),
         checkpoints: CHECKPOINTS
             .into_iter()
             .zip(history.checkpoints)
             .take(history.checkpoint_count())
-            .map(judged)
+            .map(checkpoint)
             .collect(),
         rises: history.rises,
-        memory: fields.memory.residency()?,
+        residency: fields.memory.residency()?,
         probe: measured.probe,
     })
 }
 
-/// GOSA over the sweeps, without keeping it for every one.
+/// GOSA over the sweeps: the last value, the checkpoints, and the number of rises.
 #[derive(Clone, Copy, Debug)]
 struct GosaHistory {
     grid: Grid,
@@ -141,12 +139,12 @@ impl GosaHistory {
 
     fn push(&mut self, gosa: f64) {
         self.sweeps += 1;
-        // Not `gosa > …`: what is no number has to count as well.
+        // Not `gosa > …`: a NaN has to count as a rise too.
         let falls = gosa <= self.last * (1.0 + steady_tolerance(self.grid)) + rounding_floor(self.grid);
         self.rises += u64::from(!falls);
         self.last = gosa;
-        if let Some(place) = CHECKPOINTS.iter().position(|&sweeps| sweeps == self.sweeps) {
-            self.checkpoints[place] = gosa;
+        if let Some(index) = CHECKPOINTS.iter().position(|&sweeps| sweeps == self.sweeps) {
+            self.checkpoints[index] = gosa;
         }
     }
 
@@ -155,11 +153,11 @@ impl GosaHistory {
     }
 }
 
-/// One thread's part of GOSA, on a cache line of its own.
+/// One thread's part of the GOSA sum, on a cache line of its own.
 #[repr(align(128))]
 struct PartialSum(AtomicU64);
 
-/// The arrays, the loops, and where threads leave their sums.
+/// The arrays, the loops, and the threads' partial sums.
 struct Solver<'a> {
     fields: &'a Fields,
     sweep: Sweep,
@@ -167,7 +165,7 @@ struct Solver<'a> {
 }
 
 impl<'a> Solver<'a> {
-    /// For an instruction set that this CPU has.
+    /// Creates a solver for an instruction set that this CPU has.
     fn new(fields: &'a Fields, isa: Isa, threads: usize) -> Self {
         Self {
             fields,
@@ -176,7 +174,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Iterates from the initial state on the threads that the solver was made for.
+    /// Iterates from the initial state, with the number of threads that the solver was created for.
     fn run(&self, cpus: &[usize], iterations: u64) -> Result<(Duration, (GosaHistory, Vec<TimeSpan>)), Error> {
         debug_assert_eq!(cpus.len(), self.partial_sums.len());
         let results = thread_team::run(cpus, |member| {
@@ -185,12 +183,12 @@ impl<'a> Solver<'a> {
             let interior = interior.start + 1..interior.end + 1;
             let first = if member.index == 0 { 0 } else { interior.start };
             let last = if member.index + 1 == member.count { planes } else { interior.end };
-            // SAFETY: shares of different members do not overlap.
+            // SAFETY: the shares of the threads do not overlap.
             unsafe { self.fields.initialize(first..last) }
             member.time(|| self.iterate(member, interior.clone(), iterations))
         })?;
         let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
-        // Only the first member keeps the history.
+        // Only the first thread records the history.
         let history = results.into_iter().next().map(|(history, _)| history).ok_or(Error::NoCpu)?;
         Ok((TimeSpan::wall_time(&spans), (history, spans)))
     }
@@ -198,12 +196,12 @@ impl<'a> Solver<'a> {
     fn iterate(&self, member: &TeamThread<'_>, planes: Range<usize>, iterations: u64) -> GosaHistory {
         let mut history = GosaHistory::new(self.fields.grid);
         for _ in 0..iterations {
-            // SAFETY: the instruction set was required; `p` is only read by all members, `wrk2`
-            // written by each in its own planes, until the barrier.
+            // SAFETY: the instruction set was checked; until the barrier, all threads only read `p`, and each writes
+            // `wrk2` in its own planes only.
             let part = unsafe { self.sweep.compute(self.fields, planes.clone()) };
             self.partial_sums[member.index].0.store(part.to_bits(), Relaxed);
             member.wait();
-            // SAFETY: from here to the next barrier each member uses its own planes only.
+            // SAFETY: from here to the next barrier each thread uses its own planes only.
             unsafe { self.sweep.copy(self.fields, planes.clone()) }
             if member.index == 0 {
                 history.push(self.partial_sums.iter().map(|part| f64::from_bits(part.0.load(Relaxed))).sum());
@@ -224,15 +222,15 @@ mod tests {
     }
 
     #[test]
-    fn every_isa_gives_the_known_gosa_on_xs_and_s() {
+    fn every_isa_gives_the_expected_gosa_on_xs_and_s() {
         for isa in Isa::available() {
             for grid in [Grid::XS, Grid::S] {
                 let report = run(&config(grid, 1, isa, Work::Iterations(100))).unwrap();
                 assert_eq!(report.checkpoints.len(), 4);
                 for checkpoint in &report.checkpoints {
-                    assert!(checkpoint.verdict.is_some_and(|verdict| verdict.passed), "{isa} {checkpoint:?}");
+                    assert!(checkpoint.gosa_check.is_some_and(|check| check.passed), "{isa} {checkpoint:?}");
                 }
-                assert!(report.verdict.is_some_and(|verdict| verdict.passed), "{report:?}");
+                assert!(report.gosa_check.is_some_and(|check| check.passed), "{report:?}");
                 assert_eq!(report.rises, 0);
             }
         }
@@ -248,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_filled_and_the_figures_agree() {
+    fn a_run_takes_the_requested_time_and_its_figures_agree() {
         let report = run(&config(Grid::XS, 2, Isa::widest(), Work::Seconds(0.05))).unwrap();
         assert_eq!((report.threads, report.thread_seconds.len()), (2, 2));
         assert!(report.probe.iterations >= 1 && report.probe.seconds > 0.0);
         let flops = report.mflops * 1e6 * report.seconds;
         assert!((flops / (report.flops_per_iteration * report.iterations) as f64 - 1.0).abs() < 1e-9);
-        assert_eq!(report.memory.bytes, Fields::bytes(Grid::XS) as u64);
+        assert_eq!(report.residency.bytes, Fields::bytes(Grid::XS) as u64);
     }
 
     #[test]
@@ -267,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_survives_json_and_unknown_keys_do_not() {
+    fn a_configuration_round_trips_through_json_and_rejects_unknown_keys() {
         let json = r#"{"grid":"S","cpus":[0],"isa":"avx2","work":{"seconds":0.5}}"#;
         let config: Config = serde_json::from_str(json).unwrap();
         assert_eq!(

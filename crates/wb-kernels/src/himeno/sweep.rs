@@ -1,4 +1,4 @@
-//! The measured loops: one Jacobi sweep over some planes, and copying it back.
+//! The measured loops: one Jacobi sweep over a range of planes, and the copy back.
 
 use super::fields::{FIRST_FIELD, Field, Fields, LINE, Strides};
 use super::grid::Grid;
@@ -17,7 +17,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// The loops of an instruction set that [`Isa::require`] has found, for one grid.
+    /// The loops of an instruction set that [`Isa::require`] has accepted, for one grid.
     pub(super) fn of(isa: Isa, grid: Grid) -> Self {
         match grid {
             Grid::XS => Self::for_shape::<shape::XS>(isa),
@@ -38,15 +38,15 @@ impl Sweep {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => Self { compute: compute_avx512::<S>, copy: copy_avx512::<S> },
             #[cfg(not(target_arch = "x86_64"))]
-            other => unreachable!("isa {other} was required before"),
+            other => unreachable!("instruction set {other} is checked beforehand"),
         }
     }
 
-    /// Computes `wrk2` of these interior planes from `p`; returns their part of GOSA.
+    /// Computes `wrk2` of these interior planes from `p` and returns their part of GOSA.
     ///
     /// # Safety
-    /// The CPU has the instruction set; no thread writes `p` of these planes or the ones beside
-    /// them, and none uses `wrk2` of these.
+    /// The CPU has the instruction set; no thread writes `p` of these planes or their neighbours, and no other thread
+    /// uses `wrk2` of these planes.
     #[inline]
     pub(super) unsafe fn compute(self, fields: &Fields, planes: Range<usize>) -> f64 {
         // SAFETY: the caller's promise.
@@ -64,9 +64,8 @@ impl Sweep {
     }
 }
 
-/// A grid known when the loops are compiled: every distance between neighbours is then a constant
-/// in the instruction, as it is for arrays of fixed size in C, and the 32 streams of the stencil
-/// take one register.
+/// A grid as a compile-time constant: every distance between neighbours is then a constant in the instruction, as for
+/// arrays of fixed size in C, and the 32 streams of the stencil take one register.
 trait Shape {
     const GRID: Grid;
     const STRIDES: Strides = Strides::of(Self::GRID);
@@ -140,8 +139,8 @@ unsafe fn copy<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) {
     }
 }
 
-/// Points `from..to` of a row, in vectors as wide as fit. `row` is the row of the first array; the
-/// others lie at constant distances.
+/// Computes points `from..to` of a row with the widest vectors that fit. `row` is the row of the first array; the
+/// others are at constant distances.
 ///
 /// # Safety
 /// As [`Sweep::compute`], for an interior row.
@@ -167,13 +166,12 @@ unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize)
     }
 }
 
-/// Points between what is computed and what is asked for: eight lines. The CPU's own prefetching
-/// keeps up with 22 streams less well; this was seen to gain a fifth on S, where the last-level
-/// cache feeds them.
+/// Points between the computed and the prefetched one: eight cache lines. Hardware prefetching does not keep up with 22
+/// streams; software prefetching gained 20 % on grid S, which is read from the last-level cache.
 const PREFETCH_DISTANCE: usize = 8 * LINE;
 
-/// Asks for the line of each array, and of `p` where the stencil meets it first. A hint: it reads
-/// nothing and may point anywhere.
+/// Prefetches the line of each array, and of `p` the one that the stencil reaches first. A hint: it reads nothing, and
+/// any address is valid.
 #[inline(always)]
 fn prefetch_streams<S: Shape>(here: *mut f32) {
     use Field::*;
@@ -184,7 +182,7 @@ fn prefetch_streams<S: Shape>(here: *mut f32) {
     prefetch(here.wrapping_add(P as usize * field + plane + row));
 }
 
-/// One vector of points.
+/// Computes one vector of points.
 ///
 /// # Safety
 /// As [`Sweep::compute`]; all points of the vector are interior.

@@ -1,4 +1,4 @@
-//! Factoring one block of columns: recursively, so that most of its work is multiplication too.
+//! Recursive factorization of one block of columns, so that most of its work is multiplication too.
 //!
 //! S. Toledo, "Locality of reference in LU decomposition with partial pivoting" (1997).
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{Error, HugePagePolicy};
 
-/// Columns below which columns are eliminated one by one.
+/// Up to this number of columns, columns are eliminated one by one.
 const BASE_COLUMNS: usize = 8;
 
-/// What factoring a block of columns needs besides the block.
+/// Factors blocks of columns: the kernels and the workspace of one thread.
 pub(super) struct Factorizer {
     kernels: Kernels,
     half: Panel,
@@ -27,7 +27,7 @@ impl Factorizer {
         Panel::bytes(kernels, rows, WIDEST / 2)
     }
 
-    /// As [`Panel::touch`].
+    /// As [`Panel::prefault`].
     pub(super) fn prefault(&mut self) {
         self.half.prefault();
     }
@@ -50,16 +50,16 @@ impl Factorizer {
     }
 }
 
-/// Factors a few columns, each once all those left of it are done (the "left-looking" order, which
-/// writes every column only once or twice).
+/// Factors a few columns from left to right, each after all columns on its left (the "left-looking" order, which writes
+/// every column only once or twice).
 fn eliminate(kernels: &Kernels, mut block: MatrixMut<'_>, exchanges: &mut [usize]) {
     let mut solved = [0.0; BASE_COLUMNS];
     for col in 0..block.cols() {
         let (left, mut right) = block.reborrow().split_cols(col);
         let column = right.col_mut(0);
         for row in 0..col {
-            let known = (0..row).map(|p| left.col(p)[row] * solved[p]).sum::<f64>();
-            solved[row] = column[row] - known;
+            let solved_terms = (0..row).map(|p| left.col(p)[row] * solved[p]).sum::<f64>();
+            solved[row] = column[row] - solved_terms;
             column[row] = solved[row];
         }
         let (_, left) = left.split_rows(col);

@@ -1,4 +1,4 @@
-//! The inner loops of each instruction set, and the shapes that they want their operands in.
+//! The inner loops of each instruction set and the layout of their operands.
 
 use super::{
     loops::{eliminate, multiply, solve},
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::Isa;
 
-/// The inner loops of one instruction set and the shapes that they want their operands in.
+/// The inner loops of one instruction set and the layout of their operands.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
     /// Rows of a tile: a sliver of A holds this many rows, column after column.
     pub(super) rows: usize,
     /// Columns of a tile: a sliver of B holds this many columns, row after row.
     pub(super) cols: usize,
-    /// Rows that are solved for at once: a triangle is stored in groups of this many rows.
+    /// Rows that are solved at once: a triangle is stored in groups of this many rows.
     pub(super) group: usize,
     multiply: unsafe fn(usize, *const f64, *const f64, *mut f64, usize),
     solve: unsafe fn(usize, *const f64, *mut f64),
@@ -26,7 +26,7 @@ const LARGEST_TILE: usize = 24 * 8;
 impl Kernels {
     /// The inner loops of an instruction set that this CPU has.
     pub(super) fn of(isa: Isa) -> Self {
-        assert!(isa.require().is_ok(), "the caller has checked the instruction set");
+        assert!(isa.require().is_ok(), "the caller checks the instruction set");
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => x86::avx512(),
@@ -38,7 +38,7 @@ impl Kernels {
         }
     }
 
-    /// `c −= a·b` for a tile at (`row`, `col`) of `c`, cut where `c` ends.
+    /// `c −= a·b` for a tile at (`row`, `col`) of `c`, clipped to `c`.
     ///
     /// `a` and `b` are slivers of `depth` steps.
     #[inline]
@@ -69,19 +69,19 @@ impl Kernels {
         unsafe { (self.solve)(depth, triangle.as_ptr(), sliver.as_mut_ptr()) }
     }
 
-    /// How many numbers a triangle of `depth` rows takes in groups of rows.
+    /// The length of a triangle of `depth` rows, stored in groups of rows.
     pub(super) fn triangle_len(&self, depth: usize) -> usize {
         let groups = depth.div_ceil(self.group);
         groups * (groups + 1) / 2 * self.group * self.group
     }
 
-    /// `target −= Σ factors[p]·columns[p]`; returns the largest magnitude of what is left.
+    /// `target −= Σ factors[p]·columns[p]`; returns the largest magnitude of the result.
     ///
-    /// A few columns at a time are best: each is a stream that the CPU has to follow.
+    /// Fastest with a few columns at a time: each is a stream for the hardware prefetcher.
     pub(super) fn eliminate(&self, columns: &MatrixMut<'_>, factors: &[f64], target: &mut [f64]) -> f64 {
         assert!(columns.cols() >= factors.len() && columns.rows() >= target.len());
         let first = if factors.is_empty() { &[] } else { columns.col(0) };
-        // SAFETY: as many columns and rows as asserted lie inside the window, the CPU was checked.
+        // SAFETY: the asserted columns and rows lie inside the matrix, the CPU was checked.
         unsafe {
             (self.eliminate)(
                 factors.len(),
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers that are exact in sums and products, so that every order gives the same.
+    /// Numbers whose sums and products are exact, so that every order of operations gives the same result.
     fn numbers(count: usize, seed: usize) -> Vec<f64> {
         (0..count).map(|i| ((i * 37 + seed * 101) % 17) as f64 - 8.0).collect()
     }
@@ -179,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tile_is_multiplied_and_cut_where_the_matrix_ends(
+        fn a_tile_is_multiplied_and_clipped_to_the_matrix(
             depth in 0usize..40, rows in 1usize..30, cols in 1usize..10, seed in 0usize..9,
         ) {
             for kernels in all() {
@@ -204,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn columns_are_eliminated_and_the_largest_left_is_found(
+        fn columns_are_eliminated_and_the_largest_result_is_returned(
             len in 0usize..100, count in 0usize..9, seed in 0usize..9,
         ) {
             for kernels in all() {
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn a_triangle_is_solved_with(groups in 0usize..5, seed in 0usize..9) {
+        fn a_triangular_system_is_solved(groups in 0usize..5, seed in 0usize..9) {
             for kernels in all() {
                 let Kernels { cols, group, .. } = kernels;
                 let depth = groups * group;

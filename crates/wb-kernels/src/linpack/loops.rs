@@ -19,9 +19,9 @@ pub(super) unsafe fn multiply<V: Vector, const ROWS: usize, const COLS: usize>(
     c: *mut f64,
     leading_dimension: usize,
 ) {
-    /// A comes from the second-level cache; so many steps hide its latency.
+    /// Prefetch distance in steps: A comes from the second-level cache, and this hides its latency.
     const STEPS_AHEAD: usize = 8;
-    // SAFETY: by the contract; a prefetch may go anywhere.
+    // SAFETY: by the contract; any address may be prefetched.
     unsafe {
         for j in 0..COLS {
             for i in 0..ROWS {
@@ -105,7 +105,7 @@ pub(super) unsafe fn solve<V: Vector, const WIDTH: usize, const GROUP: usize>(
     }
 }
 
-/// `target −= Σ factors[p]·columns[p]` over `count` columns; returns the largest magnitude left.
+/// `target −= Σ factors[p]·columns[p]` over `count` columns; returns the largest magnitude of the result.
 ///
 /// # Safety
 /// The CPU has V's instructions; `count` factors and columns of `len` rows exist.
@@ -142,10 +142,10 @@ pub(super) unsafe fn eliminate<V: Vector>(
             }
         }
         let mut lanes = [0.0; 8];
-        let mut most = 0.0f64;
+        let mut max = 0.0f64;
         for register in largest {
             register.store(lanes.as_mut_ptr());
-            most = lanes.iter().copied().fold(most, f64::max);
+            max = lanes.iter().copied().fold(max, f64::max);
         }
         for row in whole..len {
             let mut left = target.add(row).read();
@@ -154,8 +154,8 @@ pub(super) unsafe fn eliminate<V: Vector>(
                 left = V::minus_product_scalar(left, x, factors.add(p).read());
             }
             target.add(row).write(left);
-            most = most.max(left.abs());
+            max = max.max(left.abs());
         }
-        most
+        max
     }
 }

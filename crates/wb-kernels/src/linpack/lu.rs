@@ -1,9 +1,8 @@
-//! LU with partial pivoting and solve, by a team of threads.
+//! LU factorization with partial pivoting and solve, by a thread team.
 //!
-//! Right-looking with look-ahead, as HPL does it (A. Petitet et al., netlib.org/benchmark/hpl):
-//! while most threads bring the columns on the right up to date, one of them factors the next
-//! block of columns, so that nobody waits for it. The right-hand side travels along as one more
-//! column; only the back substitution is left at the end.
+//! Right-looking with look-ahead, as HPL does it (A. Petitet et al., netlib.org/benchmark/hpl): while most threads
+//! update the columns on the right, one of them factors the next block of columns, so that no thread waits for it. The
+//! right-hand side is updated along as an additional column; only the back substitution remains at the end.
 
 use super::{
     factor::Factorizer,
@@ -20,34 +19,34 @@ use std::{
     },
 };
 
-/// Columns of the widest strip that one thread takes at once, so that its solved rows fit into the
-/// second-level cache: a multiple of every tile's width.
+/// Columns of the widest strip, the unit of work of one thread, whose solved rows fit into the second-level cache: a
+/// multiple of every tile's width.
 const WIDEST_STRIP: usize = 240;
-/// Columns of the narrowest strip, unless there are no more.
+/// Columns of the narrowest strip, except at the right edge.
 const NARROWEST_STRIP: usize = 48;
 
 /// Columns that the back substitution eliminates at once.
 const SUBSTITUTION_COLUMNS: usize = 8;
 
-/// Everything that solving needs besides the matrix; made once, used for every repeat.
+/// The workspace of the solver besides the matrix; created once, used for every repeat.
 pub(super) struct Workspace {
     n: usize,
     kernels: Kernels,
     steps: Vec<FactorStep>,
-    /// The panel that is applied and the one that is being made, by turns.
+    /// The panel that is applied and the one that is being factored, alternating.
     panels: [RwLock<Panel>; 2],
-    /// One for every thread.
+    /// One per thread.
     thread_workspaces: Vec<Mutex<ThreadWorkspace>>,
 }
 
-/// One block of columns: factored during the step before, applied in this one.
+/// One block of columns: factored during the previous step, applied in this one.
 struct FactorStep {
     cols: Range<usize>,
-    /// The next strip that nobody has taken.
+    /// The next strip that no thread has taken.
     ticket: AtomicUsize,
 }
 
-/// What one thread needs for itself.
+/// The private workspace of one thread.
 struct ThreadWorkspace {
     factorizer: Factorizer,
     exchanges: [usize; WIDEST],
@@ -57,7 +56,7 @@ struct ThreadWorkspace {
 impl Workspace {
     pub(super) fn new(n: usize, threads: usize, kernels: Kernels, huge: HugePagePolicy) -> Result<Self, Error> {
         let panel = || Panel::new(kernels, n, WIDEST, huge).map(RwLock::new);
-        let own = || {
+        let new_workspace = || {
             let factorizer = Factorizer::new(kernels, n, huge)?;
             let scratch = vec![0.0; WIDEST * WIDEST_STRIP];
             Ok(Mutex::new(ThreadWorkspace { factorizer, exchanges: [0; WIDEST], scratch }))
@@ -67,29 +66,29 @@ impl Workspace {
             kernels,
             steps: steps(n),
             panels: [panel()?, panel()?],
-            thread_workspaces: (0..threads).map(|_| own()).collect::<Result<_, Error>>()?,
+            thread_workspaces: (0..threads).map(|_| new_workspace()).collect::<Result<_, Error>>()?,
         })
     }
 
     /// Bytes that [`Workspace::new`] takes.
     pub(super) fn bytes(n: usize, threads: usize, kernels: &Kernels) -> u64 {
         let scratch = WIDEST * WIDEST_STRIP * size_of::<f64>();
-        let own = Factorizer::bytes(kernels, n).saturating_add(scratch as u64);
+        let per_thread = Factorizer::bytes(kernels, n).saturating_add(scratch as u64);
         let shared = Panel::bytes(kernels, n, WIDEST).saturating_mul(2);
-        own.saturating_mul(threads as u64).saturating_add(shared)
+        per_thread.saturating_mul(threads as u64).saturating_add(shared)
     }
 
-    /// As [`Panel::touch`]; every member calls it.
+    /// As [`Panel::prefault`]; called by every thread of the team.
     pub(super) fn prefault(&self, member: &TeamThread<'_>) {
-        let mut own = self.thread_workspace(member);
-        own.factorizer.prefault();
-        own.scratch.fill(0.0);
+        let mut workspace = self.thread_workspace(member);
+        workspace.factorizer.prefault();
+        workspace.scratch.fill(0.0);
         for panel in self.panels.iter().skip(member.index).step_by(member.count) {
             panel.write().unwrap_or_else(PoisonError::into_inner).prefault();
         }
     }
 
-    /// Makes it ready for the next matrix. No member may be in `solve`.
+    /// Resets the workspace for the next matrix. No thread may be in `solve`.
     pub(super) fn reset(&self) {
         self.steps.iter().for_each(|step| step.ticket.store(0, Relaxed));
     }
@@ -97,7 +96,7 @@ impl Workspace {
     /// Solves [A|b], n rows by n+1 columns, in place: x takes the place of b.
     ///
     /// # Safety
-    /// Every member of the team, and nobody else, is here with the same matrix.
+    /// Every thread of the team, and no other thread, calls it with the same matrix.
     pub(super) unsafe fn solve(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
         // SAFETY: the caller's.
         unsafe {
@@ -109,12 +108,12 @@ impl Workspace {
     /// # Safety
     /// As for `solve`.
     unsafe fn factor(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
-        let mut own = self.thread_workspace(member);
+        let mut workspace = self.thread_workspace(member);
         let panel = |step: usize| &self.panels[step % 2];
         if member.index == 0 {
-            // SAFETY: the others wait at the barrier.
+            // SAFETY: the other threads wait at the barrier.
             let block = unsafe { matrix.block_mut(0..self.n, self.steps[0].cols.clone()) };
-            own.factor_panel(block, panel(0));
+            workspace.factor_panel(block, panel(0));
         }
         member.wait();
         for (k, step) in self.steps.iter().enumerate() {
@@ -124,9 +123,9 @@ impl Workspace {
                 // SAFETY: a ticket is drawn once, strips do not overlap, and the barrier below
                 // separates the steps.
                 let mut strip = unsafe { matrix.block_mut(step.cols.start..self.n, strip) };
-                applied.apply(strip.reborrow(), &mut own.scratch);
+                applied.apply(strip.reborrow(), &mut workspace.scratch);
                 if is_next {
-                    own.factor_panel(strip.split_rows(step.cols.len()).1, panel(k + 1));
+                    workspace.factor_panel(strip.split_rows(step.cols.len()).1, panel(k + 1));
                 }
             }
             drop(applied);
@@ -134,12 +133,12 @@ impl Workspace {
         }
     }
 
-    /// Nobody else ever asks for it.
+    /// The workspace of this thread; the lock is never contended.
     fn thread_workspace(&self, member: &TeamThread<'_>) -> MutexGuard<'_, ThreadWorkspace> {
         self.thread_workspaces[member.index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Solves U·x = y, where y is the last column of what `factor` left, and leaves x there.
+    /// Solves U·x = y in place, where y is the last column after `factor`.
     ///
     /// # Safety
     /// As for `solve`.
@@ -147,7 +146,7 @@ impl Workspace {
         let last = self.n..self.n + 1;
         for FactorStep { cols, .. } in self.steps.iter().rev() {
             if member.index == 0 {
-                // SAFETY: the others wait at the barrier.
+                // SAFETY: the other threads wait at the barrier.
                 let (block, mut y) = unsafe {
                     (matrix.block_mut(cols.clone(), cols.clone()), matrix.block_mut(cols.clone(), last.clone()))
                 };
@@ -157,14 +156,14 @@ impl Workspace {
             let rows = member.share(cols.start);
             // SAFETY: shares do not overlap, and end above the rows of `x`.
             let mut y = unsafe { matrix.block_mut(rows.clone(), last.clone()) };
-            for few in cols
+            for range in cols
                 .clone()
                 .step_by(SUBSTITUTION_COLUMNS)
                 .map(|first| first..cols.end.min(first + SUBSTITUTION_COLUMNS))
             {
                 // SAFETY: these are only read until the next barrier.
                 let (columns, x) =
-                    unsafe { (matrix.block(rows.clone(), few.clone()), matrix.block(few, last.clone())) };
+                    unsafe { (matrix.block(rows.clone(), range.clone()), matrix.block(range, last.clone())) };
                 self.kernels.eliminate(&columns, x.col(0), y.col_mut(0));
             }
             member.wait();
@@ -173,7 +172,7 @@ impl Workspace {
 }
 
 impl ThreadWorkspace {
-    /// Factors a block of columns and makes a panel of it.
+    /// Factors a block of columns and loads it into a panel.
     fn factor_panel(&mut self, mut block: MatrixMut<'_>, panel: &RwLock<Panel>) {
         let exchanges = &mut self.exchanges[..block.cols()];
         self.factorizer.factor(block.reborrow(), exchanges, &mut self.scratch);
@@ -193,7 +192,7 @@ fn substitute_block(kernels: &Kernels, triangle: MatrixMut<'_>, y: &mut [f64]) {
     }
 }
 
-/// The columns right of a panel, cut for the team: first the next block of columns, then the rest.
+/// The columns right of a panel, divided into strips: first the next block of columns, then the rest.
 struct Strips {
     next: Range<usize>,
     rest: Range<usize>,
@@ -219,8 +218,8 @@ impl Strips {
     }
 }
 
-/// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end,
-/// where the others would wait for the one who factors.
+/// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end, where the other threads
+/// would wait for the one that factors.
 fn steps(n: usize) -> Vec<FactorStep> {
     const NARROWEST: usize = 64;
     let (mut steps, mut start) = (Vec::new(), 0);

@@ -7,7 +7,7 @@ use std::{
 
 /// Exclusive access to a rectangle of a column-major matrix.
 ///
-/// As `&mut [f64]` is to a line of numbers: it can be lent, and split into rectangles that do not
+/// The two-dimensional counterpart of `&mut [f64]`: it can be reborrowed, and split into rectangles that do not
 /// overlap.
 pub(super) struct MatrixMut<'a> {
     first: *mut f64,
@@ -17,11 +17,11 @@ pub(super) struct MatrixMut<'a> {
     matrix: PhantomData<&'a mut [f64]>,
 }
 
-// SAFETY: it is a `&mut` to its elements, and f64 may be sent.
+// SAFETY: it is a `&mut` to its elements, and f64 is `Send`.
 unsafe impl Send for MatrixMut<'_> {}
 
 impl<'a> MatrixMut<'a> {
-    /// The whole matrix whose column `j` begins at `j × leading_dimension`.
+    /// The whole of a matrix whose column `j` begins at `j × leading_dimension`.
     pub(super) fn new(elements: &'a mut [f64], rows: usize, cols: usize, leading_dimension: usize) -> Self {
         assert!(rows <= leading_dimension && elements.len() >= leading_dimension * cols);
         Self { first: elements.as_mut_ptr(), rows, cols, leading_dimension, matrix: PhantomData }
@@ -39,19 +39,19 @@ impl<'a> MatrixMut<'a> {
         self.leading_dimension
     }
 
-    /// Lends all of it.
+    /// Reborrows the whole rectangle.
     pub(super) fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { matrix: PhantomData, ..*self }
     }
 
-    /// The rows above `at` and those from it on.
+    /// Splits into the rows before `at` and the rows from `at` on.
     pub(super) fn split_rows(self, at: usize) -> (Self, Self) {
         assert!(at <= self.rows);
         let below = Self { first: self.first.wrapping_add(at), rows: self.rows - at, ..self };
         (Self { rows: at, ..self }, below)
     }
 
-    /// The columns left of `at` and those from it on.
+    /// Splits into the columns before `at` and the columns from `at` on.
     pub(super) fn split_cols(self, at: usize) -> (Self, Self) {
         assert!(at <= self.cols);
         let first = self.first.wrapping_add(at * self.leading_dimension);
@@ -71,7 +71,7 @@ impl<'a> MatrixMut<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start_of(col), self.rows) }
     }
 
-    /// Where an element is, for the kernels.
+    /// The address of an element, for the kernels.
     pub(super) fn at(&mut self, row: usize, col: usize) -> *mut f64 {
         assert!(row < self.rows && col < self.cols);
         self.start_of(col).wrapping_add(row)
@@ -82,10 +82,10 @@ impl<'a> MatrixMut<'a> {
     }
 }
 
-/// A matrix that several threads work on, each on its own part.
+/// A matrix that several threads work on, each on its own rectangle.
 pub(super) struct SharedMatrix<'a>(MatrixMut<'a>);
 
-// SAFETY: shared access gives out elements only through unsafe functions, whose callers keep them apart.
+// SAFETY: shared access to elements is through unsafe functions only, whose callers guarantee disjoint rectangles.
 unsafe impl Sync for SharedMatrix<'_> {}
 
 impl<'a> SharedMatrix<'a> {
@@ -93,10 +93,10 @@ impl<'a> SharedMatrix<'a> {
         Self(matrix)
     }
 
-    /// A rectangle to work on.
+    /// A rectangle to write to.
     ///
     /// # Safety
-    /// Nobody else may hold any of its elements as long as the window lives.
+    /// No other thread may access any of its elements as long as the rectangle lives.
     pub(super) unsafe fn block_mut(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixMut<'_> {
         assert!(rows.start <= rows.end && rows.end <= self.0.rows);
         assert!(cols.start <= cols.end && cols.end <= self.0.cols);
@@ -104,17 +104,17 @@ impl<'a> SharedMatrix<'a> {
         MatrixMut { first, rows: rows.len(), cols: cols.len(), ..self.0 }
     }
 
-    /// A rectangle to look at.
+    /// A rectangle to read.
     ///
     /// # Safety
-    /// Nobody may write any of its elements as long as it lives.
+    /// No thread may write any of its elements as long as the rectangle lives.
     pub(super) unsafe fn block(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixRef<'_> {
-        // SAFETY: nothing can be written through a view.
+        // SAFETY: nothing can be written through a `MatrixRef`.
         MatrixRef(unsafe { self.block_mut(rows, cols) })
     }
 }
 
-/// A rectangle that others look at too.
+/// Shared access to a rectangle of a column-major matrix.
 pub(super) struct MatrixRef<'a>(MatrixMut<'a>);
 
 impl<'a> Deref for MatrixRef<'a> {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_window_are_the_right_elements() {
+    fn parts_of_a_matrix_are_the_right_elements() {
         let mut elements: Vec<f64> = (0..20).map(f64::from).collect();
         let mut matrix = MatrixMut::new(&mut elements, 4, 4, 5);
         assert_eq!(matrix.col(1), [5.0, 6.0, 7.0, 8.0]);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     #[should_panic = "assertion"]
-    fn a_window_larger_than_its_matrix_is_refused() {
+    fn a_matrix_larger_than_its_elements_is_refused() {
         let _ = MatrixMut::new(&mut [0.0; 11], 3, 4, 3);
     }
 }

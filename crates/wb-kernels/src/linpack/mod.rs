@@ -1,10 +1,9 @@
-//! linpack: LU with partial pivoting and solve of a dense random system; bound by arithmetic.
+//! linpack: LU factorization with partial pivoting and solve of a dense random system; bound by arithmetic.
 //!
-//! Only factoring and solving are timed; before each repeat the system is made anew, and after it
-//! the answer is checked against the system made once more.
+//! Only factoring and solving are timed; the system is generated before each repeat, and generated again after it to
+//! check the solution.
 //!
-//! Start with [`run`]; then `lu` is the algorithm, `panel` and `factor` its two steps, `loops`
-//! where the time is spent.
+//! Start with [`run`]; `lu` is the algorithm, `panel` and `factor` are its two steps, and the time is spent in `loops`.
 
 mod factor;
 mod kernel;
@@ -24,54 +23,52 @@ use serde::{Deserialize, Serialize};
 
 pub use run::run;
 
-/// One linpack measurement.
+/// Configuration of a linpack run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Equations.
+    /// Number of equations.
     pub n: usize,
-    /// Numbers from one column to the next, `n` or more.
+    /// Distance between columns in elements, `n` or more.
     pub leading_dimension: usize,
-    /// Bytes that the address of the first element is a multiple of, and twice of which it is not:
-    /// a power of two from 8 B to 1 MiB. (Intel's linpack and pbench count it in KiB: their 4 is
-    /// 4096 here.)
+    /// Alignment of the first element in bytes, never more (the address is not a multiple of twice the alignment): a
+    /// power of two from 8 B to 1 MiB. (Intel's linpack and pbench use KiB: their 4 is 4096 here.)
     pub alignment: usize,
-    /// One thread is pinned to each; a CPU named twice is shared.
+    /// The CPUs, one per thread; a CPU listed twice is shared by two threads.
     pub cpus: Vec<usize>,
-    /// Pages that the matrix shall live on.
+    /// Huge-page policy of the matrix.
     #[serde(default)]
     pub huge_pages: HugePagePolicy,
-    /// Decides the numbers of the system.
+    /// Seed of the random system.
     #[serde(default)]
     pub seed: u64,
-    /// How often to factor and solve: so many times, or until the timed parts sum up to so many
-    /// seconds.
+    /// Amount of measured work: a number of repeats, or a minimum for the sum of their times.
     pub work: Work,
-    /// Instructions of the inner loops; the widest of this CPU where absent.
+    /// Instruction set of the inner loops; the widest of this CPU by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isa: Option<Isa>,
 }
 
-/// What was measured.
+/// Result of a linpack run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// Floating-point operations per second in units of 10⁹: those of all repeats over the time of
-    /// all repeats, counted as [`operations`] does.
+    /// Billions (10⁹) of floating-point operations per second: the [`operations`] of all repeats over the time of all
+    /// repeats.
     pub gflops: f64,
-    /// Each repeat in its order.
+    /// The repeats, in order.
     pub repeats: Vec<Repeat>,
     /// The largest residual of all repeats.
     pub residual: f64,
-    /// Instructions that the inner loops used.
+    /// Instruction set of the inner loops.
     pub isa: Isa,
-    /// Threads that worked.
+    /// Number of threads.
     pub threads: usize,
-    /// Memory of the matrix and how much of it was on huge pages.
+    /// Size of the matrix, and how much of it was on huge pages.
     pub residency: Residency,
 }
 
-/// One time factored and solved.
+/// One repeat: the system is factored and solved once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Repeat {
@@ -81,42 +78,42 @@ pub struct Repeat {
     pub residual: f64,
 }
 
-/// Why a linpack measurement could not be made as asked.
+/// Why linpack could not be run with the requested configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to solve.
-    #[error("a system of 0 equations has no answer: ask for 1 or more")]
+    /// The system has no equations.
+    #[error("invalid number of equations 0: expected 1 or more")]
     Empty,
     /// Columns would overlap.
-    #[error("leading dimension {leading_dimension} is less than the {n} equations: give {n} or more")]
+    #[error("invalid leading dimension {leading_dimension}: expected {n} or more, the number of equations")]
     LeadingDimension {
-        /// What was asked for.
+        /// The requested leading dimension.
         leading_dimension: usize,
-        /// Equations.
+        /// The number of equations.
         n: usize,
     },
-    /// No address is aligned so.
-    #[error("alignment {0} B is no power of two from 8 B to 1 MiB")]
+    /// The alignment is not a power of two, or out of range.
+    #[error("invalid alignment {0} B: expected a power of two from 8 B to 1 MiB")]
     Alignment(usize),
-    /// Nothing was to be done.
-    #[error("no work is asked for: give 1 repeat or a time above 0 s")]
+    /// The amount of work is zero or not finite.
+    #[error("missing work: expected 1 repeat or more, or a finite time above 0 s")]
     NoWork,
-    /// The matrix had a column without a pivot.
-    #[error("the matrix made from seed {seed} is singular: give another seed")]
+    /// The matrix has a column without a pivot.
+    #[error("the matrix of seed {seed} is singular: use another seed")]
     Singular {
         /// The seed.
         seed: u64,
     },
-    /// CPUs, memory or instruction set.
+    /// An error of the CPUs, the memory or the instruction set.
     #[error(transparent)]
     Machine(#[from] crate::Error),
 }
 
-/// The residual below which an answer is right, as HPL judges it.
+/// The residual below which a solution is valid, as in HPL.
 pub const RESIDUAL_LIMIT: f64 = 16.0;
 
-/// Whether a residual is that of a right answer; NaN is not.
+/// Whether a residual is that of a valid solution; NaN is not.
 #[must_use]
 pub fn is_valid_residual(residual: f64) -> bool {
     residual < RESIDUAL_LIMIT
@@ -129,7 +126,7 @@ pub fn operations(n: usize) -> f64 {
     n * n * (2.0 / 3.0 * n + 1.5)
 }
 
-/// Bytes that [`run`] needs for a configuration, whether valid or not.
+/// Bytes that [`run`] needs for a configuration, valid or not.
 #[must_use]
 pub fn required_bytes(config: &Config) -> u64 {
     let isa = config.isa.filter(|isa| isa.require().is_ok()).unwrap_or_else(Isa::widest);
@@ -137,7 +134,7 @@ pub fn required_bytes(config: &Config) -> u64 {
     matrix.saturating_add(Workspace::bytes(config.n, config.cpus.len(), &Kernels::of(isa)))
 }
 
-/// [A|b], and before it what keeps it from being aligned better than asked.
+/// Size of [A|b] and of the padding before it, which prevents a larger alignment than requested.
 fn matrix_bytes(config: &Config) -> u64 {
     (config.leading_dimension as u64)
         .saturating_mul(config.n as u64 + 1)

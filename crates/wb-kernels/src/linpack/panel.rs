@@ -1,4 +1,4 @@
-//! A factored block of columns, and what it does to the columns on its right.
+//! A factored block of columns, and its update of the columns on its right.
 
 use super::{kernel::Kernels, matrix::MatrixMut};
 use crate::{Error, HugePagePolicy, MappedMemory};
@@ -6,25 +6,25 @@ use crate::{Error, HugePagePolicy, MappedMemory};
 /// The widest block of columns that is factored at once.
 pub(super) const WIDEST: usize = 192;
 
-/// Rows of the lower part that are multiplied with a whole strip before the next are; with a
-/// panel's width they fill about half of a second-level cache of 1 MiB.
+/// Rows of the lower part that are multiplied with a whole strip at a time; with a panel's width they fill about half
+/// of a second-level cache of 1 MiB.
 const ROWS_NEAR: usize = 192;
 
-/// A factored block of columns in the order in which the kernels read it.
+/// A factored block of columns, packed in the order in which the kernels read it.
 ///
-/// Its upper square is unit lower triangular and is solved with; what is below is multiplied.
+/// Its upper square is a unit lower triangle, used to solve; the part below is used to multiply.
 pub(super) struct Panel {
     kernels: Kernels,
     width: usize,
     rows_below: usize,
-    /// Row exchanges in their order: row `i` with row `exchanges[i]`, counted from the panel's top.
+    /// Row exchanges in order: row `i` with row `exchanges[i]`, counted from the top of the panel.
     exchanges: Vec<usize>,
     triangle: MappedMemory,
     below: MappedMemory,
 }
 
 impl Panel {
-    /// Room for panels of up to `rows` by `width`.
+    /// Allocates memory for panels of up to `rows` by `width`.
     pub(super) fn new(kernels: Kernels, rows: usize, width: usize, huge: HugePagePolicy) -> Result<Self, Error> {
         let numbers = |count: usize| MappedMemory::map(count * size_of::<f64>(), huge);
         Ok(Self {
@@ -43,7 +43,7 @@ impl Panel {
         below.saturating_add(kernels.triangle_len(width) as u64).saturating_mul(size_of::<f64>() as u64)
     }
 
-    /// Writes all of its memory once: pages are then where the calling thread runs, and no fault is
+    /// Writes the whole memory once: pages are then allocated on the node of the calling thread, and no page fault is
     /// timed.
     pub(super) fn prefault(&mut self) {
         self.triangle.as_mut_slice::<f64>().fill(0.0);
@@ -96,10 +96,10 @@ impl Panel {
         }
     }
 
-    /// Brings a strip of columns on the right up to date: exchanges rows, solves for its upper
-    /// rows, and subtracts their products from what is below.
+    /// Updates a strip of columns on the right: exchanges rows, solves for its upper rows, and subtracts their products
+    /// from the rows below.
     ///
-    /// `scratch` takes the solved rows: the panel's width by the strip's, both rounded up.
+    /// `scratch` holds the solved rows: the panel's width by the strip's, both rounded up.
     pub(super) fn apply(&self, mut strip: MatrixMut<'_>, scratch: &mut [f64]) {
         let cols = self.kernels.cols;
         let depth = self.width.next_multiple_of(self.kernels.group);

@@ -1,4 +1,4 @@
-//! Measuring: the system made, solved, timed and checked, as often as asked.
+//! A linpack run: generates the system, solves it with a timer running, and checks the solution, repeatedly.
 
 use super::{
     Config, Error, Repeat, Report,
@@ -14,10 +14,10 @@ use crate::{
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Solves the system as often as asked.
+/// Solves the system repeatedly, as configured.
 ///
 /// # Errors
-/// A configuration without sense, an instruction set or CPU that is not there, too little memory.
+/// An invalid configuration, an instruction set or a CPU that is not available, too little memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     check(config)?;
     let isa = config.isa.unwrap_or_else(Isa::widest);
@@ -30,11 +30,10 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let workspace = Workspace::new(n, threads, Kernels::of(isa), config.huge_pages)?;
     let elements = &mut memory.as_mut_slice()[config.alignment / size_of::<f64>()..];
     let matrix = SharedMatrix::new(MatrixMut::new(elements, n, n + 1, config.leading_dimension));
-    let enough = AtomicBool::new(false);
-    let seen = thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &enough, member))?;
-
-    let repeats: Vec<Repeat> = (0..seen[0].len())
-        .map(|index| combine_repeat(n, &seen.iter().map(|member| member[index]).collect::<Vec<_>>()))
+    let done = AtomicBool::new(false);
+    let by_thread = thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &done, member))?;
+    let repeats: Vec<Repeat> = (0..by_thread[0].len())
+        .map(|index| combine_repeat(n, &by_thread.iter().map(|thread| thread[index]).collect::<Vec<_>>()))
         .collect();
     if repeats.iter().any(|repeat| !repeat.residual.is_finite()) {
         return Err(Error::Singular { seed: config.seed });
@@ -68,56 +67,56 @@ fn check(config: &Config) -> Result<(), Error> {
     }
 }
 
-/// What one member of the team saw in one repeat.
+/// One thread's time and residual norms in one repeat.
 #[derive(Clone, Copy)]
 struct ThreadRepeat {
     span: TimeSpan,
-    /// Of its share of the rows.
+    /// The norms of the thread's share of the rows.
     norms: ResidualNorms,
 }
 
-/// What every member of the team does.
+/// The body of each thread of the team.
 fn run_thread(
     config: &Config,
     workspace: &Workspace,
     matrix: &SharedMatrix<'_>,
-    enough: &AtomicBool,
+    done: &AtomicBool,
     member: &TeamThread<'_>,
 ) -> Vec<ThreadRepeat> {
     let &Config { n, seed, .. } = config;
-    let mut seen: Vec<ThreadRepeat> = Vec::new();
+    let mut repeats: Vec<ThreadRepeat> = Vec::new();
     workspace.prefault(member);
-    while !enough.load(Relaxed) {
+    while !done.load(Relaxed) {
         let cols = member.share(n + 1);
-        // SAFETY: shares do not overlap, and `timed` begins with a barrier.
+        // SAFETY: shares do not overlap, and `time` begins with a barrier.
         system::generate(unsafe { matrix.block_mut(0..n, cols.clone()) }, cols.start, seed);
         if member.index == 0 {
             workspace.reset();
         }
-        // SAFETY: every member comes here, and nobody holds a part of the matrix.
+        // SAFETY: every thread of the team gets here, and none has access to a part of the matrix.
         let ((), span) = member.time(|| unsafe { workspace.solve(matrix, member) });
-        // SAFETY: `solve` ends with a barrier, and it is only read until the next.
-        let answer = unsafe { matrix.block(0..n, n..n + 1) };
-        seen.push(ThreadRepeat { span, norms: ResidualNorms::of(answer.col(0), member.share(n), seed) });
+        // SAFETY: `solve` ends with a barrier, and the column is only read until the next one.
+        let solution = unsafe { matrix.block(0..n, n..n + 1) };
+        repeats.push(ThreadRepeat { span, norms: ResidualNorms::of(solution.col(0), member.share(n), seed) });
         if member.index == 0 {
-            let seconds = seen.iter().map(|seen| seen.span.duration().as_secs_f64()).sum();
-            enough.store(is_done(config.work, seen.len(), seconds), Relaxed);
+            let seconds = repeats.iter().map(|repeat| repeat.span.duration().as_secs_f64()).sum();
+            done.store(is_done(config.work, repeats.len(), seconds), Relaxed);
         }
         member.wait();
     }
-    seen
+    repeats
 }
 
-/// Whether so many repeats of so many seconds in all are as much as was asked for.
+/// Whether this number of repeats, which took these seconds in total, is the requested work.
 fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     match work {
-        Work::Iterations(asked) => repeats as u64 >= asked,
-        Work::Seconds(asked) => seconds >= asked,
+        Work::Iterations(requested) => repeats as u64 >= requested,
+        Work::Seconds(requested) => seconds >= requested,
     }
 }
 
-fn combine_repeat(n: usize, seen: &[ThreadRepeat]) -> Repeat {
-    let spans: Vec<TimeSpan> = seen.iter().map(|seen| seen.span).collect();
-    let norms = seen.iter().map(|seen| seen.norms).fold(ResidualNorms::default(), ResidualNorms::merge);
+fn combine_repeat(n: usize, threads: &[ThreadRepeat]) -> Repeat {
+    let spans: Vec<TimeSpan> = threads.iter().map(|thread| thread.span).collect();
+    let norms = threads.iter().map(|thread| thread.norms).fold(ResidualNorms::default(), ResidualNorms::merge);
     Repeat { seconds: TimeSpan::wall_time(&spans).as_secs_f64(), residual: norms.residual(n) }
 }

@@ -1,13 +1,13 @@
-//! The system of equations: made from a seed, and made again to check the answer.
+//! The system of equations: generated from a seed, and generated again to check the solution.
 
 use super::matrix::MatrixMut;
 use std::ops::Range;
 
-/// The relative machine precision as HPL takes it: 2⁻⁵³, half of what Rust calls epsilon.
+/// The relative machine precision as HPL defines it: 2⁻⁵³, half of Rust's epsilon.
 const PRECISION: f64 = f64::EPSILON / 2.0;
 
-/// A column of numbers that look random, from the first row or a later one: SplitMix64
-/// (G. Steele et al., 2014), whose next state needs no state before it.
+/// A column of pseudo-random numbers, from any row on: SplitMix64 (G. Steele et al., 2014), whose state can be computed
+/// for any position directly.
 struct Uniform(u64);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -22,7 +22,7 @@ impl Uniform {
 impl Iterator for Uniform {
     type Item = f64;
 
-    /// Uniform in −0.5..0.5.
+    /// The next number, uniform in −0.5..0.5.
     #[inline]
     fn next(&mut self) -> Option<f64> {
         self.0 = self.0.wrapping_add(GOLDEN);
@@ -37,7 +37,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Fills columns of [A|b], of which the first is column `first`.
+/// Generates columns of [A|b], from column `first` on.
 pub(super) fn generate(mut columns: MatrixMut<'_>, first: usize, seed: u64) {
     for col in 0..columns.cols() {
         let column = columns.col_mut(col);
@@ -61,33 +61,33 @@ pub(super) struct ResidualNorms {
 }
 
 impl ResidualNorms {
-    /// Of some rows of A·x − b.
+    /// The norms of some rows of A·x − b.
     pub(super) fn of(x: &[f64], rows: Range<usize>, seed: u64) -> Self {
         let b: Vec<f64> = Uniform::column(seed, x.len(), rows.start).take(rows.len()).collect();
-        let (mut rest, mut sums) = (b.clone(), vec![0.0; rows.len()]);
+        let (mut residual, mut sums) = (b.clone(), vec![0.0; rows.len()]);
         for (col, &x) in x.iter().enumerate() {
             let column = Uniform::column(seed, col, rows.start);
-            for ((rest, sum), a) in rest.iter_mut().zip(&mut sums).zip(column) {
-                *rest -= a * x;
+            for ((residual, sum), a) in residual.iter_mut().zip(&mut sums).zip(column) {
+                *residual -= a * x;
                 *sum += a.abs();
             }
         }
-        Self { residual: infinity_norm(&rest), a: infinity_norm(&sums), b: infinity_norm(&b), x: infinity_norm(x) }
+        Self { residual: infinity_norm(&residual), a: infinity_norm(&sums), b: infinity_norm(&b), x: infinity_norm(x) }
     }
 
-    /// Of these rows and those.
+    /// The norms of the rows of both.
     pub(super) fn merge(self, other: Self) -> Self {
-        let larger = |of: fn(&Self) -> f64| max_or_nan(of(&self), of(&other));
+        let larger = |norm: fn(&Self) -> f64| max_or_nan(norm(&self), norm(&other));
         Self { residual: larger(|n| n.residual), a: larger(|n| n.a), b: larger(|n| n.b), x: larger(|n| n.x) }
     }
 
-    /// How far x is from solving the `n` equations: ‖Ax−b‖∞ / (ε(‖A‖∞‖x‖∞+‖b‖∞)n), as HPL judges it.
+    /// The scaled residual of x for `n` equations, as in HPL: ‖Ax−b‖∞ / (ε(‖A‖∞‖x‖∞+‖b‖∞)n).
     pub(super) fn residual(self, n: usize) -> f64 {
         self.residual / (PRECISION * (self.a * self.x + self.b) * n as f64)
     }
 }
 
-/// ‖v‖∞, and NaN where one element is.
+/// ‖v‖∞; NaN if an element is NaN.
 fn infinity_norm(v: &[f64]) -> f64 {
     v.iter().map(|x| x.abs()).fold(0.0, max_or_nan)
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_can_be_made_from_any_row_on() {
+    fn a_column_can_be_generated_from_any_row_on() {
         let whole: Vec<f64> = Uniform::column(7, 3, 0).take(100).collect();
         let part: Vec<f64> = Uniform::column(7, 3, 40).take(60).collect();
         assert_eq!(whole[40..], part);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_equation_is_judged_by_its_own_numbers() {
+    fn the_residual_of_one_equation_detects_a_small_error() {
         let a = Uniform::column(5, 0, 0).next().unwrap();
         let b = Uniform::column(5, 1, 0).next().unwrap();
         assert!(residual(&[b / a], 5) < 1.0);
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_and_none_are_told() {
+    fn wrong_and_nan_solutions_are_detected() {
         assert!(residual(&[0.0; 50], 1) > 1e10);
         assert!(residual(&[f64::NAN; 50], 1).is_nan());
     }
 
     #[test]
-    fn norms_of_parts_make_those_of_the_whole() {
+    fn norms_of_parts_merge_into_those_of_the_whole() {
         let x: Vec<f64> = Uniform::column(9, 99, 0).take(40).collect();
         let parts = ResidualNorms::of(&x, 0..13, 1).merge(ResidualNorms::of(&x, 13..40, 1));
         assert_eq!(parts.residual(40), residual(&x, 1));

@@ -1,4 +1,4 @@
-//! Whole measurements.
+//! Tests of whole linpack runs.
 
 use super::*;
 use crate::cpus;
@@ -18,7 +18,7 @@ fn config(n: usize, threads: usize) -> Config {
 }
 
 #[test]
-fn every_isa_and_team_solves_every_size() {
+fn every_isa_and_number_of_threads_solves_every_size() {
     for isa in Isa::available() {
         for (threads, sizes) in
             [(1, &[1, 2, 7, 8, 9, 25, 63, 64, 65, 130, 203, 500][..]), (2, &[1, 64, 203]), (5, &[300])]
@@ -34,7 +34,7 @@ fn every_isa_and_team_solves_every_size() {
 }
 
 #[test]
-fn the_answer_does_not_depend_on_the_team() {
+fn the_solution_does_not_depend_on_the_number_of_threads() {
     let residual = |threads| run(&config(777, threads)).unwrap().residual;
     let alone = residual(1);
     assert_eq!((residual(2), residual(3)), (alone, alone));
@@ -50,7 +50,7 @@ fn each_repeat_solves_the_same_system() {
 }
 
 #[test]
-fn seconds_are_filled_with_repeats() {
+fn the_requested_seconds_are_filled_with_repeats() {
     let report = run(&Config { work: Work::Seconds(0.02), ..config(100, 1) }).unwrap();
     assert!(report.repeats.iter().map(|repeat| repeat.seconds).sum::<f64>() >= 0.02);
 }
@@ -61,12 +61,12 @@ fn operations_are_those_of_the_benchmark() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_name() {
-    let refused = |config: Config| run(&config).unwrap_err().to_string();
-    assert_eq!(refused(config(0, 1)), "a system of 0 equations has no answer: ask for 1 or more");
+fn an_invalid_configuration_is_refused_with_the_reason() {
+    let error = |config: Config| run(&config).unwrap_err().to_string();
+    assert_eq!(error(config(0, 1)), "invalid number of equations 0: expected 1 or more");
     assert_eq!(
-        refused(Config { leading_dimension: 99, ..config(100, 1) }),
-        "leading dimension 99 is less than the 100 equations: give 100 or more"
+        error(Config { leading_dimension: 99, ..config(100, 1) }),
+        "invalid leading dimension 99: expected 100 or more, the number of equations"
     );
     for alignment in [0, 4, 24, 2 << 20] {
         let error = run(&Config { alignment, ..config(10, 1) }).unwrap_err();
@@ -79,7 +79,7 @@ fn what_makes_no_sense_is_refused_by_name() {
 }
 
 #[test]
-fn more_than_the_memory_is_refused_with_both_figures() {
+fn more_than_the_available_memory_is_refused_with_both_figures() {
     for n in [10_000_000, usize::MAX / 2] {
         let error = run(&config(n, 1)).unwrap_err();
         assert!(matches!(error, Error::Machine(crate::Error::Memory { needs, available }) if needs > available));
@@ -93,7 +93,7 @@ fn a_residual_is_valid_below_sixteen() {
 }
 
 #[test]
-fn a_configuration_survives_json() {
+fn a_configuration_round_trips_through_json() {
     let config = Config { isa: Some(Isa::Scalar), ..config(10, 1) };
     let json = serde_json::to_string(&config).unwrap();
     assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), config);

@@ -1,6 +1,6 @@
-//! Vectors of doubles, one type per instruction set: the only operations that the kernels need.
+//! Vectors of doubles, one type per instruction set, with the operations that the kernels need.
 
-/// A register of doubles.
+/// A vector register of doubles.
 ///
 /// Every function is inlined into a function that enables the instruction set, so that each
 /// operation becomes one instruction. Calling one on a CPU without the instruction set is
@@ -13,15 +13,15 @@ pub(super) trait Vector: Copy {
     unsafe fn store(self, to: *mut f64);
     unsafe fn splat(value: f64) -> Self;
     unsafe fn add(self, other: Self) -> Self;
-    /// `self − a·b`, fused where the instruction set can.
+    /// `self − a·b`, fused if the instruction set supports it.
     unsafe fn minus_product(self, a: Self, b: Self) -> Self;
-    /// The same for one number, rounded as in a register.
+    /// `c − a·b` for one number, rounded as in a register.
     #[inline(always)]
     fn minus_product_scalar(c: f64, a: f64, b: f64) -> f64 {
         if Self::FUSED { (-a).mul_add(b, c) } else { c - a * b }
     }
     unsafe fn max_magnitude(self, other: Self) -> Self;
-    /// Brings the cache line of `from` near, wherever it is.
+    /// Prefetches the cache line of `from`; any address is valid.
     #[inline(always)]
     unsafe fn prefetch(_from: *const f64) {}
 }

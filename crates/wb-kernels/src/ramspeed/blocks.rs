@@ -4,15 +4,14 @@ use super::sweep::Access;
 use super::words::{Words, scalar::Word};
 use crate::{Isa, opaque};
 
-/// Reads or writes a block of so many words so many times. Reading returns the wrapping sum of
-/// all words over all passes, writing leaves the number of passes in every word and returns 0.
+/// Reads or writes a block; the arguments are the block, its words and the passes. Reading returns the wrapping sum of
+/// all words over all passes, writing sets every word to the number of passes and returns 0.
 ///
 /// # Safety
-/// The CPU has the instruction set; the block is valid for so many words and no other thread uses
-/// it.
+/// The CPU has the instruction set; the block is valid for that many words and no other thread uses it.
 pub(super) type BlockLoop = unsafe fn(*mut u64, usize, u64) -> u64;
 
-/// The loop of an instruction set that [`Isa::require`] has found.
+/// The loop of an instruction set that [`Isa::require`] has accepted.
 pub(super) fn select_loop(op: Access, isa: Isa) -> BlockLoop {
     match (op, isa) {
         (Access::Read, Isa::Scalar) => read_scalar,
@@ -30,7 +29,7 @@ pub(super) fn select_loop(op: Access, isa: Isa) -> BlockLoop {
         #[cfg(target_arch = "x86_64")]
         (Access::Write, Isa::Avx512) => write_avx512,
         #[cfg(not(target_arch = "x86_64"))]
-        (_, other) => unreachable!("isa {other} was required before"),
+        (_, other) => unreachable!("instruction set {other} is checked beforehand"),
     }
 }
 
@@ -59,12 +58,12 @@ blocks!(read_avx2, write_avx2, super::words::avx2::Words4, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
 blocks!(read_avx512, write_avx512, super::words::avx512::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
-/// Vectors in one turn: as many sums go on side by side, so that the additions keep up with two
-/// loads a cycle.
+/// Vectors per iteration of the loop: the number of independent sums, so that the additions keep up with two loads per
+/// cycle.
 const TURN: usize = 8;
 
 /// # Safety
-/// As [`Block`].
+/// As [`BlockLoop`].
 #[inline(always)]
 unsafe fn read<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
     // SAFETY: no load reaches beyond `words`.
@@ -90,7 +89,7 @@ unsafe fn read<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
 }
 
 /// # Safety
-/// As [`Block`].
+/// As [`BlockLoop`].
 #[inline(always)]
 unsafe fn write<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
     // SAFETY: no store reaches beyond `words`.
@@ -121,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_isa_reads_what_is_there_and_writes_not_a_word_more(words in 0usize..400, passes in 0u64..5) {
+        fn every_isa_reads_and_writes_exactly_the_words_of_the_block(words in 0usize..400, passes in 0u64..5) {
             for isa in Isa::available() {
                 let mut all: Vec<u64> = (0..410).map(|k| k * k).collect();
                 // SAFETY: 410 words are valid, and this CPU has the instruction set.

@@ -1,20 +1,20 @@
-//! What the operands hold: whole numbers that count up and begin again, each operand with a period of its own.
+//! The contents of the operands: integers that count up and start again, each operand with its own period.
 
-/// Prime and small: sums stay exact, and a word from another place shows.
+/// Periods of the operands. Small, so that sums stay exact; prime, so that a word from another position is detected.
 const PERIODS: [usize; 2] = [4093, 4091];
 
 /// Consecutive words along which both operands count up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OperandRun {
-    /// The first of them.
+    /// The position of the first word.
     pub(super) at: usize,
-    /// How many.
+    /// The number of words.
     pub(super) words: usize,
-    /// What the operands hold there.
+    /// The values of both operands at the first word.
     pub(super) operands: [u64; 2],
 }
 
-/// The runs that make up so many words from word `first` of the arrays on; places are counted from that word.
+/// The runs that make up `words` words of the arrays from word `first` on; positions are relative to `first`.
 pub(super) fn runs(first: usize, words: usize) -> impl Iterator<Item = OperandRun> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_its_number_wherever_a_share_begins() {
+    fn every_word_has_its_number_wherever_the_share_starts() {
         for (first, words) in [(0, 0), (0, 10_000), (4090, 5), (12_345_672, 8200)] {
             let mut expected = 0;
             for run in runs(first, words) {

@@ -4,14 +4,14 @@ use super::words::{Words, scalar::Word};
 use super::{Mode, WordType, run::LINE};
 use crate::{Isa, prefetch::prefetch_to_second_level};
 
-/// A pass: `to`, first operand, second operand, words.
+/// A pass; the arguments are the result, the first operand, the second operand and the number of words.
 ///
 /// # Safety
-/// The CPU has the instruction set; all pointers are valid for so many words and aligned to 64
-/// bytes; no other thread uses `to` or writes the operands.
+/// The CPU has the instruction set; all pointers are valid for that many words and aligned to 64 bytes; no other thread
+/// uses the result or writes the operands.
 pub(super) type PassLoop = unsafe fn(*mut u64, *const u64, *const u64, usize);
 
-/// The pass of an instruction set that [`Isa::require`] has found.
+/// The pass for an operation, by an instruction set that [`Isa::require`] has accepted.
 pub(super) fn select_pass(mode: Mode, kind: WordType, non_temporal: bool, isa: Isa) -> PassLoop {
     use {Mode::*, WordType::*};
     match (mode, kind, non_temporal) {
@@ -42,11 +42,11 @@ fn select_for_isa<O: Op, const STREAM: bool>(isa: Isa) -> PassLoop {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::<O, STREAM>,
         #[cfg(not(target_arch = "x86_64"))]
-        other => unreachable!("isa {other} was required before"),
+        other => unreachable!("instruction set {other} is checked beforehand"),
     }
 }
 
-/// What a pass does with its operands.
+/// The operation of a pass on its operands.
 trait Op {
     /// Whether there is a second operand.
     const TWO: bool;
@@ -88,8 +88,8 @@ mod op {
         unsafe { W::splat(3f64.to_bits()) }
     }
 
-    // Integers are tripled by adding: no instruction set below AVX-512 multiplies 64-bit words,
-    // and all shall do the same work.
+    // Integers are tripled by adding: no instruction set below AVX-512 multiplies 64-bit words, and all instruction
+    // sets have to do the same work.
     ops! {
         ScaleInteger, false, |a, _b| a.add_integer(a).add_integer(a);
         ScaleFloating, false, |a, _b| a.mul_floating(three());
@@ -120,7 +120,7 @@ passes!(avx2, super::words::avx2::Words4, "avx2,fma");
 passes!(avx512, super::words::avx512::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
 /// # Safety
-/// As [`Pass`].
+/// As [`PassLoop`].
 #[inline(always)]
 unsafe fn whole<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, words: usize) {
     // SAFETY: the caller's promise; the fence is part of SSE.
@@ -133,10 +133,10 @@ unsafe fn whole<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64
     }
 }
 
-/// Words `k..end`: four cache lines at a time, then a vector, then narrower ones.
+/// Processes words `k..end`: four cache lines at a time, then single vectors, then narrower ones.
 ///
 /// # Safety
-/// As [`Pass`]; `k` is a multiple of the vector's width.
+/// As [`PassLoop`]; `k` is a multiple of the vector's width.
 #[inline(always)]
 unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, k: usize, end: usize) {
     let mut k = k;
@@ -167,15 +167,15 @@ unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64,
     }
 }
 
-/// Words of a turn of the loop.
+/// Words per iteration of the loop.
 const TURN: usize = 4 * LINE;
 
-/// Words between what is computed and what is fetched for later: 24 lines, which go to the second level of the cache. On
-/// an AMD EPYC of the fourth generation, fetching them to the first level costs more than it gains.
+/// Words between the computed and the prefetched one: 24 cache lines, prefetched into the second-level cache. On a
+/// fourth-generation AMD EPYC, prefetching into the first level costs more than it gains.
 const PREFETCH_DISTANCE: usize = 24 * LINE;
 
 /// # Safety
-/// As [`Pass`], for the vector at word `k`.
+/// As [`PassLoop`], for the vector at word `k`.
 #[inline(always)]
 unsafe fn one<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, k: usize) {
     // SAFETY: the caller's promise.
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_isa_does_what_the_closed_form_says_and_not_a_word_more(words in 0usize..300) {
+        fn every_isa_matches_the_closed_form_and_writes_no_other_word(words in 0usize..300) {
             let room = 320;
             let mut memory = MappedMemory::map(3 * room * 8, HugePagePolicy::Inherit).unwrap();
             for isa in Isa::available() {

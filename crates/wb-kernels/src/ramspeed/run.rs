@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a pass does.
+/// Operation of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -27,7 +27,7 @@ pub enum Mode {
     Triad,
 }
 
-/// What the words are.
+/// Type of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WordType {
@@ -37,47 +37,47 @@ pub enum WordType {
     Floating,
 }
 
-/// How ramspeed is run.
+/// Configuration of a ramspeed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// What a pass does.
+    /// Operation of a pass.
     pub mode: Mode,
-    /// What the words are.
+    /// Type of the words.
     pub kind: WordType,
-    /// Whether stores go past the caches.
+    /// Whether stores bypass the caches.
     #[serde(default)]
     pub non_temporal: bool,
     /// Bytes of each array; rounded down to whole cache lines.
     pub bytes: u64,
-    /// One CPU for each thread.
+    /// The CPUs, one per thread.
     pub cpus: Vec<usize>,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
-    /// Pages of the arrays.
+    /// Huge-page policy of the arrays.
     #[serde(default)]
     pub huge_pages: HugePagePolicy,
-    /// How much is measured; an iteration is one pass.
+    /// Amount of measured work; an iteration is one pass.
     pub work: Work,
 }
 
-/// What ramspeed measured.
+/// Result of a ramspeed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// What a pass does.
+    /// Operation of a pass.
     pub mode: Mode,
-    /// What the words are.
+    /// Type of the words.
     pub kind: WordType,
-    /// Whether stores went past the caches.
+    /// Whether stores bypassed the caches.
     pub non_temporal: bool,
-    /// Threads, one for each CPU given.
+    /// Number of threads, one per CPU of the configuration.
     pub threads: usize,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
     /// Bytes of each array.
     pub array_bytes: u64,
-    /// Measured passes.
+    /// Number of measured passes.
     pub passes: u64,
     /// Bytes moved in the measured passes, as STREAM counts them.
     pub bytes_moved: u64,
@@ -87,26 +87,26 @@ pub struct Report {
     pub thread_seconds: Vec<f64>,
     /// Millions (10⁶) of bytes moved per second.
     pub mb_per_s: f64,
-    /// The result against the closed form.
+    /// Comparison of the result with the closed form.
     pub check: ResultCheck,
-    /// All three arrays and the pages they were on, after the run.
-    pub memory: Residency,
-    /// The calibration.
+    /// Size of all three arrays and of their huge pages, after the run.
+    pub residency: Residency,
+    /// The probe of the calibration.
     pub probe: Probe,
 }
 
-/// How many words were checked after the run and how many were wrong.
+/// Number of words that were checked after the run, and of those that were wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResultCheck {
-    /// Words compared with what they have to be.
+    /// Words that were compared with the expected value.
     pub words: u64,
-    /// Words that were something else. Any is wrong.
+    /// Words that differ from the expected value; 0 in a correct run.
     pub mismatches: u64,
 }
 
 impl Mode {
-    /// Arrays that a pass touches.
+    /// Number of arrays that a pass reads and writes.
     #[must_use]
     pub fn arrays(self) -> u64 {
         match self {
@@ -115,7 +115,7 @@ impl Mode {
         }
     }
 
-    /// The result for operands `a` and `b`.
+    /// The expected result for operands `a` and `b`.
     pub(super) fn expected(self, a: u64, b: u64) -> u64 {
         match self {
             Self::Copy => a,
@@ -127,26 +127,26 @@ impl Mode {
 }
 
 impl WordType {
-    /// The word that stands for a small whole number.
+    /// The word that represents a small integer.
     pub(super) fn word(self, number: u64) -> u64 {
         match self {
             Self::Integer => number,
-            // From 32 bits: vector units convert those at once.
+            // Through 32 bits: vector units convert these in one instruction.
             Self::Floating => f64::from(number as i32).to_bits(),
         }
     }
 }
 
-/// Runs one operation on its own threads and reports.
+/// Runs one operation on its own threads and returns a report.
 ///
 /// # Errors
-/// An instruction set or CPU that is not there, arrays smaller than a line for each thread, or
-/// memory that is lacking.
+/// An instruction set or a CPU that is not available, arrays smaller than a cache line per thread, or too little
+/// memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
     cpus::check(&config.cpus)?;
     if config.non_temporal && !cfg!(target_arch = "x86_64") {
-        let way_out = "measure with ordinary stores";
+        let way_out = "use ordinary stores";
         return Err(Error::Unsupported { what: "a non-temporal store", isa: config.isa, way_out });
     }
     let arrays = Arrays::map(config)?;
@@ -167,7 +167,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         thread_seconds: spans.iter().map(|span| span.duration().as_secs_f64()).collect(),
         mb_per_s: bytes_moved as f64 / measured.seconds / 1e6,
         check,
-        memory: arrays.memory.residency()?,
+        residency: arrays.memory.residency()?,
         probe: measured.probe,
     })
 }
@@ -175,8 +175,8 @@ pub fn run(config: &Config) -> Result<Report, Error> {
 const WORD: usize = size_of::<u64>();
 /// Words in a cache line: threads never share one.
 pub(super) const LINE: usize = 8;
-/// Arrays begin a page plus this many lines apart, so that the line that is stored never has the
-/// page offset of one that is loaded soon after: the CPU would take it for the same.
+/// Offset of an array beyond a whole number of pages, in words. A stored line then never has the page offset of a line
+/// that is loaded soon after, which the CPU would take for the same line (4K aliasing).
 const ARRAY_OFFSET: usize = 20 * LINE;
 
 /// The result and two operands.
@@ -192,7 +192,7 @@ impl Arrays {
         let threads = config.cpus.len();
         if lines < threads {
             return Err(Error::Config(format!(
-                "{} bytes are less than a cache line for each of {threads} threads",
+                "invalid array size of {} bytes: expected a cache line of 64 bytes or more for each of {threads} threads",
                 config.bytes
             )));
         }
@@ -202,7 +202,7 @@ impl Arrays {
         Ok(Self { memory: MappedMemory::map(bytes, config.huge_pages)?, words, stride })
     }
 
-    /// Where an array begins: 0 is the result, 1 and 2 the operands.
+    /// The address of an array: 0 is the result, 1 and 2 are the operands.
     fn array(&self, index: usize) -> *mut u64 {
         self.memory.as_ptr().cast::<u64>().wrapping_add(index * self.stride)
     }
@@ -224,7 +224,7 @@ impl Arrays {
         let word = |number| config.kind.word(number);
         for OperandRun { at, words, operands } in runs(first, words) {
             for k in 0..words {
-                // SAFETY: `at + k` is in this member's share of each array; shares do not overlap.
+                // SAFETY: `at + k` is in this thread's share of each array; shares do not overlap.
                 unsafe {
                     to.add(at + k).write(u64::MAX);
                     a.add(at + k).write(word(operands[0] + k as u64));
@@ -235,18 +235,18 @@ impl Arrays {
         let pass = select_pass(config.mode, config.kind, config.non_temporal, config.isa);
         let ((), span) = member.time(|| {
             for _ in 0..passes {
-                // SAFETY: the instruction set was required; the arrays are this member's share,
-                // which begins at a line.
+                // SAFETY: the instruction set was checked; the arrays are this thread's share, which begins at a cache
+                // line.
                 unsafe { pass(opaque::pointer(to), a, b, words) }
             }
         });
-        // SAFETY: this member's share of the result, which nobody writes any more.
+        // SAFETY: this thread's share of the result, which no thread writes any more.
         let result = unsafe { std::slice::from_raw_parts(to, words) };
-        let wrong = |OperandRun { at, words, operands: [a, b] }: OperandRun| {
-            let found = result[at..at + words].iter().zip(0..);
-            found.filter(|&(found, k)| *found != word(config.mode.expected(a + k, b + k))).count() as u64
+        let mismatches = |OperandRun { at, words, operands: [a, b] }: OperandRun| {
+            let actual = result[at..at + words].iter().zip(0..);
+            actual.filter(|&(actual, k)| *actual != word(config.mode.expected(a + k, b + k))).count() as u64
         };
-        (ResultCheck { words: words as u64, mismatches: runs(first, words).map(wrong).sum() }, span)
+        (ResultCheck { words: words as u64, mismatches: runs(first, words).map(mismatches).sum() }, span)
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_kind_isa_and_store_ends_in_the_closed_form() {
+    fn every_mode_kind_isa_and_store_matches_the_closed_form() {
         for mode in [Mode::Copy, Mode::Scale, Mode::Add, Mode::Triad] {
             for isa in Isa::available() {
                 for (kind, non_temporal) in [(WordType::Integer, false), (WordType::Floating, true)] {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_that_does_not_happen_is_found() {
+    fn a_skipped_pass_is_detected() {
         let config = config(Mode::Triad, 1, Work::Iterations(1));
         let arrays = Arrays::map(&config).unwrap();
         let (_, (check, _)) = arrays.run(&config, 0).unwrap();
@@ -296,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_filled_and_the_figures_agree() {
+    fn a_run_takes_the_requested_time_and_its_figures_agree() {
         let report = run(&config(Mode::Copy, 2, Work::Seconds(0.02))).unwrap();
         assert!(report.seconds >= 0.02);
         assert!((report.mb_per_s * 1e6 * report.seconds / report.bytes_moved as f64 - 1.0).abs() < 1e-9);
         assert_eq!(report.thread_seconds.len(), 2);
-        assert!(report.memory.bytes >= 3 << 20);
+        assert!(report.residency.bytes >= 3 << 20);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_survives_json() {
+    fn a_configuration_is_read_from_json() {
         let json = r#"{"mode":"triad","kind":"floating","non-temporal":true,"bytes":1024,"cpus":[0],"isa":"sse2","work":{"iterations":2}}"#;
         let config: Config = serde_json::from_str(json).unwrap();
         assert_eq!((config.mode, config.non_temporal, config.bytes), (Mode::Triad, true, 1024));

@@ -1,5 +1,5 @@
-//! The block-size sweep: reading or writing blocks of growing size over and over, each thread its
-//! own. Where the curve drops, a cache ends.
+//! The block-size sweep: every thread repeatedly reads or writes its own block, for increasing block sizes. The curve
+//! drops where the blocks exceed a cache.
 
 use super::blocks::select_loop;
 use crate::{
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is done with a block.
+/// How a block is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -21,28 +21,28 @@ pub enum Access {
     Write,
 }
 
-/// How the sweep is run.
+/// Configuration of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// What is done with a block.
+    /// How a block is accessed.
     pub op: Access,
     /// Bytes of the smallest block.
     #[serde(default = "one_kibibyte")]
     pub min_bytes: u64,
-    /// Bytes of the largest block of each thread.
+    /// Bytes of the largest block.
     pub max_bytes: u64,
-    /// Whether there is a block between each two powers of two (1.5 times the smaller).
+    /// Whether to measure a block size between any two powers of two (1.5 times the smaller).
     #[serde(default)]
     pub half_steps: bool,
-    /// One CPU for each thread.
+    /// The CPUs, one per thread.
     pub cpus: Vec<usize>,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
-    /// Pages of the blocks.
+    /// Huge-page policy of the blocks.
     #[serde(default)]
     pub huge_pages: HugePagePolicy,
-    /// Seconds that each block is measured.
+    /// Seconds to measure each block size.
     pub seconds: f64,
 }
 
@@ -50,45 +50,44 @@ fn one_kibibyte() -> u64 {
     1024
 }
 
-/// What the sweep measured.
+/// Result of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// What was done with a block.
+    /// How a block was accessed.
     pub op: Access,
-    /// Threads, each with blocks of its own.
+    /// Number of threads, each with its own block.
     pub threads: usize,
-    /// Instructions of the measured loops.
+    /// Instruction set of the measured loops.
     pub isa: Isa,
-    /// The curve, small to large.
+    /// The points of the curve, by ascending block size.
     pub points: Vec<SweepPoint>,
-    /// All blocks and the pages they were on, after the run.
-    pub memory: Residency,
+    /// Size of all blocks and of their huge pages, after the run.
+    pub residency: Residency,
 }
 
-/// One block size.
+/// The result of one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SweepPoint {
     /// Bytes of each thread's block.
     pub block_bytes: u64,
-    /// Measured passes over it.
+    /// Number of measured passes over the block.
     pub passes: u64,
     /// Wall time of the passes, from the common start to the last thread's end.
     pub seconds: f64,
     /// Millions (10⁶) of bytes per second, all threads together.
     pub mb_per_s: f64,
-    /// Threads whose sum of what was read, or whose block after writing, was wrong. Any is wrong.
+    /// Number of threads whose sum of the read words, or whose block after writing, is wrong; 0 in a correct run.
     pub mismatches: u64,
-    /// The calibration.
+    /// The probe of the calibration.
     pub probe: Probe,
 }
 
-/// Measures one block size after the other.
+/// Measures one block size after the other and returns a report.
 ///
 /// # Errors
-/// An instruction set or CPU that is not there, sizes that make no sense, or memory that is
-/// lacking.
+/// An instruction set or a CPU that is not available, invalid sizes, or too little memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
     cpus::check(&config.cpus)?;
@@ -99,19 +98,20 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let blocks = Blocks { config, memory: &memory, stride };
     blocks.initialize()?;
     let points = sizes.into_iter().map(|bytes| blocks.measure(bytes)).collect::<Result<_, _>>()?;
-    Ok(Report { op: config.op, threads, isa: config.isa, points, memory: memory.residency()? })
+    Ok(Report { op: config.op, threads, isa: config.isa, points, residency: memory.residency()? })
 }
 
-/// A block is a multiple of this: a cache line.
+/// Block sizes are multiples of this: a cache line.
 const GRAIN: u64 = 64;
 
-/// Powers of two, half steps if asked, and both ends.
+/// The block sizes: powers of two, half steps if configured, and both ends.
 fn sizes(config: &Config) -> Result<Vec<u64>, Error> {
     let (min, max) = (config.min_bytes / GRAIN * GRAIN, config.max_bytes / GRAIN * GRAIN);
     if min == 0 || max < min {
         let Config { min_bytes, max_bytes, .. } = config;
         return Err(Error::Config(format!(
-            "blocks of {min_bytes} to {max_bytes} bytes: the smallest needs {GRAIN} bytes, the largest no less"
+            "invalid block sizes {min_bytes} to {max_bytes} bytes: expected a smallest block of {GRAIN} bytes or more, \
+                and a largest one of no less"
         )));
     }
     let powers = (0..63).map(|power| 1u64 << power);
@@ -126,7 +126,7 @@ fn sizes(config: &Config) -> Result<Vec<u64>, Error> {
     Ok(sizes)
 }
 
-/// Each thread's memory.
+/// The memory of all threads.
 struct Blocks<'a> {
     config: &'a Config,
     memory: &'a MappedMemory,
@@ -138,7 +138,7 @@ impl Blocks<'_> {
         self.memory.as_ptr().wrapping_add(thread * self.stride).cast()
     }
 
-    /// Every thread writes its own memory first: word `k` is `k + 1`.
+    /// Writes initial values, each thread to its own memory: word `k` is `k + 1`.
     fn initialize(&self) -> Result<(), Error> {
         thread_team::run(&self.config.cpus, |member| {
             let block = self.block(member.index);
@@ -168,23 +168,23 @@ impl Blocks<'_> {
         let kernel = select_loop(self.config.op, self.config.isa);
         let results = thread_team::run(&self.config.cpus, |member| {
             let block = self.block(member.index);
-            // SAFETY: the instruction set was required; the block is this thread's alone and its
-            // memory is longer. One pass beforehand brings it into the caches that hold it.
+            // SAFETY: the instruction set was checked; the block is this thread's alone and its memory is at least as
+            // long. One pass beforehand brings it into the caches.
             unsafe { kernel(opaque::pointer(block), words, 1) };
             // SAFETY: as above.
             let (sum, span) = member.time(|| unsafe { kernel(opaque::pointer(block), words, passes) });
-            // SAFETY: as above, and nobody writes it any more.
-            let found = unsafe { std::slice::from_raw_parts(block, words) };
-            let right = match self.config.op {
+            // SAFETY: as above, and no thread writes it any more.
+            let words = unsafe { std::slice::from_raw_parts(block, words) };
+            let correct = match self.config.op {
                 Access::Read => {
-                    sum == found.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)).wrapping_mul(passes)
+                    sum == words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)).wrapping_mul(passes)
                 }
-                Access::Write => found.iter().all(|&word| word == passes),
+                Access::Write => words.iter().all(|&word| word == passes),
             };
-            (right, span)
+            (correct, span)
         })?;
         let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
-        Ok((TimeSpan::wall_time(&spans), results.iter().filter(|(right, _)| !right).count() as u64))
+        Ok((TimeSpan::wall_time(&spans), results.iter().filter(|(correct, _)| !correct).count() as u64))
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_make_no_sense_are_refused() {
+    fn invalid_sizes_are_refused() {
         for (min_bytes, max_bytes) in [(0, 100), (63, 100), (2048, 1024)] {
             assert!(matches!(
                 run(&Config { min_bytes, max_bytes, ..config(Access::Read, Isa::Scalar) }),

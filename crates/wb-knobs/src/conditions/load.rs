@@ -1,53 +1,57 @@
-//! Who else uses the CPUs.
+//! Load of other processes and of other virtual machines.
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
 /// CPU time of other processes.
 pub struct OtherProcesses;
 
-/// Percent of one CPU that others may use together: two clock ticks in the time looked on.
-const LITTLE: f64 = 10.0;
+/// Tolerated CPU time of other processes together, in percent of one CPU: two clock ticks in the sampled time.
+const QUIET_PERCENT: f64 = 10.0;
 
 impl Condition for OtherProcesses {
     fn name(&self) -> &'static str {
         "other-processes"
     }
     fn why(&self) -> &'static str {
-        "what they use of CPUs, caches and memory bandwidth is missing to what is measured, and not the same each time"
+        "they take CPU time, cache and memory bandwidth from the workload, and not the same amount each time"
     }
     fn evidence(&self) -> &'static str {
-        "CPU time of every process over 200 ms, to 10 ms, in percent of one CPU"
+        "CPU time of every process over 200 ms, with a resolution of 10 ms, in percent of one CPU"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        if seen.seconds <= 0.0 || seen.after.processes.is_empty() {
-            return vec![Observed::unsupported("processes cannot be watched here")];
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        if sample.seconds <= 0.0 || sample.after.processes.is_empty() {
+            return vec![ConditionReport::unsupported("processes cannot be observed here")];
         }
-        let users = users(seen);
+        let users = cpu_consumers(sample);
         let total: f64 = users.iter().map(|(_, percent)| percent).sum();
-        if total <= LITTLE {
-            return vec![Observed::quiet(format!("{total:.0} % of one CPU"))];
+        if total <= QUIET_PERCENT {
+            return vec![ConditionReport::quiet(format!("{total:.0} % of one CPU"))];
         }
         let names = users.iter().take(5).map(|(name, percent)| format!("{name} {percent:.0} %"));
         let state = format!("{total:.0} % of one CPU: {}", names.collect::<Vec<_>>().join(", "));
-        vec![Observed::noisy(state, "end what need not run, or wait until it is done", Some("top -o %CPU".to_owned()))]
+        vec![ConditionReport::noisy(
+            state,
+            "stop unneeded processes, or wait until they have finished",
+            Some("top -o %CPU".to_owned()),
+        )]
     }
 }
 
-/// Processes other than this one and what they used, in percent of one CPU, most first.
-fn users<'a>(seen: &'a Observation<'_>) -> Vec<(&'a str, f64)> {
+/// The CPU usage of the other processes in percent of one CPU, the highest first.
+fn cpu_consumers<'a>(sample: &'a SystemSample<'_>) -> Vec<(&'a str, f64)> {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let own = std::process::id();
-    let used = seen.after.processes.iter().filter(|(id, _)| **id != own).map(|(id, process)| {
-        let before = seen.before.processes.get(id).filter(|before| before.started == process.started);
+    let usage = sample.after.processes.iter().filter(|(id, _)| **id != own).map(|(id, process)| {
+        let before = sample.before.processes.get(id).filter(|before| before.started == process.started);
         let ticks = process.ticks.saturating_sub(before.map_or(0, |before| before.ticks));
-        (process.name.as_str(), ticks as f64 / per_second / seen.seconds * 100.0)
+        (process.name.as_str(), ticks as f64 / per_second / sample.seconds * 100.0)
     });
-    let mut used: Vec<_> = used.filter(|(_, percent)| *percent > 0.0).collect();
-    used.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    used
+    let mut usage: Vec<_> = usage.filter(|(_, percent)| *percent > 0.0).collect();
+    usage.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    usage
 }
 
-/// Processes that run or wait, on average over a minute.
+/// The load average over one minute.
 pub struct LoadAverage;
 
 impl Condition for LoadAverage {
@@ -55,95 +59,95 @@ impl Condition for LoadAverage {
         "load-average"
     }
     fn why(&self) -> &'static str {
-        "a machine that was just busy is still hot, and writes back what it was busy with"
+        "a machine that was busy until now is still hot, and may still write back data"
     }
     fn evidence(&self) -> &'static str {
         "proc_loadavg(5): running and uninterruptibly waiting tasks, averaged over one minute"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let text = seen.root.text("/proc/loadavg").unwrap_or_default();
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let text = sample.root.text("/proc/loadavg").unwrap_or_default();
         let load = text.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
         vec![match load {
-            None => Observed::unsupported("the kernel does not show its load"),
-            Some(load) if load < 0.5 => Observed::quiet(format!("{load:.2}")),
+            None => ConditionReport::unsupported("the kernel does not report its load"),
+            Some(load) if load < 0.5 => ConditionReport::quiet(format!("{load:.2}")),
             Some(load) => {
-                Observed::noisy(format!("{load:.2}"), "wait until it is below 0.5", Some("uptime".to_owned()))
+                ConditionReport::noisy(format!("{load:.2}"), "wait until it is below 0.5", Some("uptime".to_owned()))
             }
         }]
     }
 }
 
-/// CPU time that the hypervisor gave to others.
+/// CPU time stolen by the hypervisor.
 pub struct Steal;
 
-/// Percent of all CPU time that may be missing.
-const FEW: f64 = 1.0;
+/// Tolerated steal, in percent of all CPU time.
+const QUIET_STEAL_PERCENT: f64 = 1.0;
 
 impl Condition for Steal {
     fn name(&self) -> &'static str {
         "steal"
     }
     fn why(&self) -> &'static str {
-        "the host runs others while this machine believes to run"
+        "the host runs other guests while this machine appears to run"
     }
     fn evidence(&self) -> &'static str {
-        "steal of /proc/stat, now and since the start; a sample is longer by about as much, at times when others choose"
+        "steal in /proc/stat, now and since boot; samples take longer by about the same share, at unpredictable times"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let (before, after) = (&seen.before, &seen.after);
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let (before, after) = (&sample.before, &sample.after);
         if after.ticks == 0 {
-            return vec![Observed::unsupported("the kernel does not show its CPU times")];
+            return vec![ConditionReport::unsupported("the kernel does not report its CPU times")];
         }
         let percent = |steal: u64, ticks: u64| steal as f64 / ticks.max(1) as f64 * 100.0;
         let now = percent(after.steal.saturating_sub(before.steal), after.ticks.saturating_sub(before.ticks));
-        let ever = percent(after.steal, after.ticks);
-        let state = format!("{now:.1} % now, {ever:.1} % since the start");
-        vec![match now.max(ever) < FEW {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "a host or an instance type whose CPUs are not shared", None),
+        let since_boot = percent(after.steal, after.ticks);
+        let state = format!("{now:.1} % now, {since_boot:.1} % since boot");
+        vec![match now.max(since_boot) < QUIET_STEAL_PERCENT {
+            true => ConditionReport::quiet(state),
+            false => ConditionReport::noisy(state, "use a host or an instance type with dedicated CPUs", None),
         }]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
+    use crate::counters::CounterSnapshot;
     use crate::doctor::Verdict;
-    use crate::moment::Moment;
 
-    fn made(ticks: u64, started: u64, steal: u64, idle: u64) -> MadeRoot {
-        MadeRoot::new().file("/proc/stat", format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n")).file(
+    fn fake_system(ticks: u64, started: u64, steal: u64, idle: u64) -> FakeRoot {
+        FakeRoot::new().file("/proc/stat", format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n")).file(
             "/proc/77777777/stat",
             format!("77777777 (gzip x) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 {started}"),
         )
     }
 
-    fn observe(condition: &dyn Condition, before: &MadeRoot, after: &MadeRoot) -> Observed {
-        let (first, second) = (Moment::read(&before.root()), Moment::read(&after.root()));
+    fn observe(condition: &dyn Condition, before: &FakeRoot, after: &FakeRoot) -> ConditionReport {
+        let (first, second) = (CounterSnapshot::read(&before.root()), CounterSnapshot::read(&after.root()));
         let root = after.root();
-        condition.observe(&Observation::between(&root, first, second, 0.2)).remove(0)
+        condition.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0)
     }
 
     #[test]
     fn a_busy_process_is_named() {
-        let seen = observe(&OtherProcesses, &made(100, 5, 0, 0), &made(110, 5, 0, 0));
-        assert_eq!(seen.verdict, Verdict::Noisy);
-        assert_eq!(seen.state, "50 % of one CPU: gzip x 50 %");
-        assert_eq!(observe(&OtherProcesses, &made(100, 5, 0, 0), &made(101, 5, 0, 0)).verdict, Verdict::Quiet);
+        let report = observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(110, 5, 0, 0));
+        assert_eq!(report.verdict, Verdict::Noisy);
+        assert_eq!(report.state, "50 % of one CPU: gzip x 50 %");
+        assert_eq!(observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(101, 5, 0, 0)).verdict, Verdict::Quiet);
     }
 
     #[test]
-    fn a_number_that_came_again_is_another_process() {
-        let seen = observe(&OtherProcesses, &made(100, 5, 0, 0), &made(4, 9, 0, 0));
-        assert_eq!(seen.state, "20 % of one CPU: gzip x 20 %");
+    fn a_reused_pid_is_another_process() {
+        let report = observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(4, 9, 0, 0));
+        assert_eq!(report.state, "20 % of one CPU: gzip x 20 %");
     }
 
     #[test]
-    fn stolen_time_counts_now_and_ever() {
-        let seen = observe(&Steal, &made(0, 0, 0, 1000), &made(0, 0, 1, 1019));
-        assert_eq!((seen.verdict, seen.state.as_str()), (Verdict::Noisy, "5.0 % now, 0.1 % since the start"));
-        assert_eq!(observe(&Steal, &made(0, 0, 1, 1000), &made(0, 0, 1, 1040)).verdict, Verdict::Quiet);
+    fn steal_counts_now_and_since_boot() {
+        let report = observe(&Steal, &fake_system(0, 0, 0, 1000), &fake_system(0, 0, 1, 1019));
+        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "5.0 % now, 0.1 % since boot"));
+        assert_eq!(observe(&Steal, &fake_system(0, 0, 1, 1000), &fake_system(0, 0, 1, 1040)).verdict, Verdict::Quiet);
     }
 }

@@ -1,34 +1,34 @@
-//! The conditions, each in a small file with its like, and the list of them all.
+//! All conditions, grouped into files by subject.
 
 pub mod disk;
-pub mod jobs;
+pub mod isolation;
 pub mod load;
 pub mod machine;
+pub mod maintenance;
 pub mod power;
 pub mod pressure;
-pub mod protection;
 
 use crate::Condition;
 
-/// All conditions, in the order they are listed.
+/// All conditions, in the order of output.
 pub fn all() -> &'static [&'static dyn Condition] {
     &[
         &load::OtherProcesses,
         &load::LoadAverage,
         &load::Steal,
         &pressure::Pressure,
-        &pressure::Memory,
-        &pressure::Quota,
-        &machine::Virtual,
-        &machine::Emulated,
+        &pressure::AvailableMemory,
+        &pressure::CpuQuota,
+        &machine::VirtualMachine,
+        &machine::Emulation,
         &machine::VirtualClock,
         &power::Throttling,
         &power::Battery,
         &disk::DiskSpace,
-        &jobs::Running,
-        &jobs::Scheduled,
-        &protection::Isolation,
-        &protection::Mitigations,
+        &maintenance::MaintenanceJobs,
+        &maintenance::ScheduledJobs,
+        &isolation::Isolation,
+        &isolation::Mitigations,
     ]
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_condition_has_a_name_of_its_own_and_says_why() {
+    fn every_condition_has_a_unique_name_and_a_reason() {
         let names: BTreeSet<_> = all().iter().map(|condition| condition.name()).collect();
         assert_eq!(names.len(), all().len());
         for condition in all() {

@@ -1,10 +1,10 @@
-//! Heat and power.
+//! Thermal throttling and power supply.
 
 use wb_sys::SysRoot;
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
-/// CPUs that are slowed down because of heat.
+/// Thermal throttling of CPUs.
 pub struct Throttling;
 
 impl Condition for Throttling {
@@ -12,32 +12,35 @@ impl Condition for Throttling {
         "thermal-throttling"
     }
     fn why(&self) -> &'static str {
-        "a processor that gets too hot clocks itself down, below anything that was set"
+        "a processor that gets too hot reduces its frequency below every configured limit"
     }
     fn evidence(&self) -> &'static str {
-        "thermal_throttle counts of each CPU: events since the start, and in the last 200 ms"
+        "thermal_throttle counts of each CPU: events since boot, and in the last 200 ms"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let sum = |counts: &std::collections::BTreeMap<u32, u64>| {
             counts.values().fold(0u64, |sum, count| sum.saturating_add(*count))
         };
-        let (before, after) = (sum(&seen.before.throttled), sum(&seen.after.throttled));
+        let (before, after) = (sum(&sample.before.throttled), sum(&sample.after.throttled));
         vec![match after {
-            _ if seen.after.throttled.is_empty() => {
-                Observed::unsupported("the processor does not count it, as is usual in a virtual machine")
+            _ if sample.after.throttled.is_empty() => {
+                ConditionReport::unsupported("the processor does not report it, as is usual in a virtual machine")
             }
-            0 => Observed::quiet("never"),
-            _ if after > before => Observed::noisy(
-                format!("{after} times, also now"),
-                "let it cool, or cool it better",
+            0 => ConditionReport::quiet("never"),
+            _ if after > before => ConditionReport::noisy(
+                format!("{after} times, including now"),
+                "let the machine cool down, or improve its cooling",
                 Some("sensors".into()),
             ),
-            _ => Observed::unknown(format!("{after} times since the start"), "not now, but it has come under load"),
+            _ => ConditionReport::unknown(
+                format!("{after} times since boot"),
+                "not now, but it has occurred under load",
+            ),
         }]
     }
 }
 
-/// A laptop that runs on its battery.
+/// A laptop on battery power.
 pub struct Battery;
 
 impl Condition for Battery {
@@ -45,22 +48,22 @@ impl Condition for Battery {
         "battery"
     }
     fn why(&self) -> &'static str {
-        "on battery, firmware and power daemons bound clock and power, and ever more so as it empties"
+        "on battery, firmware and power daemons limit frequency and power, increasingly as it discharges"
     }
     fn evidence(&self) -> &'static str {
         "status of /sys/class/power_supply; firmware commonly lowers the power limit on battery"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let supplies = seen.root.list("/sys/class/power_supply").unwrap_or_default();
-        let discharging = supplies.iter().any(|name| discharges(seen.root, name));
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let supplies = sample.root.list("/sys/class/power_supply").unwrap_or_default();
+        let discharging = supplies.iter().any(|name| discharges(sample.root, name));
         vec![match discharging {
-            false => Observed::quiet("not in use"),
-            true => Observed::noisy("in use", "plug the machine in", None),
+            false => ConditionReport::quiet("not in use"),
+            true => ConditionReport::noisy("in use", "connect the machine to mains power", None),
         }]
     }
 }
 
-/// Whether the machine runs on this supply. Mice and keyboards have batteries too.
+/// Whether the machine runs on this supply. Batteries of mice and keyboards are ignored.
 fn discharges(root: &SysRoot, name: &str) -> bool {
     let text = |file: &str| root.text(format!("/sys/class/power_supply/{name}/{file}")).unwrap_or_default();
     text("type") == "Battery" && text("scope") != "Device" && text("status") == "Discharging"
@@ -68,33 +71,33 @@ fn discharges(root: &SysRoot, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made;
+    use wb_sys::fake_root;
 
     use super::*;
+    use crate::counters::CounterSnapshot;
     use crate::doctor::Verdict;
-    use crate::moment::Moment;
 
     #[test]
-    fn a_laptop_on_battery_is_noisy_and_one_with_an_empty_mouse_is_not() {
-        let laptop = made::laptop();
-        let verdict = |made: &made::MadeRoot| Battery.observe(&Observation::of(&made.root())).remove(0).verdict;
+    fn a_laptop_on_battery_is_noisy_and_a_mouse_battery_is_ignored() {
+        let laptop = fake_root::laptop();
+        let verdict = |fake: &fake_root::FakeRoot| Battery.observe(&SystemSample::take(&fake.root())).remove(0).verdict;
         assert_eq!(verdict(&laptop), Verdict::Noisy);
         assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), Verdict::Quiet);
     }
 
     #[test]
-    fn heat_now_is_worse_than_heat_before() {
+    fn current_throttling_is_noisy_and_earlier_throttling_unknown() {
         let count = |count: &str| {
-            made::laptop().file("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", count)
+            fake_root::laptop().file("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", count)
         };
-        let see = |before: &str, after: &str| {
+        let verdict = |before: &str, after: &str| {
             let (before, after) = (count(before), count(after));
-            let (first, second) = (Moment::read(&before.root()), Moment::read(&after.root()));
+            let (first, second) = (CounterSnapshot::read(&before.root()), CounterSnapshot::read(&after.root()));
             let root = after.root();
-            Throttling.observe(&Observation::between(&root, first, second, 0.2)).remove(0).verdict
+            Throttling.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0).verdict
         };
-        assert_eq!(see("0", "0"), Verdict::Quiet);
-        assert_eq!(see("3", "4"), Verdict::Noisy);
-        assert!(matches!(see("4", "4"), Verdict::Unknown { .. }));
+        assert_eq!(verdict("0", "0"), Verdict::Quiet);
+        assert_eq!(verdict("3", "4"), Verdict::Noisy);
+        assert!(matches!(verdict("4", "4"), Verdict::Unknown { .. }));
     }
 }

@@ -1,104 +1,110 @@
-//! What there is too little of.
+//! Scarce resources: pressure, available memory and CPU quotas.
 
 use wb_sys::{SysRoot, facts};
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
-/// Tasks that wait for CPU, disk or memory.
+/// Pressure stall information: tasks that wait for CPU, disk or memory.
 pub struct Pressure;
 
-/// Percent of time in which some task waited that is nothing unusual.
-const USUAL: f64 = 5.0;
+/// Pressure that is normal on a quiet system, in percent of the time.
+const QUIET_PERCENT: f64 = 5.0;
 
 impl Condition for Pressure {
     fn name(&self) -> &'static str {
         "pressure"
     }
     fn why(&self) -> &'static str {
-        "tasks wait for what they need already before anything is measured"
+        "tasks wait for resources even before the measurement starts"
     }
     fn evidence(&self) -> &'static str {
         "kernel documentation, PSI: share of the last 10 s in which some task waited for CPU, disk or memory"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let waited = ["cpu", "io", "memory"].map(|what| some(seen.root, what).map(|percent| (what, percent)));
-        let waited: Vec<_> = waited.into_iter().flatten().collect();
-        if waited.is_empty() {
-            return vec![Observed::unsupported("the kernel does not count it: start it with psi=1")];
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let shares = ["cpu", "io", "memory"].map(|resource| some_avg10(sample.root, resource).map(|percent| (resource, percent)));
+        let shares: Vec<_> = shares.into_iter().flatten().collect();
+        if shares.is_empty() {
+            return vec![ConditionReport::unsupported("the kernel does not report pressure: boot it with psi=1")];
         }
         let state =
-            waited.iter().map(|(what, percent)| format!("{what} {percent:.1} %")).collect::<Vec<_>>().join(", ");
-        vec![match waited.iter().all(|(_, percent)| *percent < USUAL) {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "wait until the machine is idle", Some("head /proc/pressure/*".to_owned())),
+            shares.iter().map(|(resource, percent)| format!("{resource} {percent:.1} %")).collect::<Vec<_>>().join(", ");
+        vec![match shares.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
+            true => ConditionReport::quiet(state),
+            false => ConditionReport::noisy(
+                state,
+                "wait until the machine is idle",
+                Some("head /proc/pressure/*".to_owned()),
+            ),
         }]
     }
 }
 
-/// Percent of the last 10 s in which some task waited.
-fn some(root: &SysRoot, what: &str) -> Option<f64> {
-    let text = root.text(format!("/proc/pressure/{what}")).ok()?;
+/// Share of the last 10 s in which some task waited for a resource, in percent.
+fn some_avg10(root: &SysRoot, resource: &str) -> Option<f64> {
+    let text = root.text(format!("/proc/pressure/{resource}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     line.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
-/// Memory that is left.
-pub struct Memory;
+/// Available memory.
+pub struct AvailableMemory;
 
-impl Condition for Memory {
+impl Condition for AvailableMemory {
     fn name(&self) -> &'static str {
         "memory"
     }
     fn why(&self) -> &'static str {
-        "where little is left, the kernel reclaims while measuring, and huge pages are not to be had"
+        "when memory is scarce, the kernel reclaims during measurements, and huge pages are unavailable"
     }
     fn evidence(&self) -> &'static str {
-        "MemAvailable of /proc/meminfo, or what is left to this process's cgroup, against all memory"
+        "MemAvailable of /proc/meminfo, or the headroom of this process's cgroup, as a share of all memory"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let (total, available) = (facts::memory::total(seen.root).0, facts::memory::available(seen.root).0);
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let (total, available) = (facts::memory::total(sample.root).0, facts::memory::available(sample.root).0);
         if total == 0 {
-            return vec![Observed::unsupported("the kernel does not show its memory")];
+            return vec![ConditionReport::unsupported("the kernel does not report its memory")];
         }
         let percent = available as f64 / total as f64 * 100.0;
         let state = format!("{percent:.0} % available");
         vec![match percent >= 10.0 {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "end what holds memory", Some("ps aux --sort=-rss | head".to_owned())),
+            true => ConditionReport::quiet(state),
+            false => {
+                ConditionReport::noisy(state, "stop processes that use much memory", Some("ps aux --sort=-rss | head".to_owned()))
+            }
         }]
     }
 }
 
-/// CPU time that a cgroup bounds.
-pub struct Quota;
+/// A CPU quota of a cgroup.
+pub struct CpuQuota;
 
-impl Condition for Quota {
+impl Condition for CpuQuota {
     fn name(&self) -> &'static str {
         "cpu-quota"
     }
     fn why(&self) -> &'static str {
-        "when the quota of a period is used up, everything stands still until the next"
+        "when the quota of a period is used up, all processes stop until the next period"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, so that stalls of tens of milliseconds come into every sample"
+        "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, which cause stalls of tens of milliseconds in every sample"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let Ok(membership) = seen.root.text("/proc/self/cgroup") else {
-            return vec![Observed::unsupported("the kernel does not show this process's cgroup")];
+    fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let Ok(membership) = sample.root.text("/proc/self/cgroup") else {
+            return vec![ConditionReport::unsupported("the kernel does not report this process's cgroup")];
         };
-        let tightest = membership.lines().flat_map(|line| quotas(seen.root, line)).min_by(f64::total_cmp);
+        let tightest = membership.lines().flat_map(|line| quotas(sample.root, line)).min_by(f64::total_cmp);
         vec![match tightest {
-            None => Observed::quiet("none"),
-            Some(cpus) => Observed::noisy(
+            None => ConditionReport::quiet("none"),
+            Some(cpus) => ConditionReport::noisy(
                 format!("{cpus:.2} CPUs"),
-                "run outside of the cgroup, or in a container without a limit of CPU time",
+                "run outside of the cgroup, or in a container without a CPU limit",
                 None,
             ),
         }]
     }
 }
 
-/// The quotas, in CPUs, of the cgroup that a line of `/proc/self/cgroup` names and of those above it.
+/// The quotas, in CPUs, of the cgroup in a line of `/proc/self/cgroup` and of its ancestors.
 fn quotas(root: &SysRoot, line: &str) -> Vec<f64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -117,11 +123,11 @@ fn quotas(root: &SysRoot, line: &str) -> Vec<f64> {
         return Vec::new();
     }
     let path = path.trim_end_matches('/');
-    let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-    above.chain([path]).filter_map(quota).collect()
+    let ancestors = path.match_indices('/').map(|(end, _)| &path[..end]);
+    ancestors.chain([path]).filter_map(quota).collect()
 }
 
-/// `max` and -1 are no quota.
+/// The quota in CPUs; None for `max` and -1, which mean no quota.
 fn ratio(quota: &str, period: &str) -> Option<f64> {
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
     (quota > 0.0 && period > 0.0).then_some(quota / period)
@@ -130,42 +136,42 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
     use crate::doctor::Verdict;
 
-    fn observe(condition: &dyn Condition, made: &MadeRoot) -> Observed {
-        condition.observe(&Observation::of(&made.root())).remove(0)
+    fn observe(condition: &dyn Condition, fake: &FakeRoot) -> ConditionReport {
+        condition.observe(&SystemSample::take(&fake.root())).remove(0)
     }
 
     #[test]
-    fn a_quota_anywhere_above_counts() {
-        let made = MadeRoot::new()
+    fn a_quota_of_any_ancestor_counts() {
+        let fake = FakeRoot::new()
             .file("/proc/self/cgroup", "3:cpu,cpuacct:/a/b\n0::/c\n")
             .file("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000")
             .file("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")
             .file("/sys/fs/cgroup/c/cpu.max", "max 100000");
-        let seen = observe(&Quota, &made);
-        assert_eq!((seen.verdict, seen.state.as_str()), (Verdict::Noisy, "0.50 CPUs"));
-        let none = MadeRoot::new().file("/proc/self/cgroup", "0::/\n");
-        assert_eq!(observe(&Quota, &none).verdict, Verdict::Quiet);
+        let report = observe(&CpuQuota, &fake);
+        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "0.50 CPUs"));
+        let none = FakeRoot::new().file("/proc/self/cgroup", "0::/\n");
+        assert_eq!(observe(&CpuQuota, &none).verdict, Verdict::Quiet);
     }
 
     #[test]
-    fn waiting_tasks_are_seen() {
-        let made = MadeRoot::new()
+    fn pressure_is_reported() {
+        let fake = FakeRoot::new()
             .file("/proc/pressure/cpu", "some avg10=0.12 avg60=0.00 avg300=0.00 total=1\n")
             .file("/proc/pressure/io", "some avg10=42.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n");
-        let seen = observe(&Pressure, &made);
-        assert_eq!((seen.verdict, seen.state.as_str()), (Verdict::Noisy, "cpu 0.1 %, io 42.0 %"));
-        assert!(matches!(observe(&Pressure, &MadeRoot::new()).verdict, Verdict::Unsupported { .. }));
+        let report = observe(&Pressure, &fake);
+        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "cpu 0.1 %, io 42.0 %"));
+        assert!(matches!(observe(&Pressure, &FakeRoot::new()).verdict, Verdict::Unsupported { .. }));
     }
 
     proptest! {
         #[test]
-        fn no_line_panics(line in "\\PC{0,30}|[0-9:/a-z,]{0,30}") {
-            let _ = quotas(&MadeRoot::new().root(), &line);
+        fn arbitrary_input_does_not_panic(line in "\\PC{0,30}|[0-9:/a-z,]{0,30}") {
+            let _ = quotas(&FakeRoot::new().root(), &line);
         }
     }
 }

@@ -1,60 +1,60 @@
-//! What network cards do to packets, by the program `ethtool`.
+//! Offloads and interrupt coalescing of network cards, by the program `ethtool`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, number, program, shell, switch};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, command, parse_number, parse_switch, require_program, shell};
 
-const NO_DEVICE: &str = "no network interface has a device behind it";
+const NO_DEVICE: &str = "no network interface is backed by a device";
 
-/// Some features of a card that are switched together.
-pub struct Features {
+/// Features of a network card that are switched together.
+pub struct OffloadFeatures {
     name: &'static str,
     why: &'static str,
     evidence: &'static str,
-    /// Their names, as `ethtool -k` has them, sorted.
+    /// Their names in `ethtool -k`, sorted.
     features: &'static [&'static str],
-    /// How measuring fares with them on.
-    on: Quiet,
-    /// And off.
-    off: Quiet,
+    /// Assessment when they are on.
+    on: Assessment,
+    /// Assessment when they are off.
+    off: Assessment,
 }
 
-/// Cutting and joining packets.
-pub const OFFLOADS: Features = Features {
+/// Segmentation and receive offloads.
+pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
     name: "offloads",
-    why: "packets that are joined and cut by the card or driver change rate and CPU time, and hold single packets back",
+    why: "packets that the card or driver merges and splits change rate and CPU time, and delay single packets",
     evidence: "kernel documentation, Segmentation Offloads: one pass through the stack for up to 64 KiB instead of for each 1,500 bytes",
     features: &["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"],
-    on: Quiet::Yes,
-    off: Quiet::Unknown { reason: "single packets are handed on at once, and many cost far more CPU time" },
+    on: Assessment::Yes,
+    off: Assessment::Unknown { reason: "single packets are delivered at once, but many packets cost far more CPU time" },
 };
 
-/// Joining packets in the card, where what they were is lost.
-pub const LARGE_RECEIVE: Features = Features {
+/// Large receive offload: lossy merging of packets by the card.
+pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
     name: "large-receive-offload",
-    why: "packets that the card joins are held back, and cannot be told apart again where they are to be forwarded",
-    evidence: "kernel documentation, Segmentation Offloads: large receive offload loses headers; drivers give it up where packets are forwarded",
+    why: "packets that the card merges are delayed, and cannot be split again when they are forwarded",
+    evidence: "kernel documentation, Segmentation Offloads: large receive offload loses headers; drivers disable it where packets are forwarded",
     features: &["large-receive-offload"],
-    on: Quiet::No { advice: "let the kernel join packets, which it can do without loss" },
-    off: Quiet::Yes,
+    on: Assessment::No { advice: "let the kernel merge packets, which it does without loss" },
+    off: Assessment::Yes,
 };
 
-/// Checksums by the card.
-pub const CHECKSUMS: Features = Features {
+/// Checksum offloads.
+pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
     name: "checksum-offloads",
-    why: "without them every byte is read once more by a CPU, and packets can no longer be cut by the card",
-    evidence: "kernel documentation, Checksum Offloads: sending in segments needs checksums that the card fills in",
+    why: "without them a CPU reads every byte once more, and the card can no longer segment packets",
+    evidence: "kernel documentation, Checksum Offloads: segmentation offload requires checksums by the card",
     features: &["rx-checksumming", "tx-checksumming"],
-    on: Quiet::Yes,
-    off: Quiet::Unknown { reason: "throughput measures the checksums as well" },
+    on: Assessment::Yes,
+    off: Assessment::Unknown { reason: "throughput includes the cost of checksums" },
 };
 
-impl Knob for Features {
+impl Knob for OffloadFeatures {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -64,57 +64,57 @@ impl Knob for Features {
     fn evidence(&self) -> &'static str {
         self.evidence
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        let known = parse(&ethtool(sys, "-k", target)?);
-        let states = self.features.iter().map(|name| of(&known, name)).collect::<Result<Vec<_>, _>>()?;
-        let on = |feature: &Feature| feature.on;
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let current = parse(&ethtool(sys, "-k", target)?);
+        let states = self.features.iter().map(|name| feature_state(&current, name)).collect::<Result<Vec<_>, _>>()?;
+        let on = |feature: &FeatureState| feature.on;
         Ok(match (states.iter().all(on), states.iter().any(on)) {
-            (true, _) => Value::Switch(true),
-            (_, false) => Value::Switch(false),
+            (true, _) => KnobValue::Switch(true),
+            (_, false) => KnobValue::Switch(false),
             _ => {
-                let named = self.features.iter().zip(states);
-                let shown = named.map(|(name, feature)| format!("{name} {}", Value::Switch(feature.on)));
-                Value::Choice(shown.collect::<Vec<_>>().join(", "))
+                let features = self.features.iter().zip(states);
+                let described = features.map(|(name, feature)| format!("{name} {}", KnobValue::Switch(feature.on)));
+                KnobValue::Choice(described.collect::<Vec<_>>().join(", "))
             }
         })
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Switch(true) => self.on.clone(),
-            Value::Switch(false) => self.off.clone(),
-            _ => Quiet::Unknown { reason: "some are on and some are off" },
+            KnobValue::Switch(true) => self.on.clone(),
+            KnobValue::Switch(false) => self.off.clone(),
+            _ => Assessment::Unknown { reason: "some features are on and some are off" },
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let on = switch(wanted)?;
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        let on = parse_switch(value)?;
         let interface = target.to_string();
-        let known = parse(&ethtool(sys, "-k", target)?);
+        let current = parse(&ethtool(sys, "-k", target)?);
         for name in self.features {
-            let feature = of(&known, name)?;
+            let feature = feature_state(&current, name)?;
             if feature.fixed && feature.on != on {
-                return Err(Unsupported(format!("the driver keeps {name} {}", Value::Switch(feature.on))));
+                return Err(Unsupported(format!("the driver does not allow changing {name} from {}", KnobValue::Switch(feature.on))));
             }
         }
         let pattern = format!("^({}):", self.features.join("|"));
         let read = shell("ethtool -k \"$1\" | grep -E \"$2\" | sed 's/ \\[.*//' | sort", &[&interface, &pattern]);
         let write = shell("ethtool -K \"$1\" $(printf '%s\\n' \"$2\" | tr -d ':')", &[&interface, "{}"]);
-        let state = self.features.iter().map(|name| format!("{name}: {}\n", Value::Switch(on))).collect();
+        let state = self.features.iter().map(|name| format!("{name}: {}\n", KnobValue::Switch(on))).collect();
         command(sys, &format!("{} of {interface}", self.name), "ethtool", [read, write], state)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         let features = self.features.join(" off ");
         let commands = targets.iter().map(|interface| format!("sudo ethtool -K {interface} {features} off"));
         commands.collect::<Vec<_>>().join(" && ")
     }
 }
 
-/// How long a card waits before it interrupts.
+/// Interrupt coalescing: how long a card waits before it interrupts.
 pub struct Coalescing;
 
 impl Knob for Coalescing {
@@ -122,49 +122,51 @@ impl Knob for Coalescing {
         "interrupt-coalescing"
     }
     fn why(&self) -> &'static str {
-        "a card that waits for more packets before it interrupts adds that wait to the latency of each, and changes it by the load where it adapts"
+        "a card that waits for more packets before it interrupts adds that wait to the latency of each; adaptive coalescing changes it with the load"
     }
     fn evidence(&self) -> &'static str {
-        "ethtool(8), --coalesce: rx-usecs is the wait after a packet; drivers' defaults go from 0 to 250 µs, and adaptive ones follow the rate"
+        "ethtool(8), --coalesce: rx-usecs is the wait after a packet; drivers' defaults range from 0 to 250 µs, and adaptive ones follow the rate"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        let known = waits(&ethtool(sys, "-c", target)?);
-        if known.iter().any(|(name, value)| name.starts_with("adaptive") && value == "on") {
-            return Ok(Value::Choice("adaptive".to_owned()));
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let current = parse_coalescing(&ethtool(sys, "-c", target)?);
+        if current.iter().any(|(name, value)| name.starts_with("adaptive") && value == "on") {
+            return Ok(KnobValue::Choice("adaptive".to_owned()));
         }
-        let longest = known.iter().filter_map(|(_, value)| value.parse::<u64>().ok()).max();
-        longest.map(Value::Micros).ok_or_else(|| Unsupported("the driver does not say how long it waits".to_owned()))
+        let longest = current.iter().filter_map(|(_, value)| value.parse::<u64>().ok()).max();
+        longest
+            .map(KnobValue::Micros)
+            .ok_or_else(|| Unsupported("the driver does not report its coalescing times".to_owned()))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Micros(0) => Quiet::Yes,
-            Value::Micros(_) => Quiet::Unknown { reason: "steady, and part of every latency over this card" },
-            _ => Quiet::No { advice: "a wait that is always the same" },
+            KnobValue::Micros(0) => Assessment::Yes,
+            KnobValue::Micros(_) => Assessment::Unknown { reason: "constant, and part of every latency over this card" },
+            _ => Assessment::No { advice: "use a constant wait" },
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let micros = match wanted {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        let micros = match value {
             "adaptive" => None,
-            micros => Some(number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
+            micros => Some(parse_number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
         };
         let interface = target.to_string();
-        let known = waits(&ethtool(sys, "-c", target)?);
-        if known.is_empty() || micros.is_none() && !known.iter().any(|(name, _)| name.starts_with("adaptive")) {
-            return Err(Unsupported(format!("the driver of {interface} does not offer that")));
+        let current = parse_coalescing(&ethtool(sys, "-c", target)?);
+        if current.is_empty() || micros.is_none() && !current.iter().any(|(name, _)| name.starts_with("adaptive")) {
+            return Err(Unsupported(format!("the driver of {interface} does not support it")));
         }
-        let wanted = |name: &str, now: &str| match (name.starts_with("adaptive"), micros) {
+        let setting = |name: &str, now: &str| match (name.starts_with("adaptive"), micros) {
             (true, None) => "on".to_owned(),
             (true, Some(_)) => "off".to_owned(),
             (false, Some(micros)) => micros.to_string(),
             (false, None) => now.to_owned(),
         };
-        let state = known.iter().map(|(name, now)| format!("{name}: {}\n", wanted(name, now))).collect();
+        let state = current.iter().map(|(name, now)| format!("{name}: {}\n", setting(name, now))).collect();
         let read = shell(
             "ethtool -c \"$1\" | sed -nE -e 's,^Adaptive RX: (on|off|n/a) +TX: (on|off|n/a).*,adaptive-rx: \\1\\nadaptive-tx: \\2,p' \
              -e 's,^((rx|tx)-usecs):[[:space:]]*([0-9]+|n/a).*,\\1: \\3,p' | grep -v n/a",
@@ -173,63 +175,63 @@ impl Knob for Coalescing {
         let write = shell("ethtool -C \"$1\" $(printf '%s\\n' \"$2\" | tr -d ':')", &[&interface, "{}"]);
         command(sys, &format!("interrupt-coalescing of {interface}"), "ethtool", [read, write], state)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         let commands =
             targets.iter().map(|it| format!("sudo ethtool -C {it} adaptive-rx off adaptive-tx off rx-usecs 0"));
         commands.collect::<Vec<_>>().join(" && ")
     }
 }
 
-/// What ethtool shows of an interface.
-fn ethtool(sys: &SysRoot, what: &str, interface: &Target) -> Result<String, Unsupported> {
-    let program = program(sys, "ethtool")?;
-    let output = Command::new(program).args([what, &interface.to_string()]).env("LC_ALL", "C").output();
+/// Runs ethtool for an interface and returns its output.
+fn ethtool(sys: &SysRoot, option: &str, interface: &KnobTarget) -> Result<String, Unsupported> {
+    let program = require_program(sys, "ethtool")?;
+    let output = Command::new(program).args([option, &interface.to_string()]).env("LC_ALL", "C").output();
     let output = output.map_err(|error| Unsupported(format!("`ethtool`: {error}")))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-            Err(Unsupported(format!("`ethtool {what} {interface}`: {said}")))
+            let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+            Err(Unsupported(format!("`ethtool {option} {interface}`: {message}")))
         }
     }
 }
 
 /// A feature of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Feature {
+struct FeatureState {
     on: bool,
-    /// Nobody can change it.
+    /// Whether it cannot be changed.
     fixed: bool,
 }
 
-fn of(known: &BTreeMap<String, Feature>, name: &str) -> Result<Feature, Unsupported> {
-    known.get(name).copied().ok_or_else(|| Unsupported(format!("ethtool does not show {name}")))
+fn feature_state(features: &BTreeMap<String, FeatureState>, name: &str) -> Result<FeatureState, Unsupported> {
+    features.get(name).copied().ok_or_else(|| Unsupported(format!("ethtool does not report {name}")))
 }
 
-/// Understands `ethtool -k`: `tx-checksumming: on`, `large-receive-offload: off [fixed]`.
-fn parse(text: &str) -> BTreeMap<String, Feature> {
+/// Parses the output of `ethtool -k`: `tx-checksumming: on`, `large-receive-offload: off [fixed]`.
+fn parse(text: &str) -> BTreeMap<String, FeatureState> {
     let feature = |line: &str| {
         let (name, state) = line.split_once(": ")?;
         let on = state.starts_with("on");
-        let known = on || state.starts_with("off");
-        known.then(|| (name.to_owned(), Feature { on, fixed: state.contains("[fixed]") }))
+        let is_state = on || state.starts_with("off");
+        is_state.then(|| (name.to_owned(), FeatureState { on, fixed: state.contains("[fixed]") }))
     };
     text.lines().filter_map(feature).collect()
 }
 
-/// Understands `ethtool -c`, of which only what the driver has: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`.
-fn waits(text: &str) -> Vec<(String, String)> {
+/// Parses the settings in `ethtool -c` that the driver supports: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`.
+fn parse_coalescing(text: &str) -> Vec<(String, String)> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
     let adaptive: Vec<&str> = line("Adaptive RX:").split_whitespace().filter(|word| *word != "TX:").collect();
-    let word = |at: usize| adaptive.get(at).copied().unwrap_or("n/a");
+    let word = |index: usize| adaptive.get(index).copied().unwrap_or("n/a");
     let all = [
         ("adaptive-rx", word(0)),
         ("adaptive-tx", word(1)),
         ("rx-usecs", line("rx-usecs:")),
         ("tx-usecs", line("tx-usecs:")),
     ];
-    let known = all.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
-    known.filter(|(_, value)| !value.is_empty() && value != "n/a").collect()
+    let settings = all.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    settings.filter(|(_, value)| !value.is_empty() && value != "n/a").collect()
 }
 
 #[cfg(test)]
@@ -239,34 +241,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_are_read_with_what_nobody_can_change() {
+    fn features_are_parsed_with_fixed_ones() {
         let text = "Features for eth0:\nrx-checksumming: on [fixed]\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\
                     tcp-segmentation-offload: off [requested on]\n";
-        let known = parse(text);
-        assert_eq!(known["rx-checksumming"], Feature { on: true, fixed: true });
-        assert_eq!(known["tcp-segmentation-offload"], Feature { on: false, fixed: false });
-        assert!(of(&known, "large-receive-offload").unwrap_err().0.contains("does not show"));
+        let features = parse(text);
+        assert_eq!(features["rx-checksumming"], FeatureState { on: true, fixed: true });
+        assert_eq!(features["tcp-segmentation-offload"], FeatureState { on: false, fixed: false });
+        assert!(feature_state(&features, "large-receive-offload").unwrap_err().0.contains("does not report"));
     }
 
     #[test]
-    fn waits_are_read_as_far_as_the_driver_has_them() {
+    fn only_supported_coalescing_settings_are_parsed() {
         let text = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: n/a\nstats-block-usecs:\tn/a\n\
                     rx-usecs:\t3\nrx-frames:\t1\nrx-usecs-irq:\tn/a\ntx-usecs:\tn/a\n";
-        let known = [("adaptive-rx", "off"), ("rx-usecs", "3")];
-        assert_eq!(waits(text), known.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let expected = [("adaptive-rx", "off"), ("rx-usecs", "3")];
+        assert_eq!(parse_coalescing(text), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
-    fn made_machines_have_no_ethtool() {
-        let told = OFFLOADS.read(&wb_sys::made::laptop().root(), &Target::Interface("eth0".to_owned())).unwrap_err().0;
-        assert_eq!(told, "`ethtool` is asked of running systems alone");
+    fn fake_machines_have_no_ethtool() {
+        let message = OFFLOADS
+            .read(&wb_sys::fake_root::laptop().root(), &KnobTarget::Interface("eth0".to_owned()))
+            .unwrap_err()
+            .0;
+        assert_eq!(message, "`ethtool` is used only on the running system");
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(Adaptive RX:|rx-usecs:|\\PC|[\t\n]|: on){0,12}") {
+        fn arbitrary_input_does_not_panic(text in "(Adaptive RX:|rx-usecs:|\\PC|[\t\n]|: on){0,12}") {
             let _ = parse(&text);
-            let _ = waits(&text);
+            let _ = parse_coalescing(&text);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! How fast the CPUs are clocked, and who decides.
+//! CPU frequency: governor, energy preference, turbo and limits.
 
 use wb_sys::SysRoot;
 use wb_sys::environment::cpu;
 
-use crate::change::{echo, echo_each};
 use crate::dependents::{of_frequency, of_policy};
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Write, Writes, choice, one, switch};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::{echo, echo_each};
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrite, KnobWrites, choice, parse_switch, setting_write};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
-const NO_SCALING: &str = "the kernel shows no frequency policy, as is usual in a virtual machine";
+const NO_SCALING: &str = "the kernel has no frequency policies, as is usual in a virtual machine";
 
-/// What chooses the frequency.
+/// The governor that selects the frequency.
 pub struct Governor;
 
 impl Knob for Governor {
@@ -20,41 +20,41 @@ impl Knob for Governor {
         "governor"
     }
     fn why(&self) -> &'static str {
-        "a clock that follows the load is late: the start of a sample runs slower than the rest"
+        "a frequency that follows the load lags behind: the start of a sample runs slower than the rest"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; lowest and highest clock differ 3 to 10 times"
+        "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; the lowest and highest frequency differ by a factor of 3 to 10"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::policies(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_SCALING
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(choice) => {
-                Quiet::when(matches!(choice.as_str(), "performance" | "userspace"), "let the clock stay high")
+            KnobValue::Choice(choice) => {
+                Assessment::when(matches!(choice.as_str(), "performance" | "userspace"), "keep the frequency high")
             }
-            _ => Quiet::STRANGE,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let folder = format!("{FOLDER}/{target}");
-        choice(sys, &format!("{folder}/scaling_governor"), &format!("{folder}/scaling_available_governors"), wanted)
+        choice(sys, &format!("{folder}/scaling_governor"), &format!("{folder}/scaling_available_governors"), value)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
     }
-    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
+    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
         of_policy(sys, &target.to_string())
     }
 }
 
-/// The hint to hardware that chooses its frequency by itself.
+/// The energy-performance hint to hardware that selects its frequency itself.
 pub struct EnergyPreference;
 
 impl Knob for EnergyPreference {
@@ -62,40 +62,40 @@ impl Knob for EnergyPreference {
         "energy-preference"
     }
     fn why(&self) -> &'static str {
-        "tells the hardware to rather save energy, so that it raises the clock late and lowers it early"
+        "a preference for saving energy makes the hardware raise the frequency late and lower it early"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how eagerly the clock follows the load"
+        "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how fast the frequency follows the load"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        let has = |policy: &Target| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        let has = |policy: &KnobTarget| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
         target::policies(sys).into_iter().filter(has).collect()
     }
-    fn absent(&self) -> &'static str {
-        "no frequency policy takes a preference: the hardware does not choose its clock by itself"
+    fn unsupported_reason(&self) -> &'static str {
+        "no frequency policy has a preference: the hardware does not select its frequency itself"
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(choice) => {
-                Quiet::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
+            KnobValue::Choice(choice) => {
+                Assessment::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
             }
-            _ => Quiet::STRANGE,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let folder = format!("{FOLDER}/{target}");
         let listed = format!("{folder}/energy_performance_available_preferences");
-        choice(sys, &format!("{folder}/energy_performance_preference"), &listed, wanted)
+        choice(sys, &format!("{folder}/energy_performance_preference"), &listed, value)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/energy_performance_preference"))
     }
 }
 
-/// Whether cores may run above their base frequency.
+/// Whether cores may exceed their base frequency.
 pub struct Turbo;
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
@@ -106,109 +106,109 @@ impl Knob for Turbo {
         "turbo"
     }
     fn why(&self) -> &'static str {
-        "how far a core is clocked above its base depends on heat, power and how many others are busy"
+        "how far a core exceeds its base frequency depends on heat, power and the number of other busy cores"
     }
     fn evidence(&self) -> &'static str {
-        "processor makers' turbo tables: one busy core runs 10 to 60 % above base, less the more are busy; power limits end it after seconds to a minute"
+        "processor makers' turbo tables: one busy core runs 10 to 60 % above base, and less with more busy cores; power limits end turbo after seconds to a minute"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        cpu::turbo(sys).map(|_| Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        cpu::turbo(sys).map(|_| KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "the kernel shows no switch for it, as is usual in a virtual machine"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel has no switch for it, as is usual in a virtual machine"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        cpu::turbo(sys).map(Value::Switch).ok_or_else(|| Unsupported(self.absent().to_owned()))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        cpu::turbo(sys).map(KnobValue::Switch).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(
-            *value == Value::Switch(false),
-            "stay at the base clock while measuring; results are lower and steadier",
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(
+            *value == KnobValue::Switch(false),
+            "stay at the base frequency while measuring; results are lower but steadier",
         )
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let on = switch(wanted)?;
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        let on = parse_switch(value)?;
         match sys.exists(NO_TURBO) {
-            true => one(NO_TURBO, if on { "0" } else { "1" }),
-            false => one(BOOST, if on { "1" } else { "0" }),
+            true => setting_write(NO_TURBO, if on { "0" } else { "1" }),
+            false => setting_write(BOOST, if on { "1" } else { "0" }),
         }
     }
-    fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, sys: &SysRoot, _: &[KnobTarget]) -> String {
         if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
     }
-    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+    fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
         of_frequency(sys)
     }
 }
 
-/// Between which frequencies may be chosen.
-pub struct Limits;
+/// The frequency limits of a policy.
+pub struct FrequencyLimits;
 
-impl Knob for Limits {
+impl Knob for FrequencyLimits {
     fn name(&self) -> &'static str {
         "frequency-limits"
     }
     fn why(&self) -> &'static str {
-        "a limit below the hardware's own makes the machine look slower than it is"
+        "a limit below that of the hardware makes the machine appear slower than it is"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, CPU Performance Scaling: scaling_max_freq bounds every governor, and power daemons lower it unasked"
+        "kernel documentation, CPU Performance Scaling: scaling_max_freq limits every governor, and power daemons lower it on their own"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::policies(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_SCALING
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let khz = |name: &str| sys.number(format!("{FOLDER}/{target}/{name}"));
-        Ok(Value::Frequencies {
+        Ok(KnobValue::Frequencies {
             low: khz("scaling_min_freq")?,
             high: khz("scaling_max_freq")?,
             highest: khz("cpuinfo_max_freq")?,
         })
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Frequencies { low, high, highest } if low < high && high < highest => {
-                Quiet::Unknown { reason: "the clock is limited below what the hardware has, and still free to vary" }
-            }
-            Value::Frequencies { .. } => Quiet::Yes,
-            _ => Quiet::STRANGE,
+            KnobValue::Frequencies { low, high, highest } if low < high && high < highest => Assessment::Unknown {
+                reason: "the frequency is limited below the hardware's maximum but may still vary",
+            },
+            KnobValue::Frequencies { .. } => Assessment::Yes,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let khz = |name: &str| sys.number::<u64>(format!("{FOLDER}/{target}/{name}"));
-        let (least, most) = (khz("cpuinfo_min_freq")?, khz("cpuinfo_max_freq")?);
-        let (low, high) = limits(wanted, least, most)?;
-        let write = |name: &str, khz: u64| Write::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
+        let (lowest, highest) = (khz("cpuinfo_min_freq")?, khz("cpuinfo_max_freq")?);
+        let (low, high) = limits(value, lowest, highest)?;
+        let write = |name: &str, khz: u64| KnobWrite::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
         let (low_first, min, max) =
             (low <= khz("scaling_max_freq")?, write("scaling_min_freq", low), write("scaling_max_freq", high));
-        // The lowest may at no time be above the highest.
+        // The lower limit must never exceed the upper one.
         Ok(if low_first { vec![min, max] } else { vec![max, min] })
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo cpupower frequency-set --max 100GHz".to_owned()
     }
 }
 
-/// Limits as people write them, in kHz: `max`, `min`, `2000 MHz`, or `1200 to 2000 MHz`.
-fn limits(wanted: &str, least: u64, most: u64) -> Result<(u64, u64), Unsupported> {
-    let wrong = || Unsupported(format!("`{wanted}` is no limit: write max, min, 2000 or 1200-2000, in MHz"));
+/// Parses limits into kHz: `max`, `min`, `2000 MHz`, or `1200 to 2000 MHz`.
+fn limits(value: &str, lowest: u64, highest: u64) -> Result<(u64, u64), Unsupported> {
+    let invalid = || Unsupported(format!("invalid limit `{value}`: expected max, min, 2000 or 1200-2000, in MHz"));
     let khz = |text: &str| match text.trim() {
-        "max" => Ok(most),
-        "min" => Ok(least),
-        mhz => mhz.parse::<u64>().map(|mhz| mhz.saturating_mul(1000)).map_err(|_| wrong()),
+        "max" => Ok(highest),
+        "min" => Ok(lowest),
+        mhz => mhz.parse::<u64>().map(|mhz| mhz.saturating_mul(1000)).map_err(|_| invalid()),
     };
-    let plain = wanted.trim_end_matches("MHz").replace(" to ", "-");
+    let plain = value.trim_end_matches("MHz").replace(" to ", "-");
     let (low, high) = match plain.split_once('-') {
         Some((low, high)) => (khz(low)?, khz(high)?),
-        // All that the hardware has, or one frequency.
-        None if plain.trim() == "max" => (least, most),
+        // The full range of the hardware, or a single frequency.
+        None if plain.trim() == "max" => (lowest, highest),
         None => (khz(&plain)?, khz(&plain)?),
     };
-    match least <= low && low <= high && high <= most {
+    match lowest <= low && low <= high && high <= highest {
         true => Ok((low, high)),
-        false => Err(Unsupported(format!("`{wanted}` is not within {} to {} MHz", least / 1000, most / 1000))),
+        false => Err(Unsupported(format!("invalid limit `{value}`: expected {} to {} MHz", lowest / 1000, highest / 1000))),
     }
 }

@@ -1,51 +1,51 @@
-//! Merged pages, and pages that move between nodes.
+//! Kernel same-page merging and NUMA balancing.
 
 use wb_sys::SysRoot;
 
-use crate::change::{echo, sysctl};
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, one, switch, switch_in};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::{echo, sysctl};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, parse_switch, setting_write, switch_in};
 
-/// Whether equal pages of different processes are merged.
-pub struct Merging;
+/// Kernel same-page merging: equal pages of different processes are merged.
+pub struct SamePageMerging;
 
-impl Knob for Merging {
+impl Knob for SamePageMerging {
     fn name(&self) -> &'static str {
         "ksm"
     }
     fn why(&self) -> &'static str {
-        "a thread reads memory all the time to find equal pages, and writing to a merged one copies it first"
+        "a kernel thread constantly scans memory for equal pages, and a write to a merged page copies it first"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, Kernel Samepage Merging: ksmd scans pages_to_scan pages every sleep_millisecs, on a CPU and through the caches that are measured"
+        "kernel documentation, Kernel Samepage Merging: ksmd scans pages_to_scan pages every sleep_millisecs, using a CPU and the caches of the workload"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not merge pages"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Switch(sys.number::<u8>("/sys/kernel/mm/ksm/run")? == 1))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Switch(sys.number::<u8>("/sys/kernel/mm/ksm/run")? == 1))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Switch(false), "take merged pages apart and stop looking for them")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Switch(false), "unmerge pages and stop scanning")
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let run: u8 = sys.number("/sys/kernel/mm/ksm/run")?;
-        if run != 1 && !switch(wanted)? {
-            return one("/sys/kernel/mm/ksm/run", run.to_string());
+        if run != 1 && !parse_switch(value)? {
+            return setting_write("/sys/kernel/mm/ksm/run", run.to_string());
         }
-        // 2 takes merged pages apart; 0 would leave them.
-        one("/sys/kernel/mm/ksm/run", if switch(wanted)? { "1" } else { "2" })
+        // 2 unmerges pages; 0 would leave them merged.
+        setting_write("/sys/kernel/mm/ksm/run", if parse_switch(value)? { "1" } else { "2" })
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         echo("2", "/sys/kernel/mm/ksm/run")
     }
 }
 
-/// Whether the kernel moves memory and tasks to each other.
+/// NUMA balancing: the kernel moves memory and tasks closer to each other.
 pub struct NumaBalancing;
 
 impl Knob for NumaBalancing {
@@ -53,28 +53,28 @@ impl Knob for NumaBalancing {
         "numa-balancing"
     }
     fn why(&self) -> &'static str {
-        "memory is unmapped to see who touches it and moved meanwhile: extra faults, and a speed that changes on the way"
+        "memory is unmapped to detect accesses, and migrated: extra faults, and a speed that changes meanwhile"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, numa_balancing: hinting faults at every scan period; memory of another node takes 1.5 to 2 times as long, so where it lies decides"
+        "kernel documentation, numa_balancing: hinting faults at every scan period; accesses to memory of another node take 1.5 to 2 times as long, so placement matters"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        let several = sys.numbered("/sys/devices/system/node", "node").len() > 1;
-        several.then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        let several = sys.numbered_entries("/sys/devices/system/node", "node").len() > 1;
+        several.then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "all memory is on one node, so that nothing is to be balanced"
+    fn unsupported_reason(&self) -> &'static str {
+        "all memory is on one node, so there is nothing to balance"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Switch(sys.number::<i64>("/proc/sys/kernel/numa_balancing")? != 0))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Switch(sys.number::<i64>("/proc/sys/kernel/numa_balancing")? != 0))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Switch(false), "bind what is measured to nodes, and leave it there")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Switch(false), "bind the workload to nodes instead")
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        switch_in("/proc/sys/kernel/numa_balancing", wanted)
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        switch_in("/proc/sys/kernel/numa_balancing", value)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.numa_balancing=0")
     }
 }

@@ -1,4 +1,4 @@
-//! The knobs, each in a small file with its like, and the list of them all.
+//! All knobs, grouped into files by subject.
 
 pub mod block;
 pub mod clocksource;
@@ -22,40 +22,40 @@ pub mod writeback;
 
 use crate::Knob;
 
-/// All knobs, in the order they are listed.
+/// All knobs, in the order of output.
 pub fn all() -> &'static [&'static dyn Knob] {
     &[
         &frequency::Governor,
         &frequency::EnergyPreference,
         &frequency::Turbo,
-        &frequency::Limits,
+        &frequency::FrequencyLimits,
         &idle::IdleStates,
         &smt::Smt,
-        &profile::Tuned,
-        &profile::Platform,
+        &profile::TunedProfile,
+        &profile::PlatformProfile,
         &clocksource::Clocksource,
         &irqbalance::Irqbalance,
-        &interrupts::Affinity,
+        &interrupts::IrqAffinity,
         &shield::Shield,
         &perf::NmiWatchdog,
-        &perf::Paranoid,
+        &perf::PerfEventParanoid,
         &perf::SampleRate,
         &process::Aslr,
-        &thp::Enabled,
-        &thp::Defrag,
-        &hugetlb::Reserved,
-        &hugetlb::OnNode,
-        &memory::Merging,
+        &thp::ThpEnabled,
+        &thp::ThpDefrag,
+        &hugetlb::HugePagePool,
+        &hugetlb::NodeHugePagePool,
+        &memory::SamePageMerging,
         &memory::NumaBalancing,
         &swap::Swap,
         &swap::Swappiness,
-        &writeback::Dirty,
-        &writeback::Interval,
-        &writeback::Expiry,
+        &writeback::DirtyLimit,
+        &writeback::WritebackInterval,
+        &writeback::WritebackExpiry,
         &pagecache::DropCaches,
         &block::IoScheduler,
         &block::WriteThrottling,
-        &block::Requests,
+        &block::NrRequests,
         &block::ReadAhead,
         &ethtool::OFFLOADS,
         &ethtool::LARGE_RECEIVE,
@@ -73,11 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_knob_has_a_name_of_its_own_and_says_why() {
+    fn every_knob_has_a_unique_name_and_a_reason() {
         let names: BTreeSet<_> = all().iter().map(|knob| knob.name()).collect();
         assert_eq!(names.len(), all().len());
         for knob in all() {
-            for text in [knob.why(), knob.evidence(), knob.absent()] {
+            for text in [knob.why(), knob.evidence(), knob.unsupported_reason()] {
                 assert!(text.len() > 20 && !text.ends_with('.'), "{}: {text}", knob.name());
             }
         }

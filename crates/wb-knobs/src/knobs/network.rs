@@ -1,15 +1,15 @@
-//! How long the kernel holds received packets.
+//! Delays of received packets in the kernel (NAPI).
 
 use wb_sys::SysRoot;
 
-use crate::change::echo_each;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number, number_in, one};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::echo_each;
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, number_in, parse_number, setting_write};
 
-const NO_DEVICE: &str = "no network interface has a device behind it";
+const NO_DEVICE: &str = "no network interface is backed by a device";
 
-/// How long received packets are held to be joined.
+/// How long received packets are held to be merged (GRO).
 pub struct FlushTimeout;
 
 impl Knob for FlushTimeout {
@@ -17,33 +17,33 @@ impl Knob for FlushTimeout {
         "gro-flush-timeout"
     }
     fn why(&self) -> &'static str {
-        "received packets wait for others to be joined with, which adds to every single one's latency"
+        "received packets wait for others to be merged with, which adds to their latency"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, NAPI: gro_flush_timeout is how long, in ns, packets are held after a poll; 0, the default, holds none"
+        "kernel documentation, NAPI: gro_flush_timeout is how long packets are held after a poll, in ns; 0, the default, holds none"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Micros(sys.number::<u64>(path(&target.to_string(), TIMEOUT))?.div_ceil(1000)))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Micros(sys.number::<u64>(path(&target.to_string(), TIMEOUT))?.div_ceil(1000)))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Micros(0), "hand packets on as they come")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Micros(0), "deliver packets as they arrive")
     }
-    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let micros = number(self.name(), wanted.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
-        one(path(&target.to_string(), TIMEOUT), (micros * 1000).to_string())
+    fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        let micros = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
+        setting_write(path(&target.to_string(), TIMEOUT), (micros * 1000).to_string())
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("0", targets, |it| path(it, TIMEOUT))
     }
 }
 
-/// How often an interface is polled again before it interrupts again.
+/// How often an idle interface is polled before its interrupts are enabled again.
 pub struct DeferInterrupts;
 
 impl Knob for DeferInterrupts {
@@ -51,27 +51,27 @@ impl Knob for DeferInterrupts {
         "napi-defer-hard-irqs"
     }
     fn why(&self) -> &'static str {
-        "an interface that is polled for a while after it fell silent interrupts less, and hands packets on later"
+        "an interface that is polled for a while after its last packet interrupts less, and delivers packets later"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, NAPI: after so many polls without a packet interrupts are on again, each gro_flush_timeout apart; 0, the default, is at once"
+        "kernel documentation, NAPI: after this number of polls without a packet, gro_flush_timeout apart, interrupts are enabled again; 0, the default, enables them at once"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number(path(&target.to_string(), DEFER))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number(path(&target.to_string(), DEFER))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Number(0), "interrupt as soon as packets come")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Number(0), "interrupt as soon as packets arrive")
     }
-    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(&target.to_string(), DEFER), self.name(), wanted, 0..=i32::MAX.into())
+    fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        number_in(path(&target.to_string(), DEFER), self.name(), value, 0..=i32::MAX.into())
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("0", targets, |it| path(it, DEFER))
     }
 }

@@ -1,13 +1,13 @@
-//! What memory holds of files.
+//! The page cache.
 
 use wb_sys::SysRoot;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Nature, Quiet, Unsupported, Value};
-use crate::set::{Action, Write, Writes};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobKind, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobAction, KnobWrite, KnobWrites};
 
-/// Dropping what memory holds of files, so that a sample finds none of it.
+/// Drops the page cache, so that a sample starts without cached files.
 pub struct DropCaches;
 
 impl Knob for DropCaches {
@@ -15,64 +15,67 @@ impl Knob for DropCaches {
         "drop-caches"
     }
     fn why(&self) -> &'static str {
-        "what an earlier sample has read is in memory, and the next one measures memory instead of the disk"
+        "files that an earlier sample has read are cached, and the next one measures memory instead of the disk"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.drop_caches: 1 drops the page cache, 2 directory entries and inodes, 3 both, each only as far as it is written already"
+        "kernel documentation, vm.drop_caches: 1 drops the page cache, 2 directory entries and inodes, 3 both, each only as far as it is not dirty"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists("/proc/sys/vm/drop_caches").then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists("/proc/sys/vm/drop_caches").then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "the kernel does not offer to drop its caches"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel does not support dropping its caches"
     }
-    fn read(&self, _: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Err(Unsupported("it is an action: there is nothing to read".to_owned()))
+    fn read(&self, _: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Err(Unsupported("it is an action and has no value".to_owned()))
     }
-    fn quiet(&self, _: &Value) -> Quiet {
-        Quiet::STRANGE
+    fn assess(&self, _: &KnobValue) -> Assessment {
+        Assessment::UNEXPECTED_VALUE
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let what = match wanted {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        let mode = match value {
             "none" => return Ok(Vec::new()),
             "pages" => 1,
             "entries" => 2,
             "all" => 3,
-            other => return Err(Unsupported(format!("`{other}` is not among none, pages, entries, all"))),
+            other => return Err(Unsupported(format!("invalid value `{other}`: expected one of none, pages, entries, all"))),
         };
-        Ok(vec![Write::Action(Action::DropCaches(what))])
+        Ok(vec![KnobWrite::Action(KnobAction::DropCaches(mode))])
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         format!("sync; {}", sysctl("vm.drop_caches=3"))
     }
-    fn nature(&self) -> Nature {
-        Nature::Action
+    fn nature(&self) -> KnobKind {
+        KnobKind::Action
     }
 }
 
 #[cfg(test)]
 mod tests {
     use wb_sys::UndoLog;
-    use wb_sys::made;
+    use wb_sys::fake_root;
 
     use crate::KnobSet;
-    use crate::tune::{Outcome, Wanted, apply};
+    use crate::tune::{KnobOutcome, KnobSetting, apply};
 
     #[test]
-    fn dropping_is_done_each_time_and_leaves_nothing_to_put_back() {
+    fn caches_are_dropped_each_time_and_nothing_is_logged() {
         let path = "/proc/sys/vm/drop_caches";
-        let made = made::laptop().file(path, "0\n");
-        let sys = made.root();
+        let fake = fake_root::laptop().file(path, "0\n");
+        let sys = fake.root();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
-        let mut ask = |value: &str| {
-            let knobs = vec![Wanted::new("drop-caches", value.to_owned()).unwrap()];
+        let mut drop_caches = |value: &str| {
+            let knobs = vec![KnobSetting::new("drop-caches", value.to_owned()).unwrap()];
             let set = KnobSet { name: String::new(), summary: String::new(), knobs };
             apply(&sys, &set, &mut log).unwrap().remove(0).outcome
         };
-        assert_eq!([ask("none"), ask("all"), ask("all")], [Outcome::Already, Outcome::Done, Outcome::Done]);
+        assert_eq!(
+            [drop_caches("none"), drop_caches("all"), drop_caches("all")],
+            [KnobOutcome::Unchanged, KnobOutcome::Done, KnobOutcome::Done]
+        );
         assert_eq!(sys.text(path).unwrap(), "3");
-        let told = Outcome::Unsupported { reason: "`some` is not among none, pages, entries, all".to_owned() };
-        assert_eq!(ask("some"), told);
+        let reason = "invalid value `some`: expected one of none, pages, entries, all".to_owned();
+        assert_eq!(drop_caches("some"), KnobOutcome::Unsupported { reason });
         assert_eq!(log.open_changes().count(), 0);
     }
 }

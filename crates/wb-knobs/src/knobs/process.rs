@@ -1,11 +1,11 @@
-//! What every new process gets.
+//! Properties of new processes.
 
 use wb_sys::SysRoot;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number_in};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, number_in};
 
 /// Address-space layout randomisation.
 pub struct Aslr;
@@ -15,34 +15,34 @@ impl Knob for Aslr {
         "aslr"
     }
     fn why(&self) -> &'static str {
-        "the layout of memory changes a program's speed; it is either drawn anew for every sample or wrong in the same way in all"
+        "the memory layout affects a program's speed; it is either randomised for every sample or biased in the same way in all"
     }
     fn evidence(&self) -> &'static str {
-        "Mytkowicz, Diwan, Hauswirth and Sweeney (ASPLOS 2009): layout alone can turn a speed-up into a slow-down; Curtsinger and Berger (ASPLOS 2013): drawing it anew makes it a spread that statistics can see"
+        "Mytkowicz, Diwan, Hauswirth and Sweeney (ASPLOS 2009): layout alone can turn a speed-up into a slow-down; Curtsinger and Berger (ASPLOS 2013): randomising it repeatedly turns the bias into variance that statistics can handle"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
-        "the kernel does not show whether it randomises"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel does not report its address randomisation"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Number(1 | 2) => Quiet::Yes,
-            _ => Quiet::Unknown {
-                reason: "all samples share one layout: steady, but with whatever bias that layout has",
+            KnobValue::Number(1 | 2) => Assessment::Yes,
+            _ => Assessment::Unknown {
+                reason: "all samples share one layout: steady, but biased by that layout",
             },
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let number = if wanted == "off" { "0" } else { wanted };
-        // The kernel takes any number, and does by those above 2 what it does by 2.
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        let number = if value == "off" { "0" } else { value };
+        // The kernel accepts any number; those above 2 act like 2.
         number_in("/proc/sys/kernel/randomize_va_space", self.name(), number, 0..=2)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.randomize_va_space=2")
     }
 }

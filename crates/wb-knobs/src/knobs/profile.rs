@@ -1,62 +1,62 @@
-//! Profiles that set many things at once.
+//! Power profiles of tuned and of the firmware, which change many settings at once.
 
 use wb_sys::SysRoot;
 
-use crate::change::echo;
+use crate::counters;
 use crate::dependents::{files, of_frequency, of_queue};
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::moment;
-use crate::set::{Writes, choice, command};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::echo;
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, choice, command};
 
-/// The profile of the daemon tuned.
-pub struct Tuned;
+/// The active profile of the tuned daemon.
+pub struct TunedProfile;
 
 const ACTIVE: &str = "/etc/tuned/active_profile";
 
-impl Knob for Tuned {
+impl Knob for TunedProfile {
     fn name(&self) -> &'static str {
         "tuned-profile"
     }
     fn why(&self) -> &'static str {
-        "tuned sets governor, read-ahead, swappiness and more by its profile, and may adapt them to the load"
+        "the profile sets governor, read-ahead, swappiness and more, and tuned may adapt them to the load"
     }
     fn evidence(&self) -> &'static str {
-        "tuned's profiles: `balanced` and `powersave` choose saving governors and energy preferences, `throughput-performance` and `latency-performance` do not"
+        "tuned's profiles: `balanced` and `powersave` select power-saving governors and energy preferences, `throughput-performance` and `latency-performance` do not"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        let used = sys.exists(ACTIVE) && moment::runs(sys, "tuned");
-        used.then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        let is_active = sys.exists(ACTIVE) && counters::is_running(sys, "tuned");
+        is_active.then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "tuned does not run here"
+    fn unsupported_reason(&self) -> &'static str {
+        "tuned is not running here"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(ACTIVE)?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(ACTIVE)?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        let Value::Choice(profile) = value else { return Quiet::STRANGE };
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        let KnobValue::Choice(profile) = value else { return Assessment::UNEXPECTED_VALUE };
         let saving = ["balanced", "powersave", "desktop", "laptop", "spindown"];
         let quiet = ["performance", "latency", "throughput", "realtime", "hpc", "virtual"];
         let has = |words: &[&str]| words.iter().any(|word| profile.contains(word));
         match (has(&saving), has(&quiet)) {
-            (true, _) => Quiet::No { advice: "a profile that does not save energy" },
-            (false, true) => Quiet::Yes,
+            (true, _) => Assessment::No { advice: "use a profile that does not save energy" },
+            (false, true) => Assessment::Yes,
             (false, false) => {
-                Quiet::Unknown { reason: "a profile of your own: `tuned-adm profile_info` tells what it sets" }
+                Assessment::Unknown { reason: "a custom profile: `tuned-adm profile_info` describes it" }
             }
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let read = ["cat", ACTIVE].map(str::to_owned).to_vec();
         let write = ["tuned-adm", "profile", "{}"].map(str::to_owned).to_vec();
-        command(sys, "tuned's profile", "tuned-adm", [read, write], format!("{wanted}\n"))
+        command(sys, "tuned's profile", "tuned-adm", [read, write], format!("{value}\n"))
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo tuned-adm profile latency-performance".to_owned()
     }
-    /// What its own profiles set; it goes back to those of the profile before, and not to what somebody had set since.
-    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+    /// The settings of tuned's own profiles. Tuned restores the previous profile, but not settings changed since then.
+    fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
         let disks = target::disks(sys).into_iter().flat_map(|disk| of_queue(sys, &disk.to_string()));
         let others = ["kernel/nmi_watchdog", "kernel/numa_balancing", "vm/swappiness", "vm/min_free_kbytes"];
         let others = others.into_iter().map(|name| format!("/proc/sys/{name}"));
@@ -65,43 +65,45 @@ impl Knob for Tuned {
     }
 }
 
-/// The firmware's own profile of power and fans.
-pub struct Platform;
+/// The platform profile: the firmware's policy for power and fans.
+pub struct PlatformProfile;
 
 const PROFILE: &str = "/sys/firmware/acpi/platform_profile";
 
-impl Knob for Platform {
+impl Knob for PlatformProfile {
     fn name(&self) -> &'static str {
         "platform-profile"
     }
     fn why(&self) -> &'static str {
-        "the firmware bounds power and fans by it, and with them how long a high clock lasts"
+        "it limits power and fan speed, and thereby how long a high frequency lasts"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, ABI sysfs-platform_profile: a trade of performance against heat and noise that the firmware makes below the operating system"
+        "kernel documentation, ABI sysfs-platform_profile: a trade-off of performance against heat and noise that the firmware makes below the operating system"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(PROFILE).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(PROFILE).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "the firmware shows no profile, as on most servers and virtual machines"
+    fn unsupported_reason(&self) -> &'static str {
+        "the firmware has no profile, as on most servers and virtual machines"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(PROFILE)?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(PROFILE)?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(profile) => Quiet::when(profile == "performance", "let the firmware give all power it can"),
-            _ => Quiet::STRANGE,
+            KnobValue::Choice(profile) => {
+                Assessment::when(profile == "performance", "let the firmware provide all available power")
+            }
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        choice(sys, PROFILE, "/sys/firmware/acpi/platform_profile_choices", wanted)
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        choice(sys, PROFILE, "/sys/firmware/acpi/platform_profile_choices", value)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         echo("performance", PROFILE)
     }
-    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+    fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
         of_frequency(sys)
     }
 }

@@ -1,4 +1,4 @@
-//! CPUs that are kept for what is measured.
+//! The CPU shield: CPUs reserved for the workload.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
 use wb_sys::undo::Step;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::knobs::interrupts::{chosen, mask};
-use crate::set::{Write, Writes, command, shell};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knobs::interrupts::{mask, parse_cpus};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrite, KnobWrites, command, shell};
 
-/// CPUs that nothing runs on but what is put there.
+/// CPUs reserved for processes that explicitly enter the shield.
 pub struct Shield;
 
-/// The group that has the shielded CPUs.
+/// The control group with the shielded CPUs.
 const SHIELD: &str = "weighbridge-shield";
-/// The group of everything else.
+/// The control group of all other processes.
 const OTHERS: &str = "weighbridge-others";
-/// Where the kernel's own deferred work may run that is bound to no CPU.
+/// The CPUs of the kernel's unbound workqueues.
 const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 impl Knob for Shield {
@@ -26,66 +26,66 @@ impl Knob for Shield {
         "shield"
     }
     fn why(&self) -> &'static str {
-        "other programs take turns with what is measured on its CPUs, and leave it cold caches"
+        "other programs compete with the workload for its CPUs, and evict its caches"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, cpusets, and cpuset partitions of Control Group v2: what is in no such group cannot be given its CPUs by the scheduler; threads of the kernel that are bound to them stay"
+        "kernel documentation, cpusets, and cpuset partitions of Control Group v2: processes outside such a group are not scheduled on its CPUs; kernel threads that are bound to them stay"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
-        "the kernel shows no cpusets, of neither version of its control groups"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel has no cpusets of either cgroup version"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
-        Ok(Value::Choice(shielded(sys, &place).unwrap_or_else(|| "none".to_owned())))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
+        Ok(KnobValue::Choice(shielded_cpus(sys, &place).unwrap_or_else(|| "none".to_owned())))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(cpus) if cpus == "none" => Quiet::Unknown {
-                reason: "any program may run on any CPU; a machine that does nothing else needs no shield",
+            KnobValue::Choice(cpus) if cpus == "none" => Assessment::Unknown {
+                reason: "any program may run on any CPU; an otherwise idle machine needs no shield",
             },
-            _ => Quiet::Yes,
+            _ => Assessment::Yes,
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
-        if wanted == "none" {
-            return match shielded(sys, &place) {
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
+        if value == "none" {
+            return match shielded_cpus(sys, &place) {
                 None => Ok(Vec::new()),
-                Some(cpus) => Err(Unsupported(format!("{cpus} are shielded: `weighbridge tune revert` ends that"))),
+                Some(cpus) => Err(Unsupported(format!("CPUs {cpus} are shielded: `weighbridge tune revert` removes the shield"))),
             };
         }
-        let (cpus, all) = (chosen(sys, wanted)?, chosen(sys, "all")?);
+        let (cpus, all) = (parse_cpus(sys, value)?, parse_cpus(sys, "all")?);
         let rest: Vec<u32> = all.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
         if rest.is_empty() {
-            return Err(Unsupported("no CPU would be left for everything else".to_owned()));
+            return Err(Unsupported("no CPU would be left for other processes".to_owned()));
         }
         let mut writes = match &place {
-            Place::Tree(point) => of_tree(sys, point, &cpus, &rest)?,
-            Place::Partition(point) => of_partition(sys, point, &cpus)?,
+            CpusetMount::Tree(point) => v1_writes(sys, point, &cpus, &rest)?,
+            CpusetMount::Partition(point) => v2_writes(sys, point, &cpus)?,
         };
         if let Ok(now) = sys.text(WORK) {
-            writes.push(Write::setting(WORK, mask(&rest, &now)));
+            writes.push(KnobWrite::setting(WORK, mask(&rest, &now)));
         }
         Ok(writes)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo weighbridge tune apply shield=CPUS".to_owned()
     }
 }
 
-/// Where cpusets are.
+/// The mount point of cpusets, by cgroup version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    /// Those of version 1, mounted here.
+enum CpusetMount {
+    /// Version 1.
     Tree(String),
-    /// Those of version 2, mounted here.
+    /// Version 2.
     Partition(String),
 }
 
-impl Place {
+impl CpusetMount {
     fn find(sys: &SysRoot) -> Option<Self> {
         let mounts = sys.text("/proc/mounts").ok()?;
         mounts.lines().find_map(|line| {
@@ -108,16 +108,16 @@ impl Place {
     }
 }
 
-fn shielded(sys: &SysRoot, place: &Place) -> Option<String> {
+fn shielded_cpus(sys: &SysRoot, place: &CpusetMount) -> Option<String> {
     sys.text(format!("{}/{SHIELD}/cpuset.cpus", place.point())).ok()
 }
 
-/// Puts this process, and with it whatever it starts, onto the shielded CPUs; whether there are any.
+/// Moves this process, and thereby its future children, to the shielded CPUs. Returns whether there is a shield.
 ///
 /// # Errors
-/// When there are and it may not.
+/// When there is a shield and this process may not enter it.
 pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
-    let Some(place) = Place::find(sys) else { return Ok(false) };
+    let Some(place) = CpusetMount::find(sys) else { return Ok(false) };
     let members = sys.path(format!("{}/{SHIELD}/cgroup.procs", place.point())).map_err(std::io::Error::other)?;
     match std::fs::OpenOptions::new().write(true).open(members) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -128,47 +128,47 @@ pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
     }
 }
 
-fn group(point: &str, name: &str, files: &[(&str, String)]) -> Write {
+fn group(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
     let path = format!("{point}/{name}");
     let state = files.iter().map(|(_, value)| format!("{value}\n")).collect();
     let files = files.iter().map(|(file, _)| (*file).to_owned()).collect();
-    Write::State { step: Step::Group { path, files }, state }
+    KnobWrite::State { step: Step::Group { path, files }, state }
 }
 
-/// Version 1 has no partitions: groups that there are give the CPUs up, and what is in none is put into one.
-fn of_tree(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> Writes {
+/// The writes for version 1, which has no partitions: existing groups lose the CPUs, all other threads get a group.
+fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrites {
     let mut writes = Vec::new();
     for folder in below(sys, point) {
-        let own = sys.numbers(format!("{folder}/cpuset.cpus"))?;
-        let left: Vec<u32> = own.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
-        if left.is_empty() && !own.is_empty() {
-            return Err(Unsupported(format!("{folder} has no CPUs but those that are to be shielded")));
+        let current = sys.numbers(format!("{folder}/cpuset.cpus"))?;
+        let remaining: Vec<u32> = current.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
+        if remaining.is_empty() && !current.is_empty() {
+            return Err(Unsupported(format!("{folder} has only CPUs that are to be shielded")));
         }
-        if left != own {
-            writes.push(Write::setting(format!("{folder}/cpuset.cpus"), cpu_list::format(&left)));
+        if remaining != current {
+            writes.push(KnobWrite::setting(format!("{folder}/cpuset.cpus"), cpu_list::format(&remaining)));
         }
     }
     let memory = sys.text(format!("{point}/cpuset.mems"))?;
     let files = |cpus: &[u32]| [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.mems", memory.clone())];
     writes.push(group(point, SHIELD, &files(cpus)));
     writes.push(group(point, OTHERS, &files(rest)));
-    let step = Step::Moved { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
-    writes.push(Write::State { step, state: Step::MOVED.to_owned() });
+    let step = Step::MoveThreads { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
+    writes.push(KnobWrite::State { step, state: Step::MOVED.to_owned() });
     Ok(writes)
 }
 
-/// The files of the CPUs that groups of version 1 have, which lose those that go offline: the groups above come first,
-/// since none may have a CPU that the group above it has not.
+/// The CPU lists of version 1 groups, which lose the CPUs that go offline. Parents come first, since a group may only
+/// have CPUs that its parent has.
 pub(super) fn cpusets(sys: &SysRoot) -> Vec<String> {
-    match Place::find(sys) {
-        Some(Place::Tree(point)) => {
+    match CpusetMount::find(sys) {
+        Some(CpusetMount::Tree(point)) => {
             below(sys, &point).into_iter().rev().map(|folder| format!("{folder}/cpuset.cpus")).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// The groups below a folder, those furthest below first, and without ours.
+/// The descendant groups of a folder, the deepest first, without those of the shield.
 fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
     let names = sys.list(folder).unwrap_or_default().into_iter();
     let folders = names.map(|name| format!("{folder}/{name}")).filter(|path| {
@@ -177,8 +177,8 @@ fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
     folders.flat_map(|path| below(sys, &path).into_iter().chain([path])).collect()
 }
 
-/// A partition of version 2 takes its CPUs away from everything else by itself.
-fn of_partition(sys: &SysRoot, point: &str, cpus: &[u32]) -> Writes {
+/// The writes for version 2, where a partition removes its CPUs from all other groups by itself.
+fn v2_writes(sys: &SysRoot, point: &str, cpus: &[u32]) -> KnobWrites {
     let control = format!("{point}/cgroup.subtree_control");
     let read = shell("grep -qw cpuset \"$1\" && echo on || echo off", &[&control]);
     let write = shell("case $1 in on) echo +cpuset;; *) echo -cpuset;; esac > \"$2\"", &["{}", &control]);
@@ -190,15 +190,15 @@ fn of_partition(sys: &SysRoot, point: &str, cpus: &[u32]) -> Writes {
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
 
-    fn machine(mounts: &str) -> MadeRoot {
-        MadeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
+    fn machine(mounts: &str) -> FakeRoot {
+        FakeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
     }
 
-    fn tree() -> MadeRoot {
+    fn tree() -> FakeRoot {
         machine("tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0\n")
             .file("/cg/cpuset/cpuset.cpus", "0-3\n")
             .file("/cg/cpuset/cpuset.mems", "0-1\n")
@@ -207,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_version_1_give_the_cpus_up_those_below_first() {
-        let writes = Shield.set(&tree().root(), &Target::System, "3").unwrap();
-        let shown: Vec<(String, String)> = writes
+    fn groups_of_version_1_lose_the_cpus_deepest_first() {
+        let writes = Shield.writes(&tree().root(), &KnobTarget::System, "3").unwrap();
+        let described: Vec<(String, String)> = writes
             .into_iter()
             .filter_map(|write| match write {
-                Write::State { step, state } => Some((step.what(), state.replace('\n', ";"))),
-                Write::Action(_) => None,
+                KnobWrite::State { step, state } => Some((step.description(), state.replace('\n', ";"))),
+                KnobWrite::Action(_) => None,
             })
             .collect();
-        let wanted = [
+        let expected = [
             ("/cg/cpuset/box/inner/cpuset.cpus", "2"),
             ("/cg/cpuset/box/cpuset.cpus", "0-2"),
             ("/cg/cpuset/weighbridge-shield", "3;0-1;"),
@@ -224,27 +224,28 @@ mod tests {
             ("threads in /cg/cpuset", "moved"),
             (WORK, "7"),
         ];
-        assert_eq!(shown, wanted.map(|(what, state)| (what.to_owned(), state.to_owned())));
+        assert_eq!(described, expected.map(|(what, state)| (what.to_owned(), state.to_owned())));
     }
 
     #[test]
-    fn what_cannot_be_shielded_says_why() {
-        let refusal = |made: &MadeRoot, cpus: &str| Shield.set(&made.root(), &Target::System, cpus).unwrap_err().0;
-        assert_eq!(refusal(&tree(), "0-3"), "no CPU would be left for everything else");
-        assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has no CPUs but those that are to be shielded");
-        assert_eq!(refusal(&tree(), "4"), "there is no cpu4: 0-3 are online");
+    fn refusals_have_a_reason() {
+        let refusal =
+            |fake: &FakeRoot, cpus: &str| Shield.writes(&fake.root(), &KnobTarget::System, cpus).unwrap_err().0;
+        assert_eq!(refusal(&tree(), "0-3"), "no CPU would be left for other processes");
+        assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has only CPUs that are to be shielded");
+        assert_eq!(refusal(&tree(), "4"), "no such CPU: `cpu4`: 0-3 are online");
         let none = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "io memory\n");
-        assert_eq!(refusal(&none, "1"), Shield.absent());
+        assert_eq!(refusal(&none, "1"), Shield.unsupported_reason());
         let shielded = tree().file("/cg/cpuset/weighbridge-shield/cpuset.cpus", "3\n");
-        assert_eq!(Shield.read(&shielded.root(), &Target::System), Ok(Value::Choice("3".to_owned())));
-        assert_eq!(refusal(&shielded, "none"), "3 are shielded: `weighbridge tune revert` ends that");
-        assert_eq!(Shield.set(&tree().root(), &Target::System, "none"), Ok(Vec::new()));
+        assert_eq!(Shield.read(&shielded.root(), &KnobTarget::System), Ok(KnobValue::Choice("3".to_owned())));
+        assert_eq!(refusal(&shielded, "none"), "CPUs 3 are shielded: `weighbridge tune revert` removes the shield");
+        assert_eq!(Shield.writes(&tree().root(), &KnobTarget::System, "none"), Ok(Vec::new()));
     }
 
     #[test]
-    fn version_2_is_found_where_it_has_cpusets() {
-        let made = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
-        assert_eq!(Place::find(&made.root()), Some(Place::Partition("/cg".to_owned())));
-        assert!(!enter(&made.root()).unwrap(), "nothing is shielded");
+    fn version_2_is_detected_where_it_has_cpusets() {
+        let fake = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
+        assert_eq!(CpusetMount::find(&fake.root()), Some(CpusetMount::Partition("/cg".to_owned())));
+        assert!(!enter(&fake.root()).unwrap(), "there is no shield");
     }
 }

@@ -1,57 +1,59 @@
-//! How much may be written to memory only.
+//! Writeback of dirty pages.
 
 use wb_model::Bytes;
 use wb_sys::{SysRoot, facts};
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, invalid, number, one, shell, size};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, command, invalid, parse_number, parse_size, setting_write, shell};
 
-/// How much may wait to be written before writers must wait themselves.
-pub struct Dirty;
+/// The amount of dirty memory at which writers are blocked.
+pub struct DirtyLimit;
 
-/// What a disk of 200 MB/s writes in the five seconds of a sample.
-const MUCH: Bytes = Bytes(1 << 30);
+/// The amount that a disk with 200 MB/s writes in the five seconds of a sample.
+const MAX_QUIET_DIRTY: Bytes = Bytes(1 << 30);
 
-impl Knob for Dirty {
+impl Knob for DirtyLimit {
     fn name(&self) -> &'static str {
         "dirty-limit"
     }
     fn why(&self) -> &'static str {
-        "what one sample writes into memory reaches the disk during another, and a full cache stops writers suddenly"
+        "data that one sample writes to memory reaches the disk during another, and a full cache suddenly blocks writers"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_ratio: by default 20 % of available memory may wait for up to 30 s, which is 12 GiB on a machine of 64 GiB"
+        "kernel documentation, vm.dirty_ratio: by default 20 % of available memory may be dirty for up to 30 s, which is 12 GiB on a machine with 64 GiB"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
-        "the kernel does not show its limits of writing back"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel does not report its writeback limits"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let bytes: u64 = sys.number("/proc/sys/vm/dirty_bytes").unwrap_or(0);
         if bytes > 0 {
-            return Ok(Value::Bytes(Bytes(bytes)));
+            return Ok(KnobValue::Bytes(Bytes(bytes)));
         }
         let percent: u64 = sys.number("/proc/sys/vm/dirty_ratio")?;
-        Ok(Value::Bytes(Bytes(facts::memory::available(sys).0 / 100 * percent.min(100))))
+        Ok(KnobValue::Bytes(Bytes(facts::memory::available(sys).0 / 100 * percent.min(100))))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Bytes(limit) => Quiet::when(*limit <= MUCH, "let no more wait than the disk writes in a sample"),
-            _ => Quiet::STRANGE,
+            KnobValue::Bytes(limit) => {
+                Assessment::when(*limit <= MAX_QUIET_DIRTY, "limit dirty memory to the amount that the disk writes in a sample")
+            }
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let Bytes(most) = size(wanted)?;
-        let least = 2 * rustix::param::page_size() as u64;
-        if most < least {
-            let expected = format!("at least {}, which is two pages of memory", Value::Bytes(Bytes(least)));
-            return Err(invalid(self.name(), wanted, &expected));
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        let Bytes(limit) = parse_size(value)?;
+        let minimum = 2 * rustix::param::page_size() as u64;
+        if limit < minimum {
+            let expected = format!("at least {}, which is two memory pages", KnobValue::Bytes(Bytes(minimum)));
+            return Err(invalid(self.name(), value, &expected));
         }
-        // One of each pair is zero: writing the other makes it so, and the kernel takes no zero.
+        // One of each pair is zero: writing the other sets it to zero, and the kernel does not accept a zero.
         let read = shell(
             "cd /proc/sys/vm && echo $(cat dirty_background_ratio dirty_background_bytes dirty_ratio dirty_bytes)",
             &[],
@@ -62,102 +64,102 @@ impl Knob for Dirty {
              if [ $4 = 0 ]; then echo $3 > dirty_ratio; else echo $4 > dirty_bytes; fi",
             &["{}"],
         );
-        // Writing back begins in the background at a quarter of it.
-        command(sys, "dirty limits", "sh", [read, write], format!("0 {} 0 {most}\n", most / 4))
+        // Background writeback starts at a quarter of the limit.
+        command(sys, "dirty limits", "sh", [read, write], format!("0 {} 0 {limit}\n", limit / 4))
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456")
     }
 }
 
-/// How often the kernel looks for what is to be written.
-pub struct Interval;
+/// How often the kernel looks for dirty pages to write.
+pub struct WritebackInterval;
 
-/// How long written data may stay in memory only.
-pub struct Expiry;
+/// How long dirty pages may stay in memory.
+pub struct WritebackExpiry;
 
-const EVERY: &str = "/proc/sys/vm/dirty_writeback_centisecs";
-const AFTER: &str = "/proc/sys/vm/dirty_expire_centisecs";
+const INTERVAL_PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+const EXPIRY_PATH: &str = "/proc/sys/vm/dirty_expire_centisecs";
 
-impl Knob for Interval {
+impl Knob for WritebackInterval {
     fn name(&self) -> &'static str {
         "writeback-interval"
     }
     fn why(&self) -> &'static str {
-        "a thread wakes up as often as this says and writes what is old enough, whichever sample runs just then"
+        "a thread wakes up at this interval and writes old dirty pages, whichever sample is running"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 wakes nobody up, and what is written then waits until memory is full or somebody asks"
+        "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 disables the thread, and data then stays in memory until it is full or synced"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(EVERY).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(INTERVAL_PATH).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "the kernel does not show how often it writes back"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel does not report its writeback interval"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        millis(sys, EVERY)
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        millis(sys, INTERVAL_PATH)
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Millis(0) => {
-                Quiet::Unknown { reason: "nothing written reaches the disk by itself, be it ever so old" }
+            KnobValue::Millis(0) => {
+                Assessment::Unknown { reason: "written data never reaches the disk by itself" }
             }
-            _ => Quiet::Yes,
+            _ => Assessment::Yes,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(EVERY, self.name(), wanted)
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        centiseconds(INTERVAL_PATH, self.name(), value)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_writeback_centisecs=500")
     }
 }
 
-impl Knob for Expiry {
+impl Knob for WritebackExpiry {
     fn name(&self) -> &'static str {
         "writeback-expiry"
     }
     fn why(&self) -> &'static str {
-        "what a sample writes reaches the disk so much later, during another sample"
+        "data that a sample writes reaches the disk after this time, during another sample"
     }
     fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, several samples long"
+        "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, the length of several samples"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(AFTER).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(EXPIRY_PATH).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
-        "the kernel does not show how old written data may become"
+    fn unsupported_reason(&self) -> &'static str {
+        "the kernel does not report its writeback expiry"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        millis(sys, AFTER)
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        millis(sys, EXPIRY_PATH)
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Millis(_) => Quiet::Yes,
-            _ => Quiet::STRANGE,
+            KnobValue::Millis(_) => Assessment::Yes,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(AFTER, self.name(), wanted)
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+        centiseconds(EXPIRY_PATH, self.name(), value)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_expire_centisecs=3000")
     }
 }
 
-fn millis(sys: &SysRoot, path: &str) -> Result<Value, Unsupported> {
-    Ok(Value::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
+fn millis(sys: &SysRoot, path: &str) -> Result<KnobValue, Unsupported> {
+    Ok(KnobValue::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
 }
 
-/// Milliseconds, as hundredths of a second.
-fn centiseconds(path: &str, knob: &str, value: &str) -> Writes {
-    /// The kernel counts hundredths of a second in 32 bits.
+/// Writes milliseconds as hundredths of a second.
+fn centiseconds(path: &str, knob: &str, value: &str) -> KnobWrites {
+    /// The maximum: the kernel counts hundredths of a second in 32 bits.
     const LONGEST: i64 = i32::MAX as i64 * 10;
-    let millis = number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
+    let millis = parse_number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
     match millis % 10 {
-        0 => one(path, (millis / 10).to_string()),
-        _ => Err(invalid(knob, value, "a multiple of 10 ms, in which the kernel counts")),
+        0 => setting_write(path, (millis / 10).to_string()),
+        _ => Err(invalid(knob, value, "a multiple of 10 ms, the kernel's resolution")),
     }
 }

@@ -1,10 +1,10 @@
-//! Sets of knobs: what they want, what that means on a machine, and setting it.
+//! Sets of knobs: definitions, dry runs and application.
 
 mod apply;
 mod plan;
 mod sets;
 
 pub use apply::{apply, apply_all};
-pub use plan::{Ambiguous, Outcome, Tuned, plan, plan_all, require_target, settable};
-pub(crate) use plan::{Compared, compare};
-pub use sets::{BadSet, KnobSet, Wanted, find};
+pub use plan::{AmbiguousTarget, KnobOutcome, KnobResult, check_settable, plan, plan_all, require_target};
+pub(crate) use plan::{WriteCheck, compare};
+pub use sets::{KnobSet, KnobSetError, KnobSetting, find};

@@ -1,73 +1,73 @@
-//! What a set means on a machine, from reading alone.
+//! Dry run: what applying knob sets would change.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
-use wb_sys::undo::{Refusal, Reset};
+use wb_sys::undo::{Refusal, ResetSetting};
 
 use crate::knob::Unsupported;
-use crate::set::Writes;
-use crate::{Knob, Target, Write};
+use crate::writes::KnobWrites;
+use crate::{Knob, KnobTarget, KnobWrite};
 
-use super::sets::{KnobSet, Wanted, find};
+use super::sets::{KnobSet, KnobSetting, find};
 
-/// A knob at one of its targets, and what a set means there.
+/// The result of setting, or planning to set, a knob for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Tuned {
-    /// The knob.
+pub struct KnobResult {
+    /// Name of the knob.
     pub knob: String,
-    /// What it is set for.
+    /// Target.
     pub target: String,
-    /// What it was, as people read it; none where that cannot be told.
-    pub was: Option<String>,
-    /// What the set wants.
-    pub wanted: String,
-    /// What came of it.
+    /// Value before, formatted for output; absent where it cannot be read.
+    pub before: Option<String>,
+    /// Requested value.
+    pub requested: String,
+    /// Outcome.
     #[serde(flatten)]
-    pub outcome: Outcome,
-    /// The other settings that the system has reset with it, until it is put back.
+    pub outcome: KnobOutcome,
+    /// Other settings that the system has reset with it, until it is reverted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resets: Vec<Reset>,
+    pub resets: Vec<ResetSetting>,
 }
 
-/// What came of setting a knob.
+/// Outcome of setting a knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It is as wanted, and was before.
-    Already,
+pub enum KnobOutcome {
+    /// It already had the requested value.
+    Unchanged,
     /// It would be changed.
     Differs,
     /// It was changed.
     Set {
-        /// What it is now, as people read it.
+        /// Value now, formatted for output.
         now: String,
     },
-    /// It was changed, and is not as wanted: fewer huge pages than there should be.
+    /// It was changed, but not to the requested value: fewer huge pages than requested.
     Partial {
-        /// What it is now, as people read it.
+        /// Value now, formatted for output.
         now: String,
-        /// What was written and what the system made of it.
+        /// The written value and the resulting one.
         reason: String,
     },
-    /// It is no state but an action, and was done.
+    /// The action was performed.
     Done,
-    /// One of several targets that cannot be set by its nature, as some always are: it is left as it is.
-    Left {
-        /// Why.
+    /// Skipped, because this one of several targets cannot be set by its nature.
+    Skipped {
+        /// The reason.
         reason: String,
     },
     /// It cannot be set here.
     Unsupported {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-impl Outcome {
-    /// Why it cannot be set here, or not in full, if so.
+impl KnobOutcome {
+    /// Why it cannot be set here, or only partly, if so.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Unsupported { reason } | Self::Partial { reason, .. } => Some(reason),
@@ -76,89 +76,89 @@ impl Outcome {
     }
 }
 
-/// What a set means on a machine; nothing is changed or tried.
-pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<Tuned> {
+/// Determines what applying a set would change. No change is attempted.
+pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<KnobResult> {
     plan_all(sys, std::slice::from_ref(set)).concat()
 }
 
-/// What several sets mean, each in its place; where two set the same knob of the same target, only the later one does.
-pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<Tuned>> {
-    let of_set = |resolved: Vec<Resolved<'_>>| {
-        let planned = resolved.iter().flat_map(|resolved| of_knob(sys, resolved));
+/// Plans several sets in order. Of several values for the same knob and target only the last is planned.
+pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
+    let of_set = |resolved: Vec<ResolvedKnob<'_>>| {
+        let planned = resolved.iter().flat_map(|resolved| plan_knob(sys, resolved));
         planned.map(|planned| planned.tuned).collect()
     };
     resolve(sys, sets).into_iter().map(of_set).collect()
 }
 
-/// Whether a knob, `io-scheduler` or `io-scheduler@sda`, can be set to a value on a machine, as far as reading tells:
-/// that there is such a thing here, that it knows the value, and that this user may write it. Nothing is changed or tried.
+/// Checks by reading alone whether a knob, `io-scheduler` or `io-scheduler@sda`, can be set to a value on a machine:
+/// the target exists, the value is valid, and this user may write it. No change is attempted.
 ///
 /// # Errors
-/// Why it cannot.
-pub fn settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
-    let wanted = Wanted::new(key, value.to_owned()).map_err(Unsupported)?;
-    let set = KnobSet { name: key.to_owned(), summary: String::new(), knobs: vec![wanted] };
+/// When it cannot, with the reason.
+pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
+    let setting = KnobSetting::new(key, value.to_owned()).map_err(Unsupported)?;
+    let set = KnobSet { name: key.to_owned(), summary: String::new(), knobs: vec![setting] };
     match plan(sys, &set).iter().find_map(|tuned| tuned.outcome.reason()) {
         Some(reason) => Err(Unsupported(reason.to_owned())),
         None => Ok(()),
     }
 }
 
-/// A knob that has several targets, one of which has to be named and is not.
+/// The error of a knob with several targets, one of which must be named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: write {}", .forms.join(" or "))]
-pub struct Ambiguous {
-    /// What is missing.
+pub struct AmbiguousTarget {
+    /// The problem.
     pub what: String,
-    /// How it can be written, for each target.
+    /// The valid forms, one for each target.
     pub forms: Vec<String>,
 }
 
-/// Sees that a target is named where one has to be.
+/// Checks that a target is named where one must be.
 ///
 /// # Errors
-/// Where none is.
-pub fn require_target(sys: &SysRoot, wanted: &Wanted) -> Result<(), Ambiguous> {
-    let knob = find(&wanted.knob).filter(|_| wanted.target.is_none());
+/// When none is named.
+pub fn require_target(sys: &SysRoot, setting: &KnobSetting) -> Result<(), AmbiguousTarget> {
+    let knob = find(&setting.knob).filter(|_| setting.target.is_none());
     let Some((knob, required)) = knob.and_then(|knob| Some((knob, knob.required_target()?))) else { return Ok(()) };
     let targets = knob.targets(sys);
     if targets.len() < 2 {
         return Ok(());
     }
-    let (name, value) = (knob.name(), &wanted.value);
-    Err(Ambiguous {
+    let (name, value) = (knob.name(), &setting.value);
+    Err(AmbiguousTarget {
         what: format!("`{name}={value}` needs {required}, since there are several here"),
         forms: targets.iter().map(|target| format!("`{name}@{target}={value}`")).collect(),
     })
 }
 
-/// What setting a knob comes to, before anything is written.
-pub(super) struct Planned {
-    pub(super) tuned: Tuned,
-    pub(super) target: Target,
+/// A knob that is about to be set for a target.
+pub(super) struct PlannedKnob {
+    pub(super) tuned: KnobResult,
+    pub(super) target: KnobTarget,
     pub(super) knob: &'static dyn Knob,
-    /// Whether this target was named.
+    /// Whether the target was named explicitly.
     pub(super) named: bool,
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<KnobWrite>,
 }
 
-/// A value and the targets that it is for, or why there are none.
-pub(super) struct Resolved<'a> {
-    value: &'a Wanted,
+/// A requested value with its knob and targets, or the reason why there are none.
+pub(super) struct ResolvedKnob<'a> {
+    value: &'a KnobSetting,
     knob: &'static dyn Knob,
-    targets: Result<Vec<Target>, Unsupported>,
+    targets: Result<Vec<KnobTarget>, Unsupported>,
 }
 
-/// The targets of every value of several sets: each target belongs to the last value that is for it.
-pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolved<'a>>> {
-    let of_value = |value: &'a Wanted| {
+/// Resolves the targets of all values in several sets. Each target is assigned to the last value for it.
+pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<ResolvedKnob<'a>>> {
+    let resolve_value = |value: &'a KnobSetting| {
         let knob = find(&value.knob)?;
-        Some(Resolved { value, knob, targets: targets(sys, knob, value) })
+        Some(ResolvedKnob { value, knob, targets: targets(sys, knob, value) })
     };
-    let of_set = |set: &'a KnobSet| set.knobs.iter().filter_map(of_value).collect::<Vec<_>>();
-    let mut all: Vec<Vec<Resolved<'a>>> = sets.iter().map(of_set).collect();
-    let mut taken: BTreeSet<(&str, Target)> = BTreeSet::new();
-    for Resolved { knob, targets, .. } in all.iter_mut().rev().flat_map(|set| set.iter_mut().rev()) {
+    let resolve_set = |set: &'a KnobSet| set.knobs.iter().filter_map(resolve_value).collect::<Vec<_>>();
+    let mut all: Vec<Vec<ResolvedKnob<'a>>> = sets.iter().map(resolve_set).collect();
+    let mut taken: BTreeSet<(&str, KnobTarget)> = BTreeSet::new();
+    for ResolvedKnob { knob, targets, .. } in all.iter_mut().rev().flat_map(|set| set.iter_mut().rev()) {
         if let Ok(targets) = targets {
             targets.retain(|target| taken.insert((knob.name(), target.clone())));
         }
@@ -166,101 +166,107 @@ pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolve
     all
 }
 
-/// What a value is for: the target that it names, or those of its knob.
-fn targets(sys: &SysRoot, knob: &dyn Knob, value: &Wanted) -> Result<Vec<Target>, Unsupported> {
+/// The targets of a value: the named one, or the default targets of its knob.
+fn targets(sys: &SysRoot, knob: &dyn Knob, value: &KnobSetting) -> Result<Vec<KnobTarget>, Unsupported> {
     require_target(sys, value).map_err(|ambiguous| Unsupported(ambiguous.to_string()))?;
-    let targets: Vec<Target> = match &value.target {
+    let targets: Vec<KnobTarget> = match &value.target {
         None => knob.default_targets(sys),
         Some(name) => knob.targets(sys).into_iter().filter(|target| *name == target.to_string()).collect(),
     };
     match (targets.is_empty(), &value.target) {
         (false, _) => Ok(targets),
-        (true, Some(target)) => Err(Unsupported(format!("there is no {target} here that it could be set for"))),
-        (true, None) => Err(Unsupported(knob.absent().to_owned())),
+        (true, Some(target)) => Err(Unsupported(format!("no such target: `{target}`"))),
+        (true, None) => Err(Unsupported(knob.unsupported_reason().to_owned())),
     }
 }
 
-/// What setting a value comes to at each of its targets.
-pub(super) fn of_knob(sys: &SysRoot, Resolved { value, knob, targets }: &Resolved<'_>) -> Vec<Planned> {
+/// Plans a value for each of its targets.
+pub(super) fn plan_knob(sys: &SysRoot, ResolvedKnob { value, knob, targets }: &ResolvedKnob<'_>) -> Vec<PlannedKnob> {
     let targets = match targets {
         Ok(targets) => targets,
-        Err(reason) => return vec![at(*knob, value, Target::System, None, Err(reason.clone()), sys)],
+        Err(reason) => return vec![plan_target(*knob, value, KnobTarget::System, None, Err(reason.clone()), sys)],
     };
     let all = targets.iter().map(|target| {
         let was = knob.read(sys, target).ok().map(|state| state.to_string());
-        let writes = knob.set(sys, target, &value.value);
-        at(*knob, value, target.clone(), was, writes, sys)
+        let writes = knob.writes(sys, target, &value.value);
+        plan_target(*knob, value, target.clone(), was, writes, sys)
     });
-    let mut all: Vec<Planned> = all.collect();
-    leave(&mut all);
+    let mut all: Vec<PlannedKnob> = all.collect();
+    mark_skipped(&mut all);
     all
 }
 
-/// Where some targets of a knob can be set, those that cannot by their nature are left.
-pub(super) fn leave(all: &mut [Planned]) {
-    let refused = |one: &Planned| one.tuned.outcome.reason().is_some();
+/// Marks the targets that cannot be set by their nature as skipped, where others can be set.
+pub(super) fn mark_skipped(all: &mut [PlannedKnob]) {
+    let refused = |entry: &PlannedKnob| entry.tuned.outcome.reason().is_some();
     if all.iter().all(refused) {
         return;
     }
-    for one in all.iter_mut().filter(|one| one.knob.leaves_some() && !one.named) {
-        if let Outcome::Unsupported { reason } = &one.tuned.outcome {
-            one.tuned.outcome = Outcome::Left { reason: reason.clone() };
+    for entry in all.iter_mut().filter(|entry| entry.knob.allows_partial() && !entry.named) {
+        if let KnobOutcome::Unsupported { reason } = &entry.tuned.outcome {
+            entry.tuned.outcome = KnobOutcome::Skipped { reason: reason.clone() };
         }
     }
 }
 
-fn at(
+fn plan_target(
     knob: &'static dyn Knob,
-    wanted: &Wanted,
-    target: Target,
+    setting: &KnobSetting,
+    target: KnobTarget,
     was: Option<String>,
-    writes: Writes,
+    writes: KnobWrites,
     sys: &SysRoot,
-) -> Planned {
+) -> PlannedKnob {
     let (outcome, writes) = match writes.and_then(|writes| Ok((outcome(sys, &writes)?, writes))) {
         Ok(both) => both,
-        Err(Unsupported(reason)) => (Outcome::Unsupported { reason }, Vec::new()),
+        Err(Unsupported(reason)) => (KnobOutcome::Unsupported { reason }, Vec::new()),
     };
-    let (name, wanted_value) = (knob.name().to_owned(), wanted.value.clone());
-    let tuned =
-        Tuned { knob: name, target: target.to_string(), was, wanted: wanted_value, outcome, resets: Vec::new() };
-    Planned { tuned, target, knob, named: wanted.target.is_some(), writes }
+    let (name, requested) = (knob.name().to_owned(), setting.value.clone());
+    let tuned = KnobResult {
+        knob: name,
+        target: target.to_string(),
+        before: was,
+        requested: requested,
+        outcome,
+        resets: Vec::new(),
+    };
+    PlannedKnob { tuned, target, knob, named: setting.target.is_some(), writes }
 }
 
-/// Whether all is as the writes would make it, or differs, or cannot be made so.
-fn outcome(sys: &SysRoot, writes: &[Write]) -> Result<Outcome, Unsupported> {
+/// The planned outcome of some writes.
+fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupported> {
     match compare(sys, writes)? {
-        Compared::Same => Ok(Outcome::Already),
-        Compared::Differs(None) => Ok(Outcome::Differs),
-        Compared::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
+        WriteCheck::Same => Ok(KnobOutcome::Unchanged),
+        WriteCheck::Differs(None) => Ok(KnobOutcome::Differs),
+        WriteCheck::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
     }
 }
 
-/// What there is against what writes would make of it.
-pub(crate) enum Compared {
-    /// It is so already.
+/// Result of comparing the current state with some writes.
+pub(crate) enum WriteCheck {
+    /// All states are as requested already.
     Same,
-    /// It is not; why it cannot be made so, if that can be told from reading.
+    /// Some state differs; with the reason why it cannot be set, if that can be determined by reading.
     Differs(Option<Refusal>),
 }
 
-/// Compares what there is with what writes would make of it; where several cannot be made, the first that not even root
-/// could make counts.
-pub(crate) fn compare(sys: &SysRoot, writes: &[Write]) -> Result<Compared, Unsupported> {
-    let mut compared = Compared::Same;
+/// Compares the current state with some writes. A refusal that applies even to root takes precedence over missing
+/// privileges.
+pub(crate) fn compare(sys: &SysRoot, writes: &[KnobWrite]) -> Result<WriteCheck, Unsupported> {
+    let mut compared = WriteCheck::Same;
     for write in writes {
         let refusal = match write {
-            Write::Action(action) => action.refusal(sys),
-            Write::State { step, state } => match step.holds(sys, Some(state.as_bytes())) {
+            KnobWrite::Action(action) => action.refusal(sys),
+            KnobWrite::State { step, state } => match step.is_in_state(sys, Some(state.as_bytes())) {
                 Err(error) => return Err(Unsupported(error.to_string())),
                 Ok(true) => continue,
                 Ok(false) => step.refusal(sys),
             },
         };
         match refusal {
-            Some(Refusal::Other(_)) => return Ok(Compared::Differs(refusal)),
-            Some(Refusal::NotRoot) => compared = Compared::Differs(refusal),
-            None if matches!(compared, Compared::Same) => compared = Compared::Differs(None),
+            Some(Refusal::Other(_)) => return Ok(WriteCheck::Differs(refusal)),
+            Some(Refusal::NotRoot) => compared = WriteCheck::Differs(refusal),
+            None if matches!(compared, WriteCheck::Same) => compared = WriteCheck::Differs(None),
             None => {}
         }
     }
@@ -269,32 +275,32 @@ pub(crate) fn compare(sys: &SysRoot, writes: &[Write]) -> Result<Compared, Unsup
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::{self, MadeRoot};
+    use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
 
-    fn refusal(made: &MadeRoot, key: &str, value: &str) -> String {
-        settable(&made.root(), key, value).unwrap_err().0
+    fn refusal(fake: &FakeRoot, key: &str, value: &str) -> String {
+        check_settable(&fake.root(), key, value).unwrap_err().0
     }
 
     #[test]
-    fn what_can_be_set_is_told_from_reading_alone() {
-        let made = made::laptop().file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
-        assert_eq!(settable(&made.root(), "governor", "performance"), Ok(()));
-        assert_eq!(settable(&made.root(), "governor", "powersave"), Ok(()), "it is so already");
-        assert_eq!(refusal(&made, "io-scheduler@nope", "none"), "there is no nope here that it could be set for");
-        assert!(refusal(&made, "swapiness", "1").starts_with("there is no knob `swapiness`"));
-        assert_eq!(refusal(&made, "thp", "often"), "`often` is not among always, madvise, never");
-        let container = made::container();
-        assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not show which clock it uses");
-        assert_eq!(refusal(&made, "wbt", "0"), "`/sys/block/nvme0n1/queue/wbt_lat_usec` is not there");
+    fn settable_knobs_are_determined_by_reading_alone() {
+        let fake = fake_root::laptop().file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        assert_eq!(check_settable(&fake.root(), "governor", "performance"), Ok(()));
+        assert_eq!(check_settable(&fake.root(), "governor", "powersave"), Ok(()), "unchanged");
+        assert_eq!(refusal(&fake, "io-scheduler@nope", "none"), "no such target: `nope`");
+        assert!(refusal(&fake, "swapiness", "1").starts_with("unknown knob `swapiness`"));
+        assert_eq!(refusal(&fake, "thp", "often"), "invalid value `often`: expected one of always, madvise, never");
+        let container = fake_root::container();
+        assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not report its clock source");
+        assert_eq!(refusal(&fake, "wbt", "0"), "no such file: `/sys/block/nvme0n1/queue/wbt_lat_usec`");
     }
 
     #[test]
-    fn values_outside_what_the_kernel_documents_are_refused_before_anything_is_written() {
+    fn values_outside_the_documented_range_are_refused() {
         let names = ["kernel/perf_event_paranoid", "kernel/perf_event_max_sample_rate", "vm/dirty_expire_centisecs"];
-        let made = names.iter().fold(made::laptop(), |made, name| made.file(&format!("/proc/sys/{name}"), "2\n"));
-        let least = format!("at least {} KiB, which is two pages of memory", 2 * rustix::param::page_size() / 1024);
+        let fake = names.iter().fold(fake_root::laptop(), |fake, name| fake.file(&format!("/proc/sys/{name}"), "2\n"));
+        let minimum = format!("at least {} KiB, which is two memory pages", 2 * rustix::param::page_size() / 1024);
         for (key, value, expected) in [
             ("aslr", "3", "0, 1 or 2"),
             ("aslr", "-1", "0, 1 or 2"),
@@ -302,27 +308,27 @@ mod tests {
             ("perf-sample-rate", "0", "a whole number of at least 1"),
             ("swappiness", "201", "a whole number from 0 to 200"),
             ("nr-requests@nvme0n1", "1", "a whole number of at least 4"),
-            ("read-ahead@nvme0n1", "1", "whole KiB, with their unit: `128k`"),
+            ("read-ahead@nvme0n1", "1", "whole KiB with a unit, such as 128k"),
             ("wbt@nvme0n1", "-1", "a whole number of at least 0"),
-            ("dirty-limit", "0", &least),
-            ("dirty-limit", "1", &least),
+            ("dirty-limit", "0", &minimum),
+            ("dirty-limit", "1", &minimum),
             ("writeback-expiry", "-10", "a whole number of at least 0"),
-            ("writeback-expiry", "15", "a multiple of 10 ms, in which the kernel counts"),
+            ("writeback-expiry", "15", "a multiple of 10 ms, the kernel's resolution"),
         ] {
             let knob = key.split('@').next().unwrap();
-            assert_eq!(refusal(&made, key, value), format!("invalid value `{value}` for {knob}: expected {expected}"));
+            assert_eq!(refusal(&fake, key, value), format!("invalid value `{value}` for {knob}: expected {expected}"));
         }
     }
 
     #[test]
-    fn where_two_values_are_for_one_target_only_the_later_one_is_planned() {
-        let made = made::laptop();
+    fn of_two_values_for_one_target_only_the_later_one_is_planned() {
+        let fake = fake_root::laptop();
         let set = |key: &str, value: &str| {
-            let wanted = Wanted::new(key, value.to_owned()).unwrap();
-            KnobSet { name: format!("{key}={value}"), summary: String::new(), knobs: vec![wanted] }
+            let setting = KnobSetting::new(key, value.to_owned()).unwrap();
+            KnobSet { name: format!("{key}={value}"), summary: String::new(), knobs: vec![setting] }
         };
         let planned = |sets: &[KnobSet]| {
-            let all = plan_all(&made.root(), sets).into_iter();
+            let all = plan_all(&fake.root(), sets).into_iter();
             all.map(|tuned| tuned.len()).collect::<Vec<_>>()
         };
         let disks = planned(&[set("nr-requests", "64")])[0];
@@ -333,15 +339,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_may_write_cannot_be_set_not_even_by_root() {
+    fn a_read_only_setting_cannot_be_set_even_by_root() {
         use std::os::unix::fs::PermissionsExt;
-        let made = made::laptop();
-        let path = made.root().path("/proc/sys/vm/swappiness").unwrap();
+        let fake = fake_root::laptop();
+        let path = fake.root().path("/proc/sys/vm/swappiness").unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o444)).unwrap();
         assert_eq!(
-            refusal(&made, "swappiness", "1"),
-            "the kernel shows `/proc/sys/vm/swappiness` and takes no value for it"
+            refusal(&fake, "swappiness", "1"),
+            "the kernel provides `/proc/sys/vm/swappiness` read-only"
         );
-        assert_eq!(settable(&made.root(), "swappiness", "60"), Ok(()), "nothing has to be written");
+        assert_eq!(check_settable(&fake.root(), "swappiness", "60"), Ok(()), "no write is needed");
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets that the user declared: they are masked wherever they stand, whatever stands before them.
+//! Secrets declared by the user: masked wherever they occur.
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
@@ -7,52 +7,50 @@ use serde_json::Value as Json;
 
 use super::MASK;
 
-/// Those of this process, the longest first: one may be a part of another.
+/// Declared secrets of this process, longest first, because one may be a part of another.
 static DECLARED: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// Shorter ones would be masked all over, as parts of other words.
-pub const SHORTEST: usize = 6;
+/// Minimum length; shorter secrets would be masked as parts of other words.
+pub const MIN_SECRET_LENGTH: usize = 6;
 
-/// Something that can be no secret.
+/// Error of declaring a secret that is too short.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a secret of {length} characters would be masked all over, as a part of other words: {SHORTEST} are the fewest"
-)]
-pub struct TooShort {
-    /// How long it is.
+#[error("secret too short: {length} characters, expected at least {MIN_SECRET_LENGTH}")]
+pub struct SecretTooShort {
+    /// Its length in characters.
     pub length: usize,
 }
 
-/// Declares a secret of this process: whatever it records from now on has `***` in its place. Blanks around it are none
-/// of it.
+/// Declares a secret of this process: it is replaced by `***` in everything recorded from now on. Surrounding white
+/// space is removed.
 ///
 /// # Errors
-/// When it is too short to be told from other words.
-pub fn declare(secret: &str) -> Result<(), TooShort> {
+/// If it is too short to be distinguished from other words.
+pub fn declare(secret: &str) -> Result<(), SecretTooShort> {
     let secret = secret.trim();
-    if secret.chars().count() < SHORTEST {
-        return Err(TooShort { length: secret.chars().count() });
+    if secret.chars().count() < MIN_SECRET_LENGTH {
+        return Err(SecretTooShort { length: secret.chars().count() });
     }
     let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
-    if !declared.iter().any(|known| known == secret) {
+    if !declared.iter().any(|existing| existing == secret) {
         declared.push(secret.to_owned());
-        declared.sort_by_key(|known| std::cmp::Reverse(known.len()));
+        declared.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
     Ok(())
 }
 
-/// Whether any is declared.
-pub fn any_declared() -> bool {
+/// Whether any secret is declared.
+pub fn has_declared_secrets() -> bool {
     !DECLARED.read().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Whether a declared secret stands in this text.
-pub fn has_declared(text: &str) -> bool {
+/// Whether a text contains a declared secret.
+pub fn contains_declared(text: &str) -> bool {
     DECLARED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|secret| text.contains(secret.as_str()))
 }
 
-/// A text with all declared secrets masked.
-pub fn without_declared(text: &str) -> Cow<'_, str> {
+/// Masks all declared secrets in a text.
+pub fn mask_declared(text: &str) -> Cow<'_, str> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);
     for secret in declared.iter() {
@@ -63,13 +61,13 @@ pub fn without_declared(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// The same in every text of a value, names included.
-pub fn masked_json(value: Json) -> Json {
+/// Masks all declared secrets in every string of a JSON value, including names.
+pub fn mask_declared_json(value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(without_declared(&text).into_owned()),
-        Json::Array(all) => Json::Array(all.into_iter().map(masked_json).collect()),
+        Json::String(text) => Json::String(mask_declared(&text).into_owned()),
+        Json::Array(all) => Json::Array(all.into_iter().map(mask_declared_json).collect()),
         Json::Object(all) => {
-            let masked = |(name, value): (String, Json)| (without_declared(&name).into_owned(), masked_json(value));
+            let masked = |(name, value): (String, Json)| (mask_declared(&name).into_owned(), mask_declared_json(value));
             Json::Object(all.into_iter().map(masked).collect())
         }
         other => other,
@@ -78,24 +76,24 @@ pub fn masked_json(value: Json) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{masked, masked_arguments, masked_options, masked_value, masked_words};
+    use super::super::{mask_arguments, mask_option, mask_options, mask_value, mask_words};
     use super::*;
 
     #[test]
-    fn a_declared_secret_is_masked_wherever_it_stands() {
-        assert_eq!(declare(" short "), Err(TooShort { length: 5 }));
+    fn a_declared_secret_is_masked_everywhere() {
+        assert_eq!(declare(" short "), Err(SecretTooShort { length: 5 }));
         declare("zq-open sesame\n").unwrap();
         declare("zq-open sesame, twice").unwrap();
         let secret = "zq-open sesame";
-        assert!(any_declared() && has_declared(&format!("x{secret}y")) && !has_declared("zq-open"));
-        assert_eq!(without_declared("say zq-open sesame, twice"), "say ***");
+        assert!(has_declared_secrets() && contains_declared(&format!("x{secret}y")) && !contains_declared("zq-open"));
+        assert_eq!(mask_declared("say zq-open sesame, twice"), "say ***");
         let line = format!("echo {secret} there");
-        assert_eq!(masked_words(&line), "echo *** there");
-        assert_eq!(masked_arguments(["echo", secret, "there"]), ["echo", "***", "there"]);
-        for masked in [masked(secret), masked_options(secret), masked_value("colour", secret)] {
+        assert_eq!(mask_words(&line), "echo *** there");
+        assert_eq!(mask_arguments(["echo", secret, "there"]), ["echo", "***", "there"]);
+        for masked in [mask_option(secret), mask_options(secret), mask_value("colour", secret)] {
             assert_eq!(masked, "***");
         }
         let json = serde_json::json!({"n": 5, "list": [{"zq-open sesame": line}]});
-        assert_eq!(masked_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
+        assert_eq!(mask_declared_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
     }
 }

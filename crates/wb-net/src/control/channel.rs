@@ -1,4 +1,4 @@
-//! The channel: messages both ways with a peer that has proven itself.
+//! The channel: messages in both directions with an authenticated peer.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use super::fingerprint::Fingerprint;
 use super::frame::{FrameError, FrameReader, FrameWriter};
 use super::hello::ControlHello;
 
-/// Frames over TLS, whoever is at the other end
+/// Frames over TLS, before or after the peer is authenticated
 #[derive(Debug)]
 pub(super) struct FramedTls<S> {
     stream: TlsStream<S>,
@@ -22,8 +22,8 @@ pub(super) struct FramedTls<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> FramedTls<S> {
-    pub(super) fn new(stream: TlsStream<S>, most: usize) -> Self {
-        Self { stream, reader: FrameReader::new(most), writer: FrameWriter::new(most) }
+    pub(super) fn new(stream: TlsStream<S>, max_length: usize) -> Self {
+        Self { stream, reader: FrameReader::new(max_length), writer: FrameWriter::new(max_length) }
     }
 
     pub(super) async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), FrameError> {
@@ -34,7 +34,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FramedTls<S> {
         self.reader.read(&mut self.stream).await
     }
 
-    /// A message where one is due
+    /// Receives a message; the end of the stream is an error
     pub(super) async fn expect<T: DeserializeOwned>(&mut self) -> Result<T, FrameError> {
         self.recv().await?.ok_or(FrameError::Closed)
     }
@@ -44,26 +44,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FramedTls<S> {
         self.stream.shutdown().await.map_err(FrameError::from_io)
     }
 
-    fn set_max_length(&mut self, most: usize) {
-        self.reader.set_max_length(most);
-        self.writer.set_max_length(most);
+    fn set_max_length(&mut self, max_length: usize) {
+        self.reader.set_max_length(max_length);
+        self.writer.set_max_length(max_length);
     }
 }
 
-/// The two ends of a channel and who is at the other one
+/// The addresses of both ends of a channel, and the peer's key and versions
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelInfo {
-    /// Our address
+    /// The local address
     pub local: SocketAddr,
     /// The peer's address
     pub peer: SocketAddr,
-    /// The fingerprint of the peer's key, which it holds for certain
+    /// The fingerprint of the peer's key; the handshake proved that the peer holds it
     pub key: Fingerprint,
-    /// What the peer says of itself
+    /// The versions that the peer announced
     pub hello: ControlHello,
 }
 
-/// An encrypted connection to a peer that is trusted and trusts us, as messages
+/// A message channel over an encrypted connection to a mutually authenticated peer
 #[derive(Debug)]
 pub struct Channel<S = TcpStream> {
     frames: FramedTls<S>,
@@ -71,29 +71,29 @@ pub struct Channel<S = TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
-    pub(super) fn new(mut frames: FramedTls<S>, info: ChannelInfo, most: usize) -> Self {
-        frames.set_max_length(most);
+    pub(super) fn new(mut frames: FramedTls<S>, info: ChannelInfo, max_length: usize) -> Self {
+        frames.set_max_length(max_length);
         Self { frames, info }
     }
 
-    /// Send a message; cancelled, what is left of it goes out before the next
+    /// Sends a message; if cancelled, the rest of it is sent before the next one
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
         self.frames.send(message).await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
-    /// The next message, or `None` once the peer has closed its end; safe to cancel
+    /// Receives the next message, or `None` once the peer has closed its end; safe to cancel
     ///
-    /// A peer that vanishes without closing is an error: nobody can cut a conversation short unseen.
+    /// A peer that vanishes without closing is an error: an attacker cannot truncate the conversation unnoticed.
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         self.frames.recv().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
-    /// Tell the peer that nothing more comes
+    /// Closes the sending direction, so that the peer sees the end of the stream
     pub async fn close(mut self) -> Result<(), ControlError> {
         self.frames.close().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
-    /// Halves that can live in different tasks
+    /// Splits the channel into halves that can live in different tasks
     pub fn split(self) -> (ChannelSender<S>, ChannelReceiver<S>) {
         let (read, write) = tokio::io::split(self.frames.stream);
         let peer = self.info.peer;
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
 }
 
 impl<S> Channel<S> {
-    /// Our address
+    /// The local address
     pub fn local_addr(&self) -> SocketAddr {
         self.info.local
     }
@@ -115,7 +115,7 @@ impl<S> Channel<S> {
         self.info.peer
     }
 
-    /// Both ends, and who is at the other one
+    /// The addresses of both ends, and the peer's key and versions
     pub fn info(&self) -> &ChannelInfo {
         &self.info
     }
@@ -130,13 +130,13 @@ pub struct ChannelSender<S = TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ChannelSender<S> {
-    /// Send a message; cancelled, what is left of it goes out before the next
+    /// Sends a message; if cancelled, the rest of it is sent before the next one
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
         let sent = self.writer.write(&mut self.half, message).await;
         sent.map_err(|error| ControlError::connection_lost(self.peer, error))
     }
 
-    /// Tell the peer that nothing more comes; the other half goes on receiving
+    /// Closes the sending direction; the other half continues to receive
     pub async fn close(mut self) -> Result<(), ControlError> {
         let lost = |error| ControlError::connection_lost(self.peer, error);
         self.writer.flush(&mut self.half).await.map_err(lost)?;
@@ -153,7 +153,7 @@ pub struct ChannelReceiver<S = TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ChannelReceiver<S> {
-    /// The next message, or `None` once the peer has closed its end; safe to cancel
+    /// Receives the next message, or `None` once the peer has closed its end; safe to cancel
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         let received = self.reader.read(&mut self.half).await;
         received.map_err(|error| ControlError::connection_lost(self.peer, error))

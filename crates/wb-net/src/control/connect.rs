@@ -1,4 +1,4 @@
-//! The client's way in.
+//! The client side of a control connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,18 +14,18 @@ use super::limits::ControlLimits;
 use super::trust::Credentials;
 use super::{socket, tls};
 
-/// A channel to the server at this address
+/// Connects to the server at this address and authenticates both sides
 pub async fn connect(
     addr: SocketAddr,
     credentials: &Credentials,
     limits: &ControlLimits,
 ) -> Result<Channel, ControlError> {
-    let side = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).map_err(ControlError::Tls)?));
+    let config = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).map_err(ControlError::Tls)?));
     let stream = connect_tcp(addr, limits).await?;
-    let not_set_up = |source| ControlError::SetupFailed { peer: addr, source };
-    socket::configure(&stream).map_err(not_set_up)?;
-    let addresses = Addresses { local: stream.local_addr().map_err(not_set_up)?, peer: addr };
-    handshake::perform(stream, addresses, side, credentials, limits).await
+    let setup_failed = |source| ControlError::SetupFailed { peer: addr, source };
+    socket::configure(&stream).map_err(setup_failed)?;
+    let addresses = Addresses { local: stream.local_addr().map_err(setup_failed)?, peer: addr };
+    handshake::perform(stream, addresses, config, credentials, limits).await
 }
 
 async fn connect_tcp(addr: SocketAddr, limits: &ControlLimits) -> Result<TcpStream, ControlError> {

@@ -1,26 +1,26 @@
-//! Words for people: a peer's words made harmless, and durations.
+//! Formatting for error messages: excerpts of a peer's text without control characters, and durations.
 
 use std::time::Duration;
 
 const MAX_LENGTH: usize = 120;
 
-/// The start of what a peer said, without what would move a terminal's cursor or flood it
-pub(super) fn excerpt(said: &str) -> String {
-    let mut harmless = String::new();
-    for (count, char) in said.chars().enumerate() {
+/// Returns the start of text from a peer, with characters escaped that would control or mislead a terminal
+pub(super) fn excerpt(text: &str) -> String {
+    let mut escaped = String::new();
+    for (count, char) in text.chars().enumerate() {
         if count == MAX_LENGTH {
-            harmless.push('…');
+            escaped.push('…');
             break;
         }
         match char.is_control() || is_invisible(char) {
-            true => harmless.extend(char.escape_default()),
-            false => harmless.push(char),
+            true => escaped.extend(char.escape_default()),
+            false => escaped.push(char),
         }
     }
-    harmless
+    escaped
 }
 
-/// Characters that turn the direction of text or hide in it
+/// Whether a character changes the text direction or is invisible
 fn is_invisible(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_peer_says_is_cut_and_cannot_move_the_cursor() {
+    fn an_excerpt_is_truncated_and_escapes_control_characters() {
         assert_eq!(excerpt("plain `text`"), "plain `text`");
         assert_eq!(excerpt("a\u{1b}[2J\n\u{202e}b"), "a\\u{1b}[2J\\n\\u{202e}b");
         assert_eq!(excerpt(&"x".repeat(1 << 20)).chars().count(), MAX_LENGTH + 1);

@@ -1,4 +1,4 @@
-//! Every sentence that a user can be told about a control connection.
+//! Errors of a control connection, as shown to the user.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use super::frame::FrameError;
 use super::hello::ControlHello;
 use super::tls::UnpinnedKey;
 
-/// Which side of a connection
+/// The role of one side of a connection
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The side that connects
@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The side opposite
+    /// The opposite role
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -41,161 +41,161 @@ impl fmt::Display for Role {
     }
 }
 
-/// Why there is no control connection, or none any more
+/// Why a control connection could not be established, or failed
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody listens there
+    /// Nothing listens at the address
     #[error("nothing listens at {addr}: start `weighbridge net serve` there")]
     ConnectionRefused {
-        /// Where
+        /// The server's address
         addr: SocketAddr,
     },
-    /// The connection was never answered
+    /// The connection attempt timed out
     #[error(
-        "no answer from {addr} within {}: the host is down, or a firewall drops what is sent to this port",
+        "no answer from {addr} within {}: the host is down, or a firewall drops packets to this port",
         seconds(*within)
     )]
     ConnectTimeout {
-        /// Who did not answer
+        /// The server's address
         addr: SocketAddr,
-        /// How long we waited
+        /// The timeout
         within: Duration,
     },
-    /// There is no way there
-    #[error("{addr} cannot be reached: {source}")]
+    /// The operating system cannot connect to the address
+    #[error("cannot reach {addr}: {source}")]
     Unreachable {
-        /// Where
+        /// The server's address
         addr: SocketAddr,
-        /// Why
+        /// The cause
         source: io::Error,
     },
-    /// An address cannot be listened at
-    #[error("{addr} cannot be listened at: {source}; name another address or port")]
+    /// The server cannot listen on an address
+    #[error("cannot listen on {addr}: {source}; choose another address or port")]
     BindFailed {
-        /// Where
+        /// The address
         addr: SocketAddr,
-        /// Why
+        /// The cause
         source: io::Error,
     },
-    /// Connections cannot be accepted any more
-    #[error("no more connections can be accepted: {source}")]
+    /// The listener failed permanently
+    #[error("cannot accept further connections: {source}")]
     AcceptFailed {
-        /// Why
+        /// The cause
         source: io::Error,
     },
-    /// The operating system takes an option of the connection amiss
-    #[error("the connection with {peer} cannot be set up: {source}")]
+    /// The operating system rejects a socket option
+    #[error("cannot configure the connection to {peer}: {source}")]
     SetupFailed {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// Why
+        /// The cause
         source: io::Error,
     },
-    /// Our own key cannot be used
-    #[error("TLS cannot be set up with this key: {0}")]
+    /// The local key cannot be used
+    #[error("cannot use this key for TLS: {0}")]
     Tls(rustls::Error),
-    /// The handshake was begun and not finished in time
+    /// The handshake was not finished in time
     #[error(
-        "{peer} took the connection and did not prove itself within {}: either it is no weighbridge, or it is overloaded",
+        "handshake with {peer} timed out after {}: not a weighbridge peer, or overloaded",
         seconds(*within)
     )]
     HandshakeTimeout {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// How long we waited
+        /// The timeout
         within: Duration,
     },
-    /// Something else listens or connects there
+    /// The peer speaks another protocol
     #[error("{peer} does not speak weighbridge's protocol: {reason}; check the address and port")]
     UnknownProtocol {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// What shows it
+        /// What was unexpected
         reason: String,
     },
-    /// The peer closed the connection before it had said anything
-    #[error("{peer} closed the connection before it proved itself: it is no weighbridge, or has too many connections")]
+    /// The peer closed the connection before it sent anything
+    #[error("{peer} closed the connection during the handshake: not a weighbridge peer, or too many connections")]
     ClosedEarly {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
     },
-    /// The peer's token is not ours
+    /// The peer's token differs from the local one
     #[error(
-        "the token of the {is} at {peer} is not the one given here: give both the same, `weighbridge net token` makes one"
+        "the token of the {is} at {peer} does not match: use the same on both sides; `weighbridge net token` generates one"
     )]
     WrongToken {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// What it is
+        /// The peer's role
         is: Role,
     },
-    /// The peer has no token where one is wanted
+    /// A token is required and the peer has none
     #[error(
-        "the {is} at {peer} was given no token, and its key {presented} is not trusted here: give it the token of this \
-         side, or trust that key if its owner confirms it"
+        "the {is} at {peer} has no token, and its key {presented} is not trusted: give it the token of this \
+         side, or trust the key if its owner confirms it"
     )]
     NoToken {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// What it is
+        /// The peer's role
         is: Role,
-        /// Its key
+        /// The peer's key
         presented: Fingerprint,
     },
     /// The peer's key is not pinned
     #[error(
-        "{peer} has the key {presented}, which is not trusted here: trust it if its owner confirms it, else somebody \
-         stands between"
+        "untrusted key {presented} of {peer}: trust it if its owner confirms it; otherwise the connection may be \
+         intercepted"
     )]
     WrongKey {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// Its key
+        /// The peer's key
         presented: Fingerprint,
     },
-    /// The peer does not trust us
-    #[error("the {by} at {peer} refused: {}", refusal(*by, *key, *with_token))]
+    /// The peer does not trust this side
+    #[error("the {by} at {peer} refused the connection: {}", refusal(*by, *key, *with_token))]
     Refused {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// What it is
+        /// The peer's role
         by: Role,
-        /// Our key
+        /// The local key
         key: Fingerprint,
-        /// Whether we offered a token
+        /// Whether a token was offered
         with_token: bool,
     },
-    /// The peer speaks another version
+    /// The peer uses another protocol version
     #[error(
-        "{peer} speaks protocol {} (weighbridge {}), and here is protocol {} (weighbridge {}): use the same version on \
+        "{peer} uses protocol {} (weighbridge {}), and this side protocol {} (weighbridge {}): use the same version on \
          both sides",
         theirs.protocol, theirs.program, ours.protocol, ours.program
     )]
     VersionMismatch {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// What we said
+        /// The local versions
         ours: ControlHello,
-        /// What it said
+        /// The peer's versions
         theirs: ControlHello,
     },
-    /// A message was not sent or received
+    /// A message could not be sent or received
     #[error("{peer}: {source}")]
     ConnectionLost {
-        /// The other side
+        /// The peer's address
         peer: SocketAddr,
-        /// Why
+        /// The cause
         source: FrameError,
     },
 }
 
 impl ControlError {
-    /// What a failing frame means once both sides know each other
+    /// Converts a frame error after the handshake
     pub(super) fn connection_lost(peer: SocketAddr, source: FrameError) -> Self {
         Self::ConnectionLost { peer, source }
     }
 
-    /// What a failing frame means while they do not
+    /// Converts a frame error during the handshake
     pub(super) fn from_handshake_error(peer: SocketAddr, source: FrameError) -> Self {
         match source {
             FrameError::Closed => Self::ClosedEarly { peer },
@@ -207,17 +207,17 @@ impl ControlError {
         }
     }
 
-    /// What a failing TLS handshake means, to a side with this role and key
+    /// Converts a TLS error during the handshake, on a side with this role and key
     pub(super) fn from_tls_error(peer: SocketAddr, role: Role, key: Fingerprint, error: io::Error) -> Self {
         use AlertDescription::CertificateUnknown;
         match rustls_error(&error) {
-            Some(rustls::Error::InvalidCertificate(CertificateError::Other(why))) => {
-                match why.0.downcast_ref::<UnpinnedKey>() {
+            Some(rustls::Error::InvalidCertificate(CertificateError::Other(cause))) => {
+                match cause.0.downcast_ref::<UnpinnedKey>() {
                     Some(UnpinnedKey(presented)) => Self::WrongKey { peer, presented: *presented },
-                    None => Self::UnknownProtocol { peer, reason: excerpt(&why.to_string()) },
+                    None => Self::UnknownProtocol { peer, reason: excerpt(&cause.to_string()) },
                 }
             }
-            // The alert of a peer whose pins do not hold our key.
+            // The alert sent by a peer that has not pinned our key.
             Some(rustls::Error::AlertReceived(CertificateUnknown)) => {
                 Self::Refused { peer, by: role.other(), key, with_token: false }
             }
@@ -234,10 +234,10 @@ fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
 fn refusal(by: Role, key: Fingerprint, with_token: bool) -> String {
     match with_token {
         true => format!(
-            "the token is not the {by}'s, and it does not trust the key {key}; give both the same token, or let the \
+            "the token does not match the {by}'s, and it does not trust the key {key}; use the same token on both sides, or let the \
              {by} trust that key"
         ),
-        false => format!("it does not trust the key {key}; let the {by} trust it, or give both the same token"),
+        false => format!("it does not trust the key {key}; let the {by} trust it, or use the same token on both sides"),
     }
 }
 
@@ -254,33 +254,33 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_there_is_told_from_one_that_does_not_answer() {
+    fn a_refused_connection_and_a_timeout_have_distinct_messages() {
         let (addr, within) = (peer(), Duration::from_secs(10));
         insta::assert_snapshot!(ControlError::ConnectionRefused { addr }, @"nothing listens at 10.0.0.7:4747: start `weighbridge net serve` there");
-        insta::assert_snapshot!(ControlError::ConnectTimeout { addr, within }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops what is sent to this port");
-        insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within }, @"10.0.0.7:4747 took the connection and did not prove itself within 10 s: either it is no weighbridge, or it is overloaded");
-        insta::assert_snapshot!(ControlError::ClosedEarly { peer: addr }, @"10.0.0.7:4747 closed the connection before it proved itself: it is no weighbridge, or has too many connections");
+        insta::assert_snapshot!(ControlError::ConnectTimeout { addr, within }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops packets to this port");
+        insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within }, @"handshake with 10.0.0.7:4747 timed out after 10 s: not a weighbridge peer, or overloaded");
+        insta::assert_snapshot!(ControlError::ClosedEarly { peer: addr }, @"10.0.0.7:4747 closed the connection during the handshake: not a weighbridge peer, or too many connections");
     }
 
     #[test]
     fn a_refusal_names_what_was_offered() {
         let refused = |with_token| ControlError::Refused { peer: peer(), by: Role::Server, key: key(), with_token };
-        insta::assert_snapshot!(refused(true), @"the server at 10.0.0.7:4747 refused: the token is not the server's, and it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; give both the same token, or let the server trust that key");
-        insta::assert_snapshot!(refused(false), @"the server at 10.0.0.7:4747 refused: it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; let the server trust it, or give both the same token");
+        insta::assert_snapshot!(refused(true), @"the server at 10.0.0.7:4747 refused the connection: the token does not match the server's, and it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; use the same token on both sides, or let the server trust that key");
+        insta::assert_snapshot!(refused(false), @"the server at 10.0.0.7:4747 refused the connection: it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; let the server trust it, or use the same token on both sides");
     }
 
     #[test]
-    fn a_peer_that_is_not_trusted_is_named_with_the_way_out() {
+    fn an_untrusted_peer_is_named_with_a_remedy() {
         let (peer, is, presented) = (peer(), Role::Client, key());
-        insta::assert_snapshot!(ControlError::WrongToken { peer, is }, @"the token of the client at 10.0.0.7:4747 is not the one given here: give both the same, `weighbridge net token` makes one");
-        insta::assert_snapshot!(ControlError::NoToken { peer, is, presented }, @"the client at 10.0.0.7:4747 was given no token, and its key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 is not trusted here: give it the token of this side, or trust that key if its owner confirms it");
-        insta::assert_snapshot!(ControlError::WrongKey { peer, presented }, @"10.0.0.7:4747 has the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80, which is not trusted here: trust it if its owner confirms it, else somebody stands between");
+        insta::assert_snapshot!(ControlError::WrongToken { peer, is }, @"the token of the client at 10.0.0.7:4747 does not match: use the same on both sides; `weighbridge net token` generates one");
+        insta::assert_snapshot!(ControlError::NoToken { peer, is, presented }, @"the client at 10.0.0.7:4747 has no token, and its key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 is not trusted: give it the token of this side, or trust the key if its owner confirms it");
+        insta::assert_snapshot!(ControlError::WrongKey { peer, presented }, @"untrusted key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 of 10.0.0.7:4747: trust it if its owner confirms it; otherwise the connection may be intercepted");
     }
 
     #[test]
     fn a_mismatch_of_versions_names_both() {
         let hello = |protocol, program: &str| ControlHello { protocol, program: program.into() };
         let error = ControlError::VersionMismatch { peer: peer(), ours: hello(1, "0.1.0"), theirs: hello(2, "0.4.0") };
-        insta::assert_snapshot!(error, @"10.0.0.7:4747 speaks protocol 2 (weighbridge 0.4.0), and here is protocol 1 (weighbridge 0.1.0): use the same version on both sides");
+        insta::assert_snapshot!(error, @"10.0.0.7:4747 uses protocol 2 (weighbridge 0.4.0), and this side protocol 1 (weighbridge 0.1.0): use the same version on both sides");
     }
 }

@@ -1,4 +1,4 @@
-//! The fingerprint of a key: short enough to be compared and pinned.
+//! The fingerprint of a key: short enough to compare and pin.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of a public key (its X.509 SubjectPublicKeyInfo): the same for every certificate around that key
+/// SHA-256 of a public key (its X.509 SubjectPublicKeyInfo): the same for every certificate that contains the key
 ///
 /// Written as `sha256:` and 43 characters of URL-safe base64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
-/// A text is no fingerprint
+/// A text is not a fingerprint
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no fingerprint: one is `sha256:` and 43 characters, as the other side shows it")]
+#[error("invalid fingerprint `{0}`: expected `sha256:` and 43 characters, as the other side prints it")]
 pub struct FingerprintError(String);
 
 impl Fingerprint {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_read_as_it_is_written() {
+    fn a_fingerprint_round_trips_through_its_text() {
         let fingerprint = Fingerprint::of_public_key(b"a key");
         let text = fingerprint.to_string();
         assert_eq!(text.len(), "sha256:".len() + 43);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_fingerprints() {
+    fn other_texts_are_rejected() {
         for text in ["", "sha256:", "sha1:AAAA", "sha256:AAAA", &"sha256:".repeat(7)] {
             assert!(text.parse::<Fingerprint>().is_err(), "{text}");
         }

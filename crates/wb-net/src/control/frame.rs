@@ -1,7 +1,7 @@
-//! Frames: four bytes of length, most significant first, then that many bytes of JSON.
+//! Frames: a length of four bytes in big-endian order, then that many bytes of JSON.
 //!
-//! What arrives is hostile until proven otherwise: a length beyond the limit is refused before any of its bytes are
-//! read, and memory grows with what has arrived, never with what was announced.
+//! Input is hostile until the peer is authenticated: a length beyond the limit is rejected before any of its bytes are
+//! read, and memory grows with the bytes that have arrived, never with the announced length.
 
 use std::io;
 
@@ -12,56 +12,56 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::display::excerpt;
 
 const HEADER: usize = 4;
-/// What a reader asks for at once until more than that has arrived
+/// Bytes that a reader requests at once until more than that has arrived
 const READ_CHUNK: usize = 16 * 1024;
 
-/// Why a frame was not read or written
+/// Why a frame could not be read or written
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// A frame is longer than is allowed here
-    #[error("a message of {length} bytes is longer than the {most} bytes allowed")]
+    /// A frame is longer than the limit
+    #[error("message too long: {length} bytes, expected at most {most} bytes")]
     TooLong {
-        /// Bytes of the message, as announced by the peer or as wanted by the sender
+        /// Bytes of the message, as announced by the peer or as serialized by the sender
         length: usize,
-        /// Bytes allowed
+        /// The limit in bytes
         most: usize,
     },
     /// The stream ended inside a frame
-    #[error("the connection ended inside a message, after {arrived} bytes of it")]
+    #[error("connection closed inside a message, after {arrived} bytes of it")]
     Truncated {
-        /// Bytes of the frame that arrived, its length included
+        /// Bytes of the frame that arrived, including its length
         arrived: usize,
     },
-    /// A frame holds no JSON
-    #[error("a message that starts with {start} is not JSON: {reason}")]
+    /// A frame does not contain JSON
+    #[error("message starting with {start} is not JSON: {reason}")]
     NotJson {
-        /// How the frame starts, escaped
+        /// The start of the frame, escaped
         start: String,
-        /// What the parser says
+        /// The parser's message
         reason: String,
     },
-    /// A frame holds JSON, but not the message that belongs here
-    #[error("a message is not one that belongs here: {reason}")]
+    /// A frame contains JSON, but not of the expected message
+    #[error("unexpected message: {reason}")]
     Unexpected {
-        /// What does not fit
+        /// The parser's message
         reason: String,
     },
-    /// What is to be sent has no JSON form
-    #[error("a message cannot be written as JSON: {reason}")]
+    /// A message cannot be serialized
+    #[error("cannot serialize message as JSON: {reason}")]
     Unserializable {
-        /// What has none
+        /// The serializer's message
         reason: String,
     },
-    /// The connection broke off, or ended where a message was due
-    #[error("the connection broke off: the other side ended or the network between was cut")]
+    /// The connection was lost, or closed where a message was expected
+    #[error("connection closed: the peer exited or the network failed")]
     Closed,
-    /// The stream failed in another way
-    #[error("the connection broke: {0}")]
+    /// Another I/O error of the stream
+    #[error("connection failed: {0}")]
     Io(io::Error),
 }
 
 impl FrameError {
-    /// A peer that vanishes is not a failure of the stream
+    /// Converts an I/O error; a peer that vanishes counts as a closed connection
     pub(super) fn from_io(error: io::Error) -> Self {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
         match error.kind() {
@@ -71,7 +71,7 @@ impl FrameError {
     }
 }
 
-/// Reads frames, and keeps what has arrived of one when its reading is cancelled
+/// Reads frames; a partly received frame survives the cancellation of a read
 #[derive(Debug)]
 pub struct FrameReader {
     buffer: Vec<u8>,
@@ -79,19 +79,19 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// A reader of frames of at most `most` bytes
+    /// Creates a reader of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), max_length }
     }
 
-    /// Allow frames of at most `most` bytes from now on
-    pub fn set_max_length(&mut self, most: usize) {
-        self.max_length = most;
+    /// Sets the limit for all further frames
+    pub fn set_max_length(&mut self, max_length: usize) {
+        self.max_length = max_length;
     }
 
-    /// The next frame's message, or `None` when the stream ends between two frames
+    /// Reads the message of the next frame, or `None` when the stream ends between two frames
     ///
-    /// Safe to cancel: the next call goes on where a cancelled one stopped. It must read from the same stream.
+    /// Safe to cancel: the next call continues where a cancelled one stopped. It must read from the same stream.
     pub async fn read<R, T>(&mut self, from: &mut R) -> Result<Option<T>, FrameError>
     where
         R: AsyncRead + Unpin,
@@ -102,22 +102,22 @@ impl FrameReader {
             if missing == 0 {
                 break;
             }
-            // Twice what has arrived at most: a sender pays for our memory with bytes of its own.
-            let piece = missing.min(self.buffer.len().max(READ_CHUNK));
-            self.buffer.reserve_exact(piece);
-            if (&mut *from).take(piece as u64).read_buf(&mut self.buffer).await.map_err(FrameError::from_io)? == 0 {
+            // At most twice what has arrived: a sender cannot make us allocate more than it sends.
+            let chunk = missing.min(self.buffer.len().max(READ_CHUNK));
+            self.buffer.reserve_exact(chunk);
+            if (&mut *from).take(chunk as u64).read_buf(&mut self.buffer).await.map_err(FrameError::from_io)? == 0 {
                 return match self.buffer.len() {
                     0 => Ok(None),
                     arrived => Err(FrameError::Truncated { arrived }),
                 };
             }
         }
-        // The memory of a long frame goes with it.
+        // Also frees the memory of a long frame.
         let frame = std::mem::take(&mut self.buffer);
         decode(&frame[HEADER..]).map(Some)
     }
 
-    /// Bytes to read before anything can be decided: the rest of the length, then the rest of the body
+    /// Bytes to read before the next step: the rest of the length, then the rest of the body
     fn missing_bytes(&self) -> Result<usize, FrameError> {
         let Some(header) = self.buffer.first_chunk::<HEADER>() else { return Ok(HEADER - self.buffer.len()) };
         let length = u32::from_be_bytes(*header) as usize;
@@ -133,7 +133,7 @@ impl FrameReader {
     }
 }
 
-/// Writes frames, and keeps what was not sent of one when its writing is cancelled
+/// Writes frames; a partly sent frame survives the cancellation of a write
 #[derive(Debug)]
 pub struct FrameWriter {
     buffer: Vec<u8>,
@@ -142,19 +142,19 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A writer of frames of at most `most` bytes
+    /// Creates a writer of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), sent: 0, max_length }
     }
 
-    /// Allow frames of at most `most` bytes from now on
-    pub fn set_max_length(&mut self, most: usize) {
-        self.max_length = most;
+    /// Sets the limit for all further frames
+    pub fn set_max_length(&mut self, max_length: usize) {
+        self.max_length = max_length;
     }
 
-    /// Send a message and flush the stream
+    /// Sends a message and flushes the stream
     ///
-    /// Cancelling it tears no frame: what is left of it goes out before the next one.
+    /// Cancellation does not corrupt the stream: the rest of the frame is sent before the next one.
     pub async fn write<W, T>(&mut self, to: &mut W, message: &T) -> Result<(), FrameError>
     where
         W: AsyncWrite + Unpin,
@@ -164,7 +164,7 @@ impl FrameWriter {
         self.flush(to).await
     }
 
-    /// Send what a cancelled write left behind, and flush the stream
+    /// Sends what a cancelled write left in the buffer, and flushes the stream
     pub async fn flush<W: AsyncWrite + Unpin>(&mut self, to: &mut W) -> Result<(), FrameError> {
         while self.sent < self.buffer.len() {
             match to.write(&self.buffer[self.sent..]).await.map_err(FrameError::from_io)? {
@@ -190,7 +190,7 @@ impl FrameWriter {
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     serde_json::from_slice(body).map_err(|error| {
-        // The parser's words can repeat the peer's, at any length.
+        // The parser's message can quote the peer's input, at any length.
         let reason = excerpt(&error.to_string());
         match error.classify() {
             serde_json::error::Category::Data => FrameError::Unexpected { reason },

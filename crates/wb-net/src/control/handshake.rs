@@ -1,4 +1,4 @@
-//! From a connection to a channel: TLS, then the proofs, then the hellos.
+//! The handshake, from a connection to a channel: TLS, then mutual proofs, then hellos.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::proof::{self, AuthContext, Binding, EXPORTER_LABEL};
 use super::tls::ALPN;
 use super::trust::Credentials;
 
-/// How one side goes through handshakes
+/// The role of this side in a handshake, with its TLS configuration
 #[derive(Debug, Clone)]
 pub(super) enum HandshakeConfig {
-    /// As the one that connected
+    /// Connects
     Client(Arc<ClientConfig>),
-    /// As the one that listens
+    /// Listens
     Server(Arc<ServerConfig>),
 }
 
-/// Our address and the peer's
+/// The local address and the peer's
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addresses {
     pub(super) local: SocketAddr,
@@ -43,11 +43,11 @@ impl HandshakeConfig {
     }
 }
 
-/// The channel over this stream, once both sides have proven themselves within the limit
+/// Returns a channel over this stream, once both sides have proven themselves within the time limit
 pub(super) async fn perform<S>(
     stream: S,
     addresses: Addresses,
-    side: HandshakeConfig,
+    config: HandshakeConfig,
     credentials: &Credentials,
     limits: &ControlLimits,
 ) -> Result<Channel<S>, ControlError>
@@ -56,28 +56,28 @@ where
 {
     let peer = addresses.peer;
     let steps = async {
-        let role = side.role();
-        let tls = encrypt(stream, peer, side).await;
+        let role = config.role();
+        let tls = encrypt(stream, peer, config).await;
         let tls =
             tls.map_err(|error| ControlError::from_tls_error(peer, role, credentials.identity.fingerprint(), error))?;
-        let meeting = auth_context(&tls, role, peer)?;
+        let context = auth_context(&tls, role, peer)?;
         let mut frames = FramedTls::new(tls, UNAUTHENTICATED_FRAME_LIMIT);
-        proof::authenticate(&mut frames, &meeting, credentials).await?;
+        proof::authenticate(&mut frames, &context, credentials).await?;
         let hello = hello::exchange(&mut frames, peer, ControlHello::local()).await?;
-        let ends = ChannelInfo { local: addresses.local, peer, key: meeting.peer_key, hello };
-        Ok(Channel::new(frames, ends, limits.max_frame))
+        let info = ChannelInfo { local: addresses.local, peer, key: context.peer_key, hello };
+        Ok(Channel::new(frames, info, limits.max_frame))
     };
-    let late = |_| ControlError::HandshakeTimeout { peer, within: limits.handshake_timeout };
-    timeout(limits.handshake_timeout, steps).await.map_err(late)?
+    let timed_out = |_| ControlError::HandshakeTimeout { peer, within: limits.handshake_timeout };
+    timeout(limits.handshake_timeout, steps).await.map_err(timed_out)?
 }
 
-pub(super) async fn encrypt<S>(stream: S, peer: SocketAddr, side: HandshakeConfig) -> std::io::Result<TlsStream<S>>
+pub(super) async fn encrypt<S>(stream: S, peer: SocketAddr, config: HandshakeConfig) -> std::io::Result<TlsStream<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    match side {
+    match config {
         HandshakeConfig::Client(config) => {
-            // Only a form to fill in: keys are compared, names are not.
+            // Required by the API and not used: keys are compared, names are not.
             let name = ServerName::IpAddress(peer.ip().into());
             TlsConnector::from(config).connect(name, stream).await.map(TlsStream::from)
         }
@@ -86,14 +86,14 @@ where
 }
 
 pub(super) fn auth_context<S>(tls: &TlsStream<S>, role: Role, peer: SocketAddr) -> Result<AuthContext, ControlError> {
-    let not_ours = |reason: &str| ControlError::UnknownProtocol { peer, reason: reason.into() };
+    let unknown_protocol = |reason: &str| ControlError::UnknownProtocol { peer, reason: reason.into() };
     let (_, session) = tls.get_ref();
     if session.alpn_protocol() != Some(ALPN) {
-        return Err(not_ours("it speaks TLS, and another protocol inside"));
+        return Err(unknown_protocol("it uses TLS with another application protocol"));
     }
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
-    let certificate = certificate.ok_or_else(|| not_ours("it shows no key"))?;
-    let presented = Fingerprint::of_certificate(certificate).map_err(|error| not_ours(&error.to_string()))?;
+    let certificate = certificate.ok_or_else(|| unknown_protocol("it presented no certificate"))?;
+    let presented = Fingerprint::of_certificate(certificate).map_err(|error| unknown_protocol(&error.to_string()))?;
     let binding = match tls {
         TlsStream::Client(tls) => tls.get_ref().1.export_keying_material(Binding::default(), EXPORTER_LABEL, None),
         TlsStream::Server(tls) => tls.get_ref().1.export_keying_material(Binding::default(), EXPORTER_LABEL, None),

@@ -1,4 +1,4 @@
-//! The hello: who speaks which version, told once both sides trust each other.
+//! The hello: the versions that both sides announce once they trust each other.
 
 use std::net::SocketAddr;
 
@@ -9,26 +9,26 @@ use super::channel::FramedTls;
 use super::display::excerpt;
 use super::error::ControlError;
 
-/// The version of what is said after the hello; both sides must speak the same
+/// The version of the messages after the hello; it must be the same on both sides
 pub const PROTOCOL: u32 = 1;
 
-/// What a side says of itself; its fields never change their meaning, only more may come
+/// The versions of one side; fields never change their meaning, new ones may be added
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlHello {
-    /// The version of the protocol
+    /// Version of the protocol
     pub protocol: u32,
-    /// The version of the program
+    /// Version of the program
     pub program: String,
 }
 
 impl ControlHello {
-    /// Ours
+    /// The versions of this build
     pub fn local() -> Self {
         Self { protocol: PROTOCOL, program: env!("CARGO_PKG_VERSION").into() }
     }
 }
 
-/// Tell ours and hear theirs; both speak before they listen, so that both can name both versions
+/// Sends the local hello and receives the peer's; both sides send first, so that both can report both versions
 pub(super) async fn exchange<S>(
     frames: &mut FramedTls<S>,
     peer: SocketAddr,

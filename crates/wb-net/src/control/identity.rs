@@ -1,4 +1,4 @@
-//! The identity: a key of our own, in the self-signed certificate that TLS wants around it.
+//! The identity: a private key, in the self-signed certificate that TLS requires.
 
 use std::fmt;
 use std::io;
@@ -13,44 +13,44 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use super::fingerprint::Fingerprint;
 use super::secret_file::{self, SecretFileError};
 
-/// An Ed25519 key and a certificate that it signed itself
+/// An Ed25519 key and its self-signed certificate
 ///
-/// Only the key counts, and only the key is kept: the certificate is made anew each time, names nobody and is never
-/// checked for a date.
+/// Only the key matters, and only the key is stored: the certificate is generated anew each time, names nobody, and its
+/// dates are never checked.
 pub struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
     fingerprint: Fingerprint,
 }
 
-/// Why there is no identity
+/// Why an identity could not be loaded or created
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// No key can be made
-    #[error("no key can be made: {0}")]
+    /// Generation of a key failed
+    #[error("cannot generate a key: {0}")]
     GenerationFailed(rcgen::Error),
-    /// Its file was not used
+    /// The key file could not be used
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// What a file holds is no key
-    #[error("`{}` holds no private key in PEM form ({reason}): move it away, and a new key is made", path.display())]
+    /// The key file does not contain a key
+    #[error("invalid key file `{}`: expected a private key in PEM form ({reason}); move the file away to generate a new key", path.display())]
     InvalidKey {
         /// The file
         path: PathBuf,
-        /// What is wrong with it
+        /// The parser's message
         reason: String,
     },
 }
 
 impl Identity {
-    /// A new identity that nobody has seen before
+    /// Generates a new identity
     pub fn generate() -> Result<Self, IdentityError> {
         KeyPair::generate_for(&PKCS_ED25519)
             .and_then(|key| Self::from_key_pair(&key))
             .map_err(IdentityError::GenerationFailed)
     }
 
-    /// The identity in a file that only its owner can read, made when it is not there
+    /// Loads the identity from a file that only its owner can read, or creates the file if it does not exist
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::File(SecretFileError::Unreadable { source, .. }))
@@ -64,7 +64,7 @@ impl Identity {
         }
     }
 
-    /// The fingerprint that others pin
+    /// The fingerprint that peers pin
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -74,10 +74,10 @@ impl Identity {
     }
 
     fn load(path: &Path) -> Result<Self, IdentityError> {
-        let no_key = |reason: String| IdentityError::InvalidKey { path: path.into(), reason };
+        let invalid_key = |reason: String| IdentityError::InvalidKey { path: path.into(), reason };
         let pem = secret_file::read(path)?;
-        let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|error| no_key(error.to_string()))?;
-        KeyPair::try_from(&key).and_then(|key| Self::from_key_pair(&key)).map_err(|error| no_key(error.to_string()))
+        let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|error| invalid_key(error.to_string()))?;
+        KeyPair::try_from(&key).and_then(|key| Self::from_key_pair(&key)).map_err(|error| invalid_key(error.to_string()))
     }
 
     fn from_key_pair(key: &KeyPair) -> Result<Self, rcgen::Error> {
@@ -115,30 +115,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_is_the_one_that_a_peer_sees() {
+    fn the_fingerprint_equals_that_of_the_certificate() {
         let identity = Identity::generate().unwrap();
         assert_eq!(Fingerprint::of_certificate(&identity.certificate).unwrap(), identity.fingerprint());
     }
 
     #[test]
-    fn an_identity_is_made_once_and_found_again() {
+    fn an_identity_is_created_once_and_loaded_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/folder/key.pem");
-        let made = Identity::load_or_create(&path).unwrap();
+        let created = Identity::load_or_create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(Identity::load_or_create(&path).unwrap().fingerprint(), made.fingerprint());
+        assert_eq!(Identity::load_or_create(&path).unwrap().fingerprint(), created.fingerprint());
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft is left behind");
     }
 
     #[test]
-    fn an_identity_that_many_make_at_once_is_one() {
+    fn concurrent_creation_yields_one_identity() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key.pem");
-        let made: Vec<Fingerprint> = std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| Identity::load_or_create(&path).unwrap())).collect();
-            makers.into_iter().map(|maker| maker.join().unwrap().fingerprint()).collect()
+        let created: Vec<Fingerprint> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Identity::load_or_create(&path).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap().fingerprint()).collect()
         });
-        assert!(made.iter().all(|fingerprint| *fingerprint == made[0]), "{made:?}");
+        assert!(created.iter().all(|fingerprint| *fingerprint == created[0]), "{created:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
     }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_key_is_refused_and_kept() {
+    fn a_file_without_a_key_is_refused_and_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key.pem");
         for content in ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {

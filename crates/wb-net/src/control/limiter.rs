@@ -20,7 +20,7 @@ struct ActiveHandshakes {
     rejected: u64,
 }
 
-/// A place inside the gate, given back when dropped
+/// A permit for one handshake, released when dropped
 #[derive(Debug)]
 pub(super) struct HandshakePermit {
     limiter: Arc<HandshakeLimiter>,
@@ -36,17 +36,17 @@ impl HandshakeLimiter {
         })
     }
 
-    /// A place for a connection from here, unless there is none left
+    /// Acquires a permit for a connection from this address, unless a limit is reached
     pub(super) fn try_acquire(self: &Arc<Self>, from: IpAddr) -> Option<HandshakePermit> {
         let host = host_key(from);
-        let mut inside = self.lock();
-        let here = inside.by_host.get(&host).copied().unwrap_or(0);
-        if inside.total >= self.max_total || here >= self.max_per_host {
-            inside.rejected += 1;
+        let mut active = self.lock();
+        let from_host = active.by_host.get(&host).copied().unwrap_or(0);
+        if active.total >= self.max_total || from_host >= self.max_per_host {
+            active.rejected += 1;
             return None;
         }
-        inside.total += 1;
-        inside.by_host.insert(host, here + 1);
+        active.total += 1;
+        active.by_host.insert(host, from_host + 1);
         Some(HandshakePermit { limiter: Arc::clone(self), host })
     }
 
@@ -54,7 +54,7 @@ impl HandshakeLimiter {
         self.lock().rejected
     }
 
-    /// Counts stay right whatever panicked elsewhere
+    /// Ignores poisoning: the counters are consistent even if another thread panicked
     fn lock(&self) -> MutexGuard<'_, ActiveHandshakes> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,17 +62,17 @@ impl HandshakeLimiter {
 
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
-        let mut inside = self.limiter.lock();
-        inside.total -= 1;
-        match inside.by_host.get_mut(&self.host) {
-            Some(here) if *here > 1 => *here -= 1,
-            // The map holds nobody who is not inside, so strangers cannot grow it.
-            _ => drop(inside.by_host.remove(&self.host)),
+        let mut active = self.limiter.lock();
+        active.total -= 1;
+        match active.by_host.get_mut(&self.host) {
+            Some(from_host) if *from_host > 1 => *from_host -= 1,
+            // The map holds only hosts with active handshakes, so that untrusted peers cannot grow it.
+            _ => drop(active.by_host.remove(&self.host)),
         }
     }
 }
 
-/// What stands for one host: an IPv4 address however written, or the /64 in which an IPv6 host picks its addresses
+/// Identifies a host: an IPv4 address in canonical form, or the /64 in which an IPv6 host chooses its addresses
 fn host_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
@@ -93,35 +93,35 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_again_once_it_is_left() {
+    fn a_dropped_permit_can_be_acquired_again() {
         let gate = gate(1, 1);
-        let place = gate.try_acquire(from("10.0.0.1")).unwrap();
+        let permit = gate.try_acquire(from("10.0.0.1")).unwrap();
         assert!(gate.try_acquire(from("10.0.0.2")).is_none());
-        drop(place);
+        drop(permit);
         assert!(gate.try_acquire(from("10.0.0.2")).is_some());
         assert_eq!(gate.rejected_count(), 1);
     }
 
     #[test]
-    fn one_host_cannot_take_all_places() {
+    fn one_host_cannot_take_all_permits() {
         let gate = gate(8, 2);
-        let taken = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.try_acquire(from(address)).unwrap());
+        let permits = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.try_acquire(from(address)).unwrap());
         assert!(gate.try_acquire(from("10.0.0.1")).is_none());
         assert!(gate.try_acquire(from("10.0.0.2")).is_some());
-        drop(taken);
+        drop(permits);
         assert!(gate.try_acquire(from("10.0.0.1")).is_some());
     }
 
     #[test]
     fn addresses_of_one_ipv6_network_are_one_host() {
         let gate = gate(8, 1);
-        let _taken = gate.try_acquire(from("2001:db8::1")).unwrap();
+        let _permit = gate.try_acquire(from("2001:db8::1")).unwrap();
         assert!(gate.try_acquire(from("2001:db8::ffff:1")).is_none());
         assert!(gate.try_acquire(from("2001:db8:0:1::1")).is_some());
     }
 
     #[test]
-    fn nobody_who_has_left_is_remembered() {
+    fn hosts_without_permits_are_removed() {
         let gate = gate(8, 8);
         drop((
             gate.try_acquire(from("10.0.0.1")),

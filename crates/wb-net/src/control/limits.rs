@@ -1,22 +1,22 @@
-//! How long and how much strangers and peers may take.
+//! Time and size limits of control connections.
 
 use std::time::Duration;
 
-/// What a frame may hold while nobody has proven anything
+/// Bytes of the longest frame before the peer is authenticated
 pub(super) const UNAUTHENTICATED_FRAME_LIMIT: usize = 64 * 1024;
 
 /// Limits of control connections
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlLimits {
-    /// Until a connection is answered
+    /// Timeout of a connection attempt
     pub connect_timeout: Duration,
-    /// From the connection until both sides have proven themselves
+    /// Timeout of the handshake: from the connection until both sides are authenticated
     pub handshake_timeout: Duration,
-    /// Bytes of the longest message, once they have
+    /// Bytes of the longest message after authentication
     pub max_frame: usize,
-    /// Unproven connections at once; what comes beyond them is closed at once
+    /// Maximum number of unauthenticated connections; further ones are closed immediately
     pub half_open: usize,
-    /// Unproven connections at once from one address (one /64 of IPv6), so that no host takes all places
+    /// Maximum number of unauthenticated connections per address (per /64 of IPv6), so that one host cannot use all
     pub half_open_per_host: usize,
 }
 

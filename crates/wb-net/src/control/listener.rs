@@ -1,4 +1,4 @@
-//! The server's way in: accepting is quick, and each handshake is a future of its own.
+//! The server side of control connections: accepting is quick, and each handshake is a future of its own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use super::limits::ControlLimits;
 use super::trust::Credentials;
 use super::{socket, tls};
 
-/// Until a process that ran out of descriptors or memory looks whether some came back
+/// Pause after the process ran out of descriptors or memory
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Where clients connect to
+/// A server's listening socket for control connections
 #[derive(Debug)]
 pub struct ControlListener {
     listener: TcpListener,
@@ -32,28 +32,28 @@ pub struct ControlListener {
 }
 
 impl ControlListener {
-    /// Listen at this address; port 0 lets the operating system choose one
+    /// Listens on this address; port 0 lets the operating system choose one
     pub async fn bind(
         addr: SocketAddr,
         credentials: &Credentials,
         limits: &ControlLimits,
     ) -> Result<Self, ControlError> {
         let config = Arc::new(tls::server_config(credentials).map_err(ControlError::Tls)?);
-        let unbound = |source| ControlError::BindFailed { addr, source };
-        let listener = TcpListener::bind(addr).await.map_err(unbound)?;
-        let local = listener.local_addr().map_err(unbound)?;
+        let bind_failed = |source| ControlError::BindFailed { addr, source };
+        let listener = TcpListener::bind(addr).await.map_err(bind_failed)?;
+        let local = listener.local_addr().map_err(bind_failed)?;
         let credentials = Arc::new(credentials.clone());
         Ok(Self { listener, local, credentials, config, limits: *limits, gate: HandshakeLimiter::new(limits) })
     }
 
-    /// Where it listens
+    /// The address it listens on
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The next connection, of which nothing is known yet; safe to cancel
+    /// Accepts the next connection, which is not authenticated yet; safe to cancel
     ///
-    /// Connections for which there is no place are closed here. An error means that none will ever come again.
+    /// Connections beyond the limits are closed here. An error is permanent.
     pub async fn accept(&self) -> Result<HalfOpen, ControlError> {
         loop {
             let (stream, peer) = match self.listener.accept().await {
@@ -72,13 +72,13 @@ impl ControlListener {
         }
     }
 
-    /// How many connections were closed because there was no place for them
+    /// Number of connections that were closed because of the limits
     pub fn rejected_count(&self) -> u64 {
         self.gate.rejected_count()
     }
 }
 
-/// A connection of a stranger; dropped, it is closed and its place is free
+/// An unauthenticated connection; dropping it closes it and releases its permit
 #[derive(Debug)]
 pub struct HalfOpen {
     stream: TcpStream,
@@ -90,19 +90,19 @@ pub struct HalfOpen {
 }
 
 impl HalfOpen {
-    /// Where it comes from
+    /// The peer's address
     pub fn peer_addr(&self) -> SocketAddr {
         self.peer
     }
 
-    /// The channel, once both sides have proven themselves
+    /// Performs the handshake and returns the channel
     ///
-    /// To be spawned, so that nobody waits for a stranger; it ends by the handshake limit.
+    /// Spawn this in a task, so that an untrusted peer blocks nobody; it ends within the handshake timeout.
     pub async fn handshake(self) -> Result<Channel, ControlError> {
         let Self { stream, peer, credentials, config, limits, place } = self;
-        let not_set_up = |source| ControlError::SetupFailed { peer, source };
-        socket::configure(&stream).map_err(not_set_up)?;
-        let addresses = Addresses { local: stream.local_addr().map_err(not_set_up)?, peer };
+        let setup_failed = |source| ControlError::SetupFailed { peer, source };
+        socket::configure(&stream).map_err(setup_failed)?;
+        let addresses = Addresses { local: stream.local_addr().map_err(setup_failed)?, peer };
         let channel =
             handshake::perform(stream, addresses, HandshakeConfig::Server(config), &credentials, &limits).await;
         drop(place);
@@ -110,7 +110,7 @@ impl HalfOpen {
     }
 }
 
-/// A client that was gone before it was accepted (accept(2) passes on what is pending on the new socket)
+/// Whether a client vanished before it was accepted (accept(2) returns errors pending on the new socket)
 fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,9 +1,9 @@
-//! The control connection between `weighbridge net run` and `weighbridge net serve`: encrypted, and open only to those
-//! who prove that they know a token or hold a pinned key.
+//! The control connection between `weighbridge net run` and `weighbridge net serve`: encrypted, and open only to peers
+//! that prove knowledge of a token or of the private key to a pinned fingerprint.
 //!
-//! Everything that arrives before that proof is a stranger's: short frames, a deadline, few at once, and no answer that
-//! depends on a secret. This module knows nothing of workloads. Begin with [`connect`] and [`Listener`]; what happens
-//! between a connection and a [`Channel`] stands in `handshake.rs`, and why it is safe in `proof.rs` and `tls.rs`.
+//! Until that proof a peer is untrusted: short frames, a deadline, few connections at once, and no answer that depends
+//! on a secret. This module knows nothing of workloads. Begin with [`connect`] and [`ControlListener`]; the steps from
+//! a connection to a [`Channel`] are in `handshake.rs`, and why they are safe in `proof.rs` and `tls.rs`.
 
 mod channel;
 mod connect;

@@ -1,11 +1,11 @@
-//! Mutual proof, inside TLS and before anything else is read.
+//! Mutual authentication, inside TLS and before anything else is read.
 //!
-//! A proof is an HMAC of the token over the sender's role and a value that TLS exports from the keys of this very
-//! session (RFC 9266). Somebody in the middle holds two sessions with two such values, so a proof from one is worth
-//! nothing in the other; and the role keeps a proof from being sent back to whoever made it.
+//! A proof is an HMAC, keyed with the token, of the sender's role and a value that TLS exports from the keys of this
+//! very session (RFC 9266). A man in the middle has two sessions with two different values, so a proof from one is
+//! invalid in the other; and the role prevents a proof from being reflected to its sender.
 //!
-//! The client proves first. A server is there for strangers to talk to, and so they learn nothing from it that depends
-//! on its token: no proof to try guesses against, and one and the same refusal whatever it trusts.
+//! The client proves itself first. Anybody can connect to a server, so an unauthenticated peer must learn nothing that
+//! depends on its token: it gets no proof to test guesses against, and the same refusal whatever the server trusts.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ use super::trust::{Credentials, Trust};
 
 /// The exporter's label (RFC 9266)
 pub(super) const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
-/// What a TLS session exports to be bound to
+/// Keying material exported from a TLS session, to which proofs are bound
 pub(super) type Binding = [u8; 32];
 
 /// One side's view of a TLS session whose peer is not authenticated yet
@@ -36,13 +36,13 @@ pub(super) struct AuthContext {
     pub(super) binding: Binding,
 }
 
-/// What a side has to say for itself, beyond the key that TLS showed
+/// A side's credentials beyond the key presented in TLS
 #[derive(Debug, Serialize, Deserialize)]
 struct Claim {
     token: Option<String>,
 }
 
-/// What the other side thinks of a claim
+/// The verifier's answer to a claim
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum AuthVerdict {
@@ -50,38 +50,38 @@ enum AuthVerdict {
     Untrusted,
 }
 
-/// Both sides prove themselves, or this is an error
+/// Authenticates both sides to each other
 pub(super) async fn authenticate<S>(
     frames: &mut FramedTls<S>,
-    meeting: &AuthContext,
+    context: &AuthContext,
     credentials: &Credentials,
 ) -> Result<(), ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    match meeting.role {
+    match context.role {
         Role::Client => {
-            prove(frames, meeting, credentials).await?;
-            verify_peer(frames, meeting, &credentials.trust).await
+            prove(frames, context, credentials).await?;
+            verify_peer(frames, context, &credentials.trust).await
         }
         Role::Server => {
-            verify_peer(frames, meeting, &credentials.trust).await?;
-            prove(frames, meeting, credentials).await
+            verify_peer(frames, context, &credentials.trust).await?;
+            prove(frames, context, credentials).await
         }
     }
 }
 
 async fn prove<S>(
     frames: &mut FramedTls<S>,
-    meeting: &AuthContext,
+    context: &AuthContext,
     credentials: &Credentials,
 ) -> Result<(), ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let peer = meeting.peer;
+    let peer = context.peer;
     let token = credentials.trust.token().map(|token| {
-        let proof = compute_proof(token, meeting.role, &meeting.binding).finalize().into_bytes();
+        let proof = compute_proof(token, context.role, &context.binding).finalize().into_bytes();
         BASE64_URL_SAFE_NO_PAD.encode(proof)
     });
     let with_token = token.is_some();
@@ -90,30 +90,30 @@ where
         AuthVerdict::Trusted => Ok(()),
         AuthVerdict::Untrusted => Err(ControlError::Refused {
             peer,
-            by: meeting.role.other(),
+            by: context.role.other(),
             key: credentials.identity.fingerprint(),
             with_token,
         }),
     }
 }
 
-async fn verify_peer<S>(frames: &mut FramedTls<S>, meeting: &AuthContext, trust: &Trust) -> Result<(), ControlError>
+async fn verify_peer<S>(frames: &mut FramedTls<S>, context: &AuthContext, trust: &Trust) -> Result<(), ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let claim = frames.expect().await.map_err(|error| ControlError::from_handshake_error(meeting.peer, error))?;
-    let judged = evaluate_claim(&claim, meeting, trust);
-    let verdict = if judged.is_ok() { AuthVerdict::Trusted } else { AuthVerdict::Untrusted };
-    let told = frames.send(&verdict).await.map_err(|error| ControlError::from_handshake_error(meeting.peer, error));
-    if judged.is_err() {
-        // A peer that does not wait for its refusal changes nothing about the reason.
+    let claim = frames.expect().await.map_err(|error| ControlError::from_handshake_error(context.peer, error))?;
+    let result = evaluate_claim(&claim, context, trust);
+    let verdict = if result.is_ok() { AuthVerdict::Trusted } else { AuthVerdict::Untrusted };
+    let sent = frames.send(&verdict).await.map_err(|error| ControlError::from_handshake_error(context.peer, error));
+    if result.is_err() {
+        // Ignored: the reason stays the same if the peer does not wait for the refusal.
         let _ = frames.close().await;
     }
-    judged.and(told)
+    result.and(sent)
 }
 
-fn evaluate_claim(claim: &Claim, meeting: &AuthContext, trust: &Trust) -> Result<(), ControlError> {
-    let AuthContext { role, peer, peer_key: presented, binding } = *meeting;
+fn evaluate_claim(claim: &Claim, context: &AuthContext, trust: &Trust) -> Result<(), ControlError> {
+    let AuthContext { role, peer, peer_key: presented, binding } = *context;
     if trust.pins().contains(&presented) {
         return Ok(());
     }
@@ -125,9 +125,9 @@ fn evaluate_claim(claim: &Claim, meeting: &AuthContext, trust: &Trust) -> Result
     }
 }
 
-/// Whether a claimed proof is the one that this token makes, in a time that does not tell how nearly
+/// Verifies a claimed proof against this token in constant time
 fn verify_proof(token: &Token, claimant: Role, binding: &Binding, claimed: &str) -> bool {
-    // What is no base64 is a proof of no bytes, which never holds.
+    // Invalid base64 becomes an empty proof, which is never valid.
     let claimed = BASE64_URL_SAFE_NO_PAD.decode(claimed).unwrap_or_default();
     compute_proof(token, claimant, binding).verify_slice(&claimed).is_ok()
 }
@@ -150,18 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_holds_for_its_token_role_and_session_alone() {
+    fn a_proof_is_valid_only_for_its_token_role_and_session() {
         let (token, other) = (Token::generate().unwrap(), Token::generate().unwrap());
-        let (here, elsewhere) = ([1; 32], [2; 32]);
-        let claim = claimed(&token, Role::Client, &here);
-        assert!(verify_proof(&token, Role::Client, &here, &claim));
-        assert!(!verify_proof(&other, Role::Client, &here, &claim));
-        assert!(!verify_proof(&token, Role::Server, &here, &claim));
-        assert!(!verify_proof(&token, Role::Client, &elsewhere, &claim));
+        let (session, other_session) = ([1; 32], [2; 32]);
+        let claim = claimed(&token, Role::Client, &session);
+        assert!(verify_proof(&token, Role::Client, &session, &claim));
+        assert!(!verify_proof(&other, Role::Client, &session, &claim));
+        assert!(!verify_proof(&token, Role::Server, &session, &claim));
+        assert!(!verify_proof(&token, Role::Client, &other_session, &claim));
     }
 
     #[test]
-    fn a_part_of_a_proof_and_no_proof_never_hold() {
+    fn a_partial_or_missing_proof_is_invalid() {
         let token = Token::generate().unwrap();
         let claim = claimed(&token, Role::Client, &[1; 32]);
         for part in ["", "no base64!", &claim[..4], &claim[..40], &format!("{claim}{claim}")] {

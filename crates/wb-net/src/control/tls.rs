@@ -1,7 +1,7 @@
-//! TLS 1.3 without authorities: what a certificate says is of no interest, which key it holds is.
+//! TLS 1.3 without certificate authorities: only the key of a certificate matters, not its names or dates.
 //!
-//! The peer's signature over the handshake is always verified, so a fingerprint stands for a peer that has the private
-//! key. Sessions are never resumed, because a resumed one shows no key.
+//! The peer's signature over the handshake is always verified, so a fingerprint identifies a peer that has the private
+//! key. Sessions are never resumed, because a resumed session presents no key.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use rustls::{
 use super::fingerprint::Fingerprint;
 use super::trust::{Credentials, Trust};
 
-/// Names what is spoken inside: [`super::proof`], then [`super::hello`], which negotiates the rest
+/// Identifies the protocol inside TLS: [`super::proof`], then [`super::hello`], which negotiates the rest
 pub(super) const ALPN: &[u8] = b"weighbridge-net/1";
 
-/// What a client does at TLS level
+/// The TLS configuration of a client
 ///
-/// A client that trusts pinned keys alone ends the handshake at any other, before it shows its own key.
+/// A client that trusts only pinned keys aborts the handshake at any other key, before it presents its own.
 pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let pins = match &credentials.trust {
@@ -43,9 +43,9 @@ pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, E
     Ok(config)
 }
 
-/// What a server does at TLS level
+/// The TLS configuration of a server
 ///
-/// It lets any key through to [`super::proof`], which weighs key and token together and can give a client its reason.
+/// It passes any key on to [`super::proof`], which judges key and token together and can send the client a refusal.
 pub(super) fn server_config(credentials: &Credentials) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier = KeyVerifier::new(&provider, None);
@@ -59,12 +59,12 @@ pub(super) fn server_config(credentials: &Credentials) -> Result<ServerConfig, E
     Ok(config)
 }
 
-/// A certificate held a key that is not pinned
+/// A certificate contained a key that is not pinned
 #[derive(Debug, thiserror::Error)]
 #[error("the key {0} is not pinned")]
 pub(super) struct UnpinnedKey(pub(super) Fingerprint);
 
-/// Lets in a key, any or pinned, whose holder signed the handshake
+/// Accepts certificates with any key, or only with pinned keys; the peer must have signed the handshake
 #[derive(Debug)]
 struct KeyVerifier {
     pins: Option<Vec<Fingerprint>>,
@@ -80,8 +80,8 @@ impl KeyVerifier {
         let presented = Fingerprint::of_certificate(certificate)?;
         match &self.pins {
             Some(pins) if !pins.contains(&presented) => {
-                let why = OtherError(Arc::new(UnpinnedKey(presented)));
-                Err(Error::InvalidCertificate(CertificateError::Other(why)))
+                let cause = OtherError(Arc::new(UnpinnedKey(presented)));
+                Err(Error::InvalidCertificate(CertificateError::Other(cause)))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! The token: a secret text that both sides were given.
+//! The token: a secret text that both sides share.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,29 @@ use super::secret_file::{self, SecretFileError};
 
 const SHORTEST: usize = 16;
 
-/// A shared secret; whoever holds it is trusted
+/// A shared secret; whoever has it is trusted
 ///
-/// An impostor that a client connects to gets a proof it can try guesses against at leisure, so a token must not be
-/// one that can be guessed: [`Token::fresh`] makes one of 256 random bits.
+/// An impostor that a client connects to gets a proof and can test guesses against it offline, so a token must not be
+/// guessable: [`Token::generate`] generates one of 256 random bits.
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
-/// Why a text is no token
+/// Why a text is not a valid token
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It is short enough to be guessed
-    #[error("a token of {length} bytes can be guessed, {SHORTEST} are the least: `weighbridge net token` makes one")]
+    /// The token is too short to resist guessing
+    #[error("token too short: {length} bytes, expected at least {SHORTEST}; `weighbridge net token` generates one")]
     TooShort {
-        /// Its bytes
+        /// Its length in bytes
         length: usize,
     },
-    /// It is no printable text
-    #[error("a token is printable text on one line, and this is not: `weighbridge net token` makes one")]
+    /// The token contains control characters
+    #[error("invalid token: expected printable text on one line; `weighbridge net token` generates one")]
     Unprintable,
-    /// Its file was not used
+    /// The token file could not be used
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// What a file holds is no token
+    /// The token file does not contain a valid token
     #[error("`{}`: {source}", path.display())]
     InvalidFile {
         /// The file
@@ -41,13 +41,13 @@ pub enum TokenError {
         /// What is wrong with it
         source: Box<TokenError>,
     },
-    /// The operating system gives no random bytes
-    #[error("the operating system gives no random bytes to make a token of")]
+    /// The operating system's random number generator failed
+    #[error("cannot generate a token: the operating system provides no random bytes")]
     NoRandomness,
 }
 
 impl Token {
-    /// A new token of 32 random bytes from the operating system
+    /// Generates a token of 32 random bytes from the operating system
     pub fn generate() -> Result<Self, TokenError> {
         let mut bytes = [0; 32];
         let provider = rustls::crypto::ring::default_provider();
@@ -55,18 +55,18 @@ impl Token {
         Ok(Self(BASE64_URL_SAFE_NO_PAD.encode(bytes).into_bytes()))
     }
 
-    /// The token in a file that only its owner can read
+    /// Reads the token from a file that only its owner can read
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
-        let within = |source| TokenError::InvalidFile { path: path.into(), source: Box::new(source) };
+        let invalid_file = |source| TokenError::InvalidFile { path: path.into(), source: Box::new(source) };
         let mut bytes = secret_file::read(path)?;
         let token = std::str::from_utf8(&bytes).map_err(|_| TokenError::Unprintable).and_then(str::parse);
         wipe(&mut bytes);
-        token.map_err(within)
+        token.map_err(invalid_file)
     }
 
-    /// The token as text, for whoever asked for a new one
+    /// The token as text, to show a newly generated one
     pub fn reveal(&self) -> &str {
-        // Only text ever becomes a token.
+        // A token is always created from text.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -104,7 +104,7 @@ impl Drop for Token {
 
 fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
-    // Else the compiler may leave out writes that nobody reads.
+    // Prevents the compiler from removing writes that are never read.
     std::hint::black_box(bytes);
 }
 
@@ -124,17 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn fresh_tokens_differ_and_can_be_given_as_text() {
-        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
-        assert_ne!(one.reveal(), other.reveal());
-        assert_eq!(one.reveal().parse::<Token>().unwrap().reveal(), one.reveal());
-        assert_eq!(one.reveal().len(), 43);
+    fn generated_tokens_differ_and_round_trip_through_text() {
+        let (first, second) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_ne!(first.reveal(), second.reveal());
+        assert_eq!(first.reveal().parse::<Token>().unwrap().reveal(), first.reveal());
+        assert_eq!(first.reveal().len(), 43);
     }
 
     #[test]
-    fn a_short_token_is_refused_and_says_how_to_make_one() {
+    fn a_short_token_is_refused_with_a_remedy() {
         let error = "  fifteen bytes !\n".parse::<Token>().unwrap_err();
-        insta::assert_snapshot!(error, @"a token of 15 bytes can be guessed, 16 are the least: `weighbridge net token` makes one");
+        insta::assert_snapshot!(error, @"token too short: 15 bytes, expected at least 16; `weighbridge net token` generates one");
     }
 
     #[test]
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_file_that_others_can_read_is_refused_with_the_way_out() {
+    fn a_token_file_that_others_can_read_is_refused_with_a_remedy() {
         let (_folder, path) = written(b"correct horse battery", 0o640);
         let error = Token::from_file(&path).unwrap_err().to_string();
         assert!(error.contains("mode 0640") && error.contains("chmod 600"), "{error}");
     }
 
     #[test]
-    fn a_token_file_names_itself_in_its_errors() {
+    fn an_error_in_a_token_file_names_the_file() {
         for content in [&b"short"[..], &[0xff; 32]] {
             let (_folder, path) = written(content, 0o600);
             let error = Token::from_file(&path).unwrap_err().to_string();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_no_token() {
+    fn a_long_file_is_not_a_token() {
         let (_folder, path) = written(&vec![b'x'; 1 << 20], 0o600);
         assert!(matches!(Token::from_file(&path), Err(TokenError::File(SecretFileError::TooLong { .. }))));
     }

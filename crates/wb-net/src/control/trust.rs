@@ -1,22 +1,22 @@
-//! Whom we trust: who knows the token, or whose key we know.
+//! Which peers one side trusts: those that know the token, or those with a pinned key.
 
 use super::fingerprint::Fingerprint;
 use super::identity::Identity;
 use super::token::Token;
 
-/// Whom one side lets in; each side decides for itself, and both must agree to the other
+/// The peers that one side accepts; each side decides for itself, and both must accept the other
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// Whoever proves that it knows this token, with any key
+    /// Peers that prove knowledge of this token, with any key
     Token(Token),
-    /// Whoever holds one of these keys
+    /// Peers that hold one of these keys
     Pinned(Vec<Fingerprint>),
-    /// Whoever does either; one is enough
+    /// Peers that satisfy either condition
     Either(Token, Vec<Fingerprint>),
 }
 
 impl Trust {
-    /// The token, when one opens the door
+    /// The token, if a token is accepted
     pub fn token(&self) -> Option<&Token> {
         match self {
             Self::Token(token) | Self::Either(token, _) => Some(token),
@@ -24,7 +24,7 @@ impl Trust {
         }
     }
 
-    /// The keys that are trusted for themselves
+    /// The pinned keys
     pub fn pins(&self) -> &[Fingerprint] {
         match self {
             Self::Token(_) => &[],
@@ -33,11 +33,11 @@ impl Trust {
     }
 }
 
-/// Who we are and whom we trust
+/// The identity of one side and the peers that it trusts
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    /// Our key; with a token any will do, such as [`Identity::fresh`]
+    /// The local key; with a token any key will do, such as [`Identity::generate`]
     pub identity: Identity,
-    /// Whom we let in
+    /// The accepted peers
     pub trust: Trust,
 }

@@ -1,21 +1,21 @@
-//! Descriptors: strands need many, and a process may often have more than it is given at first.
+//! The limit on file descriptors: strands need many, and a process may raise its own limit.
 
 use std::io;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Lets this process have as many as it may.
+/// Raises the soft limit of this process to its hard limit.
 pub(super) fn raise_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Without, they may be enough all the same.
+    // Ignored: the current limit may suffice.
     let _: rustix::io::Result<()> = setrlimit(Resource::Nofile, limit);
 }
 
-/// What went wrong, and the way out where there are too few.
+/// Formats an error, with a remedy where the process ran out of descriptors.
 pub(super) fn describe_error(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::EMFILE) => format!("{error}; raise the limit (`ulimit -n`) or have fewer strands"),
+        Some(libc::EMFILE) => format!("{error}; raise the limit (`ulimit -n`) or use fewer strands"),
         _ => error.to_string(),
     }
 }

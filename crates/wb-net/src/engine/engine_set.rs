@@ -21,13 +21,13 @@ use super::{
 };
 use crate::language::StrandKind;
 
-/// Makes the command that carries out strands in a process of its own: it must call [`serve_child`].
+/// Creates the command that executes strands in a child process: it must call [`run_child`].
 pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync>;
 
-/// More processes than this are not made; each then has several strands, as threads.
+/// Maximum number of child processes; beyond it, each runs several strands as threads.
 pub const MAX_PROCESSES: u32 = 64;
 
-/// The sites of this machine.
+/// The engines of this machine.
 #[derive(Debug, Clone)]
 pub struct EngineSet(Sender<EngineSetInput>);
 
@@ -40,36 +40,36 @@ enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Makes ready for an assignment; what there is to say goes to `tell`, which says whether anybody listens.
+    /// Starts the engines' driver thread; events go to `on_event`, which returns whether anybody still receives them.
     pub fn start(
         child: ChildCommandFactory,
-        tell: impl Fn(EngineEvent) -> bool + Send + 'static,
+        on_event: impl Fn(EngineEvent) -> bool + Send + 'static,
     ) -> io::Result<EngineSetHandle> {
         let (input, inputs) = channel();
         let own = input.clone();
-        thread::Builder::new().name("team".to_owned()).spawn(move || {
-            let mut lead =
-                EngineSetDriver { on_event: Box::new(tell), child, own, members: Vec::new(), groups: Vec::new() };
-            lead.run(&inputs);
+        thread::Builder::new().name("engine-set".to_owned()).spawn(move || {
+            let mut driver =
+                EngineSetDriver { on_event: Box::new(on_event), child, own, members: Vec::new(), groups: Vec::new() };
+            driver.run(&inputs);
         })?;
         Ok(EngineSetHandle(Self(input)))
     }
 }
 
-/// Drives a team; when it is dropped everything of the team ends.
+/// Owns an engine set; dropping it ends all its engines.
 #[derive(Debug)]
 pub struct EngineSetHandle(EngineSet);
 
 impl EngineSetHandle {
-    /// Tells the team what to do; false when it has ended.
-    pub fn send(&self, order: EngineCommand) -> bool {
-        self.0.0.send(EngineSetInput::Command(order)).is_ok()
+    /// Sends a command to the engines; false when they have ended.
+    pub fn send(&self, command: EngineCommand) -> bool {
+        self.0.0.send(EngineSetInput::Command(command)).is_ok()
     }
 }
 
 impl Drop for EngineSetHandle {
     fn drop(&mut self) {
-        // A team that has ended needs no telling.
+        // Ignored: the engines may have ended already.
         let _: Result<(), _> = self.0.0.send(EngineSetInput::Quit);
     }
 }
@@ -96,7 +96,7 @@ enum AnyEngine {
     Child(Box<ChildEngine>),
 }
 
-/// What the members said of a group's step.
+/// The totals that the members have reported for one step of a group.
 #[derive(Default)]
 struct PendingTotals {
     strands: usize,
@@ -107,22 +107,22 @@ struct PendingTotals {
 impl EngineSetDriver {
     fn run(&mut self, inputs: &Receiver<EngineSetInput>) {
         while let Ok(input) = inputs.recv() {
-            let on = match input {
+            let running = match input {
                 EngineSetInput::Quit => false,
                 EngineSetInput::Command(EngineCommand::Prepare(assignment)) => match self.prepare(*assignment) {
                     Ok(()) => true,
                     Err(fault) => (self.on_event)(EngineEvent::Failed(fault)),
                 },
-                EngineSetInput::Command(order) => {
-                    self.forward(order);
+                EngineSetInput::Command(command) => {
+                    self.forward(command);
                     true
                 }
                 EngineSetInput::Event(member, event) => self.handle_event(member, event),
-                EngineSetInput::Exited(member, why) => {
-                    self.members[member].report.is_some() || (self.on_event)(EngineEvent::Failed(EngineError::new(why)))
+                EngineSetInput::Exited(member, reason) => {
+                    self.members[member].report.is_some() || (self.on_event)(EngineEvent::Failed(EngineError::new(reason)))
                 }
             };
-            if !on {
+            if !running {
                 return;
             }
         }
@@ -130,26 +130,26 @@ impl EngineSetDriver {
 
     fn prepare(&mut self, assignment: Assignment) -> Result<(), EngineError> {
         if !self.members.is_empty() {
-            return Err(EngineError::new("it was told on what to work twice"));
+            return Err(EngineError::new("protocol error: second `Prepare`"));
         }
         let strands = assignment.strands.iter();
         self.groups =
             strands.map(|strands| PendingTotals { strands: strands.len(), ..PendingTotals::default() }).collect();
         for (kind, part) in partition_strands(&assignment) {
             let member = self.members.len();
-            let tell = self.own.clone();
-            let drive = match kind {
+            let sender = self.own.clone();
+            let engine = match kind {
                 StrandKind::Thread => {
-                    LocalEngine::start(move |event| tell.send(EngineSetInput::Event(member, event)).is_ok())
+                    LocalEngine::start(move |event| sender.send(EngineSetInput::Event(member, event)).is_ok())
                         .map(AnyEngine::Local)
-                        .map_err(|error| EngineError::new(format!("no thread: {error}")))?
+                        .map_err(|error| EngineError::new(format!("cannot start thread: {error}")))?
                 }
-                StrandKind::Process => ChildEngine::start(&self.child, member, tell)
+                StrandKind::Process => ChildEngine::start(&self.child, member, sender)
                     .map(|child| AnyEngine::Child(Box::new(child)))
-                    .map_err(|error| EngineError::new(format!("no process for strands: {error}")))?,
+                    .map_err(|error| EngineError::new(format!("cannot start strand process: {error}")))?,
             };
             self.members.push(MemberEngine {
-                engine: drive,
+                engine,
                 assignment: part,
                 prepared: None,
                 ready: false,
@@ -164,29 +164,29 @@ impl EngineSetDriver {
         Ok(())
     }
 
-    fn forward(&mut self, order: EngineCommand) {
-        if let EngineCommand::Settle { group, totals } = &order
-            && let Some(gathering) = self.groups.get_mut(*group)
+    fn forward(&mut self, command: EngineCommand) {
+        if let EngineCommand::Drain { group, totals } = &command
+            && let Some(pending) = self.groups.get_mut(*group)
         {
-            gathering.expected = totals.len();
-        } else if let EngineCommand::Run { group, .. } = &order
-            && let Some(gathering) = self.groups.get_mut(*group)
+            pending.expected = totals.len();
+        } else if let EngineCommand::Run { group, .. } = &command
+            && let Some(pending) = self.groups.get_mut(*group)
         {
-            gathering.expected = gathering.strands;
+            pending.expected = pending.strands;
         }
         for member in &mut self.members {
-            match &order {
-                EngineCommand::Settle { group, totals } => {
-                    let mine = member.assignment.strands.get(*group).cloned().unwrap_or_default();
+            match &command {
+                EngineCommand::Drain { group, totals } => {
+                    let own = member.assignment.strands.get(*group).cloned().unwrap_or_default();
                     let totals: Vec<_> =
-                        totals.iter().filter(|totals| mine.contains(&totals.strand)).cloned().collect();
+                        totals.iter().filter(|totals| own.contains(&totals.strand)).cloned().collect();
                     if !totals.is_empty() {
-                        member.engine.send(EngineCommand::Settle { group: *group, totals });
+                        member.engine.send(EngineCommand::Drain { group: *group, totals });
                     }
                 }
                 EngineCommand::Run { group, .. }
-                    if member.assignment.strands.get(*group).is_none_or(|mine| mine.is_empty()) => {}
-                order => member.engine.send(order.clone()),
+                    if member.assignment.strands.get(*group).is_none_or(|strands| strands.is_empty()) => {}
+                command => member.engine.send(command.clone()),
             }
         }
     }
@@ -199,33 +199,35 @@ impl EngineSetDriver {
                     return true;
                 }
                 let prepared: Vec<_> = self.members.iter_mut().filter_map(|member| member.prepared.take()).collect();
-                let executor = prepared.iter().map(|(_, executor)| *executor).max().unwrap_or(ExecutorKind::Threads);
+                let executor =
+                    prepared.iter().map(|(_, executor)| *executor).max().unwrap_or(ExecutorKind::ThreadPerStrand);
                 let links = prepared.into_iter().flat_map(|(links, _)| links).collect();
                 (self.on_event)(EngineEvent::Prepared { links, executor })
             }
-            EngineEvent::Met => {
+            EngineEvent::Ready => {
                 self.members[member].ready = true;
-                !self.members.iter().all(|member| member.ready) || (self.on_event)(EngineEvent::Met)
+                !self.members.iter().all(|member| member.ready) || (self.on_event)(EngineEvent::Ready)
             }
             EngineEvent::Ended { group, strands } => self
                 .collect_totals(group, strands)
                 .is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, strands })),
-            EngineEvent::Settled { group, strands } => self
+            EngineEvent::Drained { group, strands } => self
                 .collect_totals(group, strands)
-                .is_none_or(|strands| (self.on_event)(EngineEvent::Settled { group, strands })),
+                .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
             EngineEvent::Progress(progress) => {
                 self.members[member].progress = progress;
-                // One of them tells for all.
+                // One member triggers the report of the sum.
                 member > 0 || {
                     let all = self.members.iter().map(|member| member.progress);
-                    let sum = all.fold(EngineProgress { at: progress.at, ..EngineProgress::default() }, |sum, one| {
-                        EngineProgress {
-                            at: sum.at,
-                            sent: sum.sent + one.sent,
-                            received: sum.received + one.received,
-                            operations: sum.operations + one.operations,
-                        }
-                    });
+                    let sum =
+                        all.fold(EngineProgress { time: progress.time, ..EngineProgress::default() }, |sum, one| {
+                            EngineProgress {
+                                time: sum.time,
+                                sent: sum.sent + one.sent,
+                                received: sum.received + one.received,
+                                operations: sum.operations + one.operations,
+                            }
+                        });
                     (self.on_event)(EngineEvent::Progress(sum))
                 }
             }
@@ -240,91 +242,91 @@ impl EngineSetDriver {
                 }
                 false
             }
-            event @ (EngineEvent::Alive | EngineEvent::Raw(_) | EngineEvent::Failed(_)) => (self.on_event)(event),
+            event @ (EngineEvent::Heartbeat | EngineEvent::Raw(_) | EngineEvent::Failed(_)) => (self.on_event)(event),
         }
     }
 
     fn collect_totals(&mut self, group: usize, strands: Vec<StrandTotals>) -> Option<Vec<StrandTotals>> {
-        let gathering = self.groups.get_mut(group)?;
-        gathering.totals.extend(strands);
-        (gathering.totals.len() >= gathering.expected).then(|| std::mem::take(&mut gathering.totals))
+        let pending = self.groups.get_mut(group)?;
+        pending.totals.extend(strands);
+        (pending.totals.len() >= pending.expected).then(|| std::mem::take(&mut pending.totals))
     }
 }
 
-/// Which strands are carried out where.
+/// Distributes the strands of an assignment over this process and child processes.
 fn partition_strands(assignment: &Assignment) -> Vec<(StrandKind, Assignment)> {
     let groups = &assignment.profile.groups;
-    let nothing = || assignment.strands.iter().map(|strands| strands.start..strands.start).collect::<Vec<_>>();
-    let mut here = nothing();
+    let empty = || assignment.strands.iter().map(|strands| strands.start..strands.start).collect::<Vec<_>>();
+    let mut local = empty();
     let mut parts = Vec::new();
     for (group, strands) in assignment.strands.iter().enumerate() {
         if groups.get(group).is_none_or(|group| group.kind == StrandKind::Thread) {
-            here[group] = strands.clone();
+            local[group] = strands.clone();
             continue;
         }
         let per_process = (strands.len() as u32).div_ceil(MAX_PROCESSES).max(1);
         for start in strands.clone().step_by(per_process as usize) {
-            let mut mine = nothing();
-            mine[group] = start..(start + per_process).min(strands.end);
-            parts.push((StrandKind::Process, Assignment { strands: mine, ..assignment.clone() }));
+            let mut own = empty();
+            own[group] = start..(start + per_process).min(strands.end);
+            parts.push((StrandKind::Process, Assignment { strands: own, ..assignment.clone() }));
         }
     }
-    if parts.is_empty() || here.iter().any(|strands| !strands.is_empty()) {
-        parts.insert(0, (StrandKind::Thread, Assignment { strands: here, ..assignment.clone() }));
+    if parts.is_empty() || local.iter().any(|strands| !strands.is_empty()) {
+        parts.insert(0, (StrandKind::Thread, Assignment { strands: local, ..assignment.clone() }));
     }
     parts
 }
 
 impl AnyEngine {
-    fn send(&mut self, order: EngineCommand) {
+    fn send(&mut self, command: EngineCommand) {
         match self {
-            Self::Local(site) => {
-                // A site that has ended told why.
-                site.send(order);
+            Self::Local(engine) => {
+                // Ignored: an engine that has ended has reported why.
+                engine.send(command);
             }
-            Self::Child(child) => child.send(&order),
+            Self::Child(child) => child.send(&command),
         }
     }
 }
 
-/// A process that carries out strands. It reads orders and writes events, a line of JSON each.
+/// A child process that executes strands. It reads commands and writes events, one line of JSON each.
 struct ChildEngine {
     child: Child,
     input: Option<ChildStdin>,
 }
 
 impl ChildEngine {
-    fn start(command: &ChildCommandFactory, member: usize, tell: Sender<EngineSetInput>) -> io::Result<Self> {
+    fn start(command: &ChildCommandFactory, member: usize, sender: Sender<EngineSetInput>) -> io::Result<Self> {
         let mut child = command()?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| io::Error::other("the process has no output"))?;
         thread::Builder::new().name("child".to_owned()).spawn(move || {
             for line in BufReader::new(output).lines() {
-                let heard = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
-                let input = match heard {
+                let parsed = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
+                let input = match parsed {
                     Ok(event) => EngineSetInput::Event(member, event),
                     Err(error) => EngineSetInput::Exited(
                         member,
-                        format!("a process of the run said what cannot be read: {error}"),
+                        format!("invalid message from strand process: {error}"),
                     ),
                 };
-                if tell.send(input).is_err() {
+                if sender.send(input).is_err() {
                     return;
                 }
             }
-            // Nobody listens any more when the run is over.
+            // Ignored: after the run nobody receives events.
             let _: Result<(), _> =
-                tell.send(EngineSetInput::Exited(member, "a process of the run ended by itself".to_owned()));
+                sender.send(EngineSetInput::Exited(member, "strand process exited unexpectedly".to_owned()));
         })?;
         Ok(Self { child, input })
     }
 
-    fn send(&mut self, order: &EngineCommand) {
+    fn send(&mut self, command: &EngineCommand) {
         let Some(input) = &mut self.input else { return };
-        let Ok(mut line) = serde_json::to_vec(order) else { return };
+        let Ok(mut line) = serde_json::to_vec(command) else { return };
         line.push(b'\n');
         if input.write_all(&line).is_err() {
-            // It is gone, and the reader of its output tells.
+            // The process has exited; the reader of its output reports that.
             self.input = None;
         }
     }
@@ -333,10 +335,10 @@ impl ChildEngine {
 impl Drop for ChildEngine {
     fn drop(&mut self) {
         self.input = None;
-        let patience = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + Duration::from_secs(2);
         while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > patience {
-                // It cannot be ended twice.
+            if Instant::now() > deadline {
+                // Ignored: the process may have exited meanwhile.
                 let _: io::Result<()> = self.child.kill();
             }
             thread::sleep(Duration::from_millis(5));
@@ -344,13 +346,13 @@ impl Drop for ChildEngine {
     }
 }
 
-/// Carries out strands in this process, as a child of a team: orders come from standard input, until it ends.
+/// Executes strands in this process, as a child of an engine set: reads commands from standard input until it ends.
 pub fn run_child() -> io::Result<()> {
-    let (tell, told) = channel::<EngineEvent>();
-    let site = LocalEngine::start(move |event| tell.send(event).is_ok())?;
+    let (sender, events) = channel::<EngineEvent>();
+    let engine = LocalEngine::start(move |event| sender.send(event).is_ok())?;
     let writer = thread::Builder::new().name("events".to_owned()).spawn(move || -> io::Result<()> {
         let mut output = io::stdout().lock();
-        for event in told {
+        for event in events {
             serde_json::to_writer(&mut output, &event)?;
             output.write_all(b"\n")?;
             output.flush()?;
@@ -358,10 +360,10 @@ pub fn run_child() -> io::Result<()> {
         Ok(())
     })?;
     for line in io::stdin().lock().lines() {
-        if !site.send(serde_json::from_str(&line?)?) {
+        if !engine.send(serde_json::from_str(&line?)?) {
             break;
         }
     }
-    drop(site);
-    writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tells events panicked")))
+    drop(engine);
+    writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes events panicked")))
 }

@@ -1,4 +1,4 @@
-//! Many strands on one thread, which waits for events of all their connections.
+//! An event loop: many strands on one thread, which waits for events on all their connections.
 
 use std::{
     cmp::Reverse,
@@ -32,7 +32,7 @@ pub(super) struct GroupStrands {
     pub(super) strands: Vec<Strand>,
 }
 
-/// So many events are taken at once.
+/// Maximum number of events per `epoll_wait`.
 const MAX_EVENTS: usize = 256;
 
 /// epoll token of the eventfd that wakes the loop.
@@ -41,7 +41,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 struct EventLoop<'a> {
     groups: Vec<GroupStrands>,
     running: Vec<RunningTransaction>,
-    /// What the thread had used when that was last shared out among the crews.
+    /// The thread's usage when it was last distributed among the groups.
     last_usage: Usage,
     states: Vec<Vec<StrandState>>,
     ready: VecDeque<(usize, usize)>,
@@ -50,7 +50,7 @@ struct EventLoop<'a> {
     wake_fd: Arc<OwnedFd>,
     watched: HashMap<RawFd, (usize, usize, u64)>,
     buffer: Vec<u8>,
-    /// When connections of strands that carry out nothing are tended; none if nothing is left to do.
+    /// When the connections of idle strands need maintenance next; `None` if none do.
     next_maintenance: Option<Nanos>,
     site: &'a Sender<EngineInput>,
 }
@@ -62,7 +62,7 @@ struct RunningTransaction {
     left: usize,
 }
 
-/// What a strand does.
+/// What a strand is doing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum StrandTask {
     #[default]
@@ -74,58 +74,58 @@ enum StrandTask {
 #[derive(Clone, Default)]
 struct StrandState {
     task: StrandTask,
-    /// Whether it stands in the queue.
+    /// Whether it is in the queue of ready strands.
     queued: bool,
-    /// Which of its timers is meant.
+    /// Number of its latest timer; earlier ones are void.
     timer: u64,
 }
 
-/// Carries out strands on this thread.
+/// Executes strands on this thread with an event loop.
 pub(super) fn run_event_loop(
-    hand: usize,
-    mut crews: Vec<GroupStrands>,
+    executor: usize,
+    mut groups: Vec<GroupStrands>,
     settings: &Settings,
-    told: &Receiver<ExecutorCommand>,
-    site: &Sender<EngineInput>,
+    commands: &Receiver<ExecutorCommand>,
+    engine: &Sender<EngineInput>,
 ) {
-    let tell = |heard| site.send(EngineInput::Executor(heard)).is_ok();
-    executor::prepare_thread(settings, hand);
-    for crew in &mut crews {
-        if let Err(fault) = crew.metrics.open_counters(settings) {
-            tell(ExecutorEvent::Failed(fault));
+    let send = |event| engine.send(EngineInput::Executor(event)).is_ok();
+    executor::prepare_thread(settings, executor);
+    for group in &mut groups {
+        if let Err(fault) = group.metrics.open_counters(settings) {
+            send(ExecutorEvent::Failed(fault));
         }
     }
-    let mut this = match EventLoop::new(crews, site) {
+    let mut this = match EventLoop::new(groups, engine) {
         Ok(this) => this,
         Err(error) => {
-            tell(ExecutorEvent::Failed(EngineError::new(format!("no event queue: {error}"))));
+            send(ExecutorEvent::Failed(EngineError::new(format!("cannot create epoll instance: {error}"))));
             return;
         }
     };
-    if !tell(ExecutorEvent::Ready { hand, reach: Waker::Eventfd(this.wake_fd.clone()) }) {
+    if !send(ExecutorEvent::Ready { hand: executor, reach: Waker::Eventfd(this.wake_fd.clone()) }) {
         return;
     }
-    while this.handle_commands(told) {
+    while this.handle_commands(commands) {
         this.advance_ready();
         this.wait();
     }
 }
 
 impl<'a> EventLoop<'a> {
-    fn new(crews: Vec<GroupStrands>, site: &'a Sender<EngineInput>) -> Result<Self, Errno> {
+    fn new(groups: Vec<GroupStrands>, site: &'a Sender<EngineInput>) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let call = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        epoll::add(&epoll, &*call, epoll::EventData::new_u64(WAKE_TOKEN), epoll::EventFlags::IN)?;
-        let buffer = crews.iter().map(|crew| crew.metrics.plan.buffer).max().unwrap_or(0);
+        let wake_fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&epoll, &*wake_fd, epoll::EventData::new_u64(WAKE_TOKEN), epoll::EventFlags::IN)?;
+        let buffer = groups.iter().map(|group| group.metrics.plan.buffer).max().unwrap_or(0);
         Ok(Self {
-            running: crews.iter().map(|_| RunningTransaction::default()).collect(),
+            running: groups.iter().map(|_| RunningTransaction::default()).collect(),
             last_usage: Usage::current_thread(),
-            states: crews.iter().map(|crew| vec![StrandState::default(); crew.strands.len()]).collect(),
-            groups: crews,
+            states: groups.iter().map(|group| vec![StrandState::default(); group.strands.len()]).collect(),
+            groups,
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             epoll,
-            wake_fd: call,
+            wake_fd,
             watched: HashMap::new(),
             buffer: executor::incompressible_buffer(buffer),
             next_maintenance: None,
@@ -133,20 +133,20 @@ impl<'a> EventLoop<'a> {
         })
     }
 
-    fn send_event(&self, heard: ExecutorEvent) {
-        // A site that is gone hears nothing, and its end of the orders says so next.
-        let _: Result<(), _> = self.site.send(EngineInput::Executor(heard));
+    fn send_event(&self, event: ExecutorEvent) {
+        // Ignored: if the engine is gone, its command channel is closed, which is noticed next.
+        let _: Result<(), _> = self.site.send(EngineInput::Executor(event));
     }
 
-    /// Does what was told meanwhile; false when there is no more to come.
-    fn handle_commands(&mut self, told: &Receiver<ExecutorCommand>) -> bool {
+    /// Executes pending commands; false when no more will come.
+    fn handle_commands(&mut self, commands: &Receiver<ExecutorCommand>) -> bool {
         loop {
-            match told.try_recv() {
+            match commands.try_recv() {
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
                 Ok(ExecutorCommand::Report) => {
-                    for crew in std::mem::take(&mut self.groups) {
-                        self.send_event(ExecutorEvent::Report(Box::new(crew.metrics.into_report(&crew.strands))));
+                    for group in std::mem::take(&mut self.groups) {
+                        self.send_event(ExecutorEvent::Report(Box::new(group.metrics.into_report(&group.strands))));
                     }
                     return false;
                 }
@@ -154,22 +154,22 @@ impl<'a> EventLoop<'a> {
                     self.begin_transaction(group, transaction, began, end)
                 }
                 Ok(ExecutorCommand::Poll { group }) => {
-                    if let Some(crew) = self.group_index(group) {
-                        for strand in 0..self.states[crew].len() {
-                            self.enqueue(crew, strand);
+                    if let Some(index) = self.group_index(group) {
+                        for strand in 0..self.states[index].len() {
+                            self.enqueue(index, strand);
                         }
                     }
                 }
                 Ok(ExecutorCommand::Drain { group, totals }) => {
-                    let Some(crew) = self.group_index(group) else { continue };
+                    let Some(index) = self.group_index(group) else { continue };
                     let mut totals: HashMap<u32, StrandTotals> =
                         totals.into_iter().map(|totals| (totals.strand, totals)).collect();
-                    for strand in 0..self.states[crew].len() {
-                        let settled = &mut self.groups[crew].strands[strand];
-                        if let Some(theirs) = totals.remove(&settled.index) {
-                            settled.begin_drain(theirs.connections);
-                            self.states[crew][strand].task = StrandTask::Drain;
-                            self.enqueue(crew, strand);
+                    for strand in 0..self.states[index].len() {
+                        let drained = &mut self.groups[index].strands[strand];
+                        if let Some(peer_totals) = totals.remove(&drained.index) {
+                            drained.begin_drain(peer_totals.connections);
+                            self.states[index][strand].task = StrandTask::Drain;
+                            self.enqueue(index, strand);
                         }
                     }
                 }
@@ -178,16 +178,16 @@ impl<'a> EventLoop<'a> {
     }
 
     fn group_index(&self, group: usize) -> Option<usize> {
-        self.groups.iter().position(|crew| crew.metrics.group == group)
+        self.groups.iter().position(|entry| entry.metrics.group == group)
     }
 
     fn begin_transaction(&mut self, group: usize, transaction: usize, began: Nanos, end: Option<Nanos>) {
         let Some(index) = self.group_index(group) else { return };
         self.distribute_usage();
-        let crew = &mut self.groups[index];
-        crew.metrics.begin_transaction(transaction, began, end);
-        self.running[index] = RunningTransaction { transaction, end, left: crew.strands.len() };
-        for (position, strand) in crew.strands.iter_mut().enumerate() {
+        let entry = &mut self.groups[index];
+        entry.metrics.begin_transaction(transaction, began, end);
+        self.running[index] = RunningTransaction { transaction, end, left: entry.strands.len() };
+        for (position, strand) in entry.strands.iter_mut().enumerate() {
             strand.begin_transaction(transaction, began, end);
             self.states[index][position].task = StrandTask::Transaction;
         }
@@ -196,52 +196,52 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    fn enqueue(&mut self, crew: usize, strand: usize) {
-        let state = &mut self.states[crew][strand];
+    fn enqueue(&mut self, index: usize, strand: usize) {
+        let state = &mut self.states[index][strand];
         if state.task != StrandTask::Idle && !state.queued {
             state.queued = true;
-            self.ready.push_back((crew, strand));
+            self.ready.push_back((index, strand));
         }
     }
 
-    /// Gives each strand that can go on its turn, once.
+    /// Advances each ready strand once.
     fn advance_ready(&mut self) {
         for _ in 0..self.ready.len() {
-            let Some((crew, strand)) = self.ready.pop_front() else { return };
-            self.states[crew][strand].queued = false;
-            let GroupStrands { metrics: notes, strands } = &mut self.groups[crew];
-            let step = match self.states[crew][strand].task {
-                // It ended while it stood in the queue.
+            let Some((index, strand)) = self.ready.pop_front() else { return };
+            self.states[index][strand].queued = false;
+            let GroupStrands { metrics, strands } = &mut self.groups[index];
+            let step = match self.states[index][strand].task {
+                // It finished while it was in the queue.
                 StrandTask::Idle => continue,
-                StrandTask::Transaction => strands[strand].advance(&mut notes.context(&mut self.buffer)),
+                StrandTask::Transaction => strands[strand].advance(&mut metrics.context(&mut self.buffer)),
                 StrandTask::Drain => strands[strand].drain(&mut self.buffer),
             };
             match step {
-                StrandStatus::Yield => self.enqueue(crew, strand),
-                StrandStatus::Wait(wait) => self.watch(crew, strand, &wait),
-                StrandStatus::Ended => self.finish_task(crew, strand, None),
-                StrandStatus::Failed(fault) => self.finish_task(crew, strand, Some(fault)),
+                StrandStatus::Yield => self.enqueue(index, strand),
+                StrandStatus::Wait(wait) => self.watch(index, strand, &wait),
+                StrandStatus::Ended => self.finish_task(index, strand, None),
+                StrandStatus::Failed(fault) => self.finish_task(index, strand, Some(fault)),
             }
         }
     }
 
-    /// A strand is done with its duty, or failed at it.
-    fn finish_task(&mut self, crew: usize, strand: usize, fault: Option<EngineError>) {
-        let state = &mut self.states[crew][strand];
-        let duty = std::mem::take(&mut state.task);
+    /// Completes a strand's task, with or without an error.
+    fn finish_task(&mut self, index: usize, strand: usize, fault: Option<EngineError>) {
+        let state = &mut self.states[index][strand];
+        let task = std::mem::take(&mut state.task);
         state.timer += 1;
         self.next_maintenance = Some(0);
-        if duty == StrandTask::Transaction {
-            if self.running[crew].left == 1 {
+        if task == StrandTask::Transaction {
+            if self.running[index].left == 1 {
                 self.distribute_usage();
             }
-            let running = &mut self.running[crew];
+            let running = &mut self.running[index];
             running.left -= 1;
-            self.groups[crew].metrics.end_transaction(running.transaction, running.end);
+            self.groups[index].metrics.end_transaction(running.transaction, running.end);
         }
-        let GroupStrands { metrics: notes, strands } = &self.groups[crew];
-        let (group, totals) = (notes.group, strands[strand].totals());
-        self.send_event(match (fault, duty) {
+        let GroupStrands { metrics, strands } = &self.groups[index];
+        let (group, totals) = (metrics.group, strands[strand].totals());
+        self.send_event(match (fault, task) {
             (Some(fault), _) => ExecutorEvent::Failed(fault),
             (None, StrandTask::Drain) => ExecutorEvent::Drained { group, totals },
             (None, _) => ExecutorEvent::Ended { group, totals },
@@ -253,52 +253,52 @@ impl<'a> EventLoop<'a> {
         let now = Usage::current_thread();
         let used = now.since(self.last_usage);
         self.last_usage = now;
-        let busy = |running: &RunningTransaction, crew: &GroupStrands| {
-            running.left > 0 && crew.metrics.plan.is_data_phase(running.transaction)
+        let busy = |running: &RunningTransaction, group: &GroupStrands| {
+            running.left > 0 && group.metrics.plan.is_data_phase(running.transaction)
         };
-        let among = self.running.iter().zip(&self.groups).filter(|(running, crew)| busy(running, crew)).count() as u64;
-        for (running, crew) in self.running.iter().zip(&mut self.groups) {
-            if busy(running, crew) {
-                crew.metrics.usage.add(used.split_among(among));
+        let group_count = self.running.iter().zip(&self.groups).filter(|(running, group)| busy(running, group)).count() as u64;
+        for (running, group) in self.running.iter().zip(&mut self.groups) {
+            if busy(running, group) {
+                group.metrics.usage.add(used.split_among(group_count));
             }
         }
     }
 
     #[allow(unsafe_code)]
-    fn watch(&mut self, crew: usize, strand: usize, wait: &WaitCondition) {
-        let state = &mut self.states[crew][strand];
+    fn watch(&mut self, index: usize, strand: usize, wait: &WaitCondition) {
+        let state = &mut self.states[index][strand];
         state.timer += 1;
         if let Some(until) = wait.until {
-            self.timers.push(Reverse((until, crew, strand, state.timer)));
+            self.timers.push(Reverse((until, index, strand, state.timer)));
         }
         let Some(fd) = wait.fd else { return };
-        let key = (crew, strand, self.groups[crew].strands[strand].generation());
+        let key = (index, strand, self.groups[index].strands[strand].generation());
         if self.watched.get(&fd) == Some(&key) {
             return;
         }
         // SAFETY: the descriptor belongs to a connection of this strand, which nobody else closes.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        // Edges, once for both directions: a strand goes on until the kernel has nothing more, and only then waits.
+        // Edge-triggered, one registration for both directions: a strand continues until EAGAIN before it waits.
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64((crew as u64) << 32 | strand as u64);
+        let data = epoll::EventData::new_u64((index as u64) << 32 | strand as u64);
         match epoll::add(&self.epoll, borrowed, data, flags) {
             Ok(()) => {}
             Err(Errno::EXIST) => {}
             Err(error) => self.send_event(ExecutorEvent::Failed(EngineError::new(format!(
-                "a connection cannot be waited for: {error}"
+                "cannot watch connection: {error}"
             )))),
         }
         self.watched.insert(fd, key);
     }
 
-    /// Tends the connections of strands that carry out nothing; says when it has to be done again.
+    /// Maintains the connections of idle strands; returns when that is due next.
     fn maintain_idle(&mut self, now: Nanos) -> Option<Nanos> {
         if self.next_maintenance.is_none_or(|next| now < next) {
             return self.next_maintenance;
         }
         let mut again = false;
-        for (crew, states) in self.groups.iter_mut().zip(&self.states) {
-            for (strand, _) in crew.strands.iter_mut().zip(states).filter(|(_, state)| state.task == StrandTask::Idle) {
+        for (group, states) in self.groups.iter_mut().zip(&self.states) {
+            for (strand, _) in group.strands.iter_mut().zip(states).filter(|(_, state)| state.task == StrandTask::Idle) {
                 again |= strand.maintain();
             }
         }
@@ -306,16 +306,16 @@ impl<'a> EventLoop<'a> {
         self.next_maintenance
     }
 
-    /// Until something happens.
+    /// Waits for an event, a timer, a command or due maintenance.
     fn wait(&mut self) {
         let now = clock::now();
-        let tending = self.maintain_idle(now);
-        while let Some(&Reverse((until, crew, strand, timer))) = self.timers.peek() {
-            if self.states[crew][strand].timer != timer {
+        let next_maintenance = self.maintain_idle(now);
+        while let Some(&Reverse((until, index, strand, timer))) = self.timers.peek() {
+            if self.states[index][strand].timer != timer {
                 self.timers.pop();
             } else if until <= now {
                 self.timers.pop();
-                self.enqueue(crew, strand);
+                self.enqueue(index, strand);
             } else {
                 break;
             }
@@ -324,19 +324,19 @@ impl<'a> EventLoop<'a> {
             (false, _) => Some(0),
             (true, timer) => {
                 let timer = timer.map(|Reverse((until, ..))| *until);
-                timer.into_iter().chain(tending).min().map(|until| until.saturating_sub(now))
+                timer.into_iter().chain(next_maintenance).min().map(|until| until.saturating_sub(now))
             }
         };
         let timeout =
             left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
-        let mut happened =
+        let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; MAX_EVENTS];
-        let count = epoll::wait(&self.epoll, &mut happened[..], timeout.as_ref()).unwrap_or(0);
-        for event in &happened[..count] {
+        let count = epoll::wait(&self.epoll, &mut events[..], timeout.as_ref()).unwrap_or(0);
+        for event in &events[..count] {
             match event.data.u64() {
                 WAKE_TOKEN => {
                     let mut count = [0; 8];
-                    // It is emptied; what was told is read from the channel.
+                    // Resets the counter; the commands themselves are read from the channel.
                     let _: rustix::io::Result<usize> = rustix::io::read(self.wake_fd.as_fd(), &mut count);
                 }
                 data => self.enqueue((data >> 32) as usize, (data & 0xffff_ffff) as usize),

@@ -25,31 +25,31 @@ use super::{
 };
 use crate::transport::ConnectionInfo;
 
-/// Told to a hand.
+/// A command to an executor.
 #[derive(Debug)]
 pub(super) enum ExecutorCommand {
-    /// Carry out a transaction of a group.
+    /// Execute a transaction of a group.
     Run { group: usize, transaction: usize, began: Nanos, end: Option<Nanos> },
-    /// Look again whether waiting strands of a group can go on.
+    /// Poll the waiting strands of a group for progress.
     Poll { group: usize },
-    /// Take in what the other side sent to these strands.
+    /// Receive what the other side sent to these strands and is still in flight.
     Drain { group: usize, totals: Vec<StrandTotals> },
-    /// Tell what was measured and end.
+    /// Report the metrics and end.
     Report,
 }
 
-/// Heard from a hand.
+/// An event reported by an executor.
 #[derive(Debug)]
 pub(super) enum ExecutorEvent {
-    /// It runs and can be reached.
+    /// The executor runs and can be woken.
     Ready { hand: usize, reach: Waker },
-    /// A strand is done with a transaction.
+    /// A strand has finished a transaction.
     Ended { group: usize, totals: StrandTotals },
-    /// A strand has taken in what was sent to it.
+    /// A strand has received what was in flight to it.
     Drained { group: usize, totals: StrandTotals },
-    /// A strand cannot go on.
+    /// A strand has failed.
     Failed(EngineError),
-    /// What was measured.
+    /// The metrics of one group.
     Report(Box<ExecutorReport>),
 }
 
@@ -65,14 +65,14 @@ impl Waker {
         match self {
             Self::Thread(thread) => thread.interrupt(),
             Self::Eventfd(fd) => {
-                // A counter that is full wakes as well.
+                // Ignored: a saturated counter wakes the reader too.
                 let _: rustix::io::Result<usize> = rustix::io::write(&**fd, &1_u64.to_ne_bytes());
             }
         }
     }
 }
 
-/// What a hand measured of one group.
+/// Metrics of one group, as one executor measured them.
 #[derive(Debug)]
 pub(super) struct ExecutorReport {
     pub(super) group: usize,
@@ -122,20 +122,20 @@ impl GroupMetrics {
                         .iter()
                         .map(|flowop| FlowopTally::new(digits, flowop.period.is_some(), settings.counters.len()))
                         .collect(),
-                    intervals: Intervals::new(settings.interval),
+                    intervals: Intervals::new(settings.progress_interval),
                 }
             })
             .collect();
-        let (measure_cpu, record) = (settings.flowop_cpu, !settings.bare);
+        let (measure_cpu, record) = (settings.flowop_cpu, !settings.totals_only);
         let (jots, usage) = (LatencyBuffer::new(), Usage::default());
         Self { group, plan, transactions, usage, published, jots, raw, counters: None, measure_cpu, record }
     }
 
-    /// Opens what counts for the thread that calls.
+    /// Opens the performance counters of the calling thread.
     pub(super) fn open_counters(&mut self, settings: &Settings) -> Result<(), EngineError> {
         if !settings.counters.is_empty() {
             let counters = PerfCounters::open(&settings.counters);
-            self.counters = Some(counters.map_err(|what| EngineError { unsupported: true, ..EngineError::new(what) })?);
+            self.counters = Some(counters.map_err(|message| EngineError { unsupported: true, ..EngineError::new(message) })?);
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl GroupMetrics {
 
     pub(super) fn end_transaction(&mut self, transaction: usize, end: Option<Nanos>) {
         let tally = &mut self.transactions[transaction];
-        // Iterations may be done before they would be cut.
+        // Iterations may finish before the time limit.
         let now = clock::now();
         tally.ended = tally.ended.max(end.map_or(now, |end| end.min(now)));
     }
@@ -187,78 +187,78 @@ impl GroupMetrics {
     }
 }
 
-/// Carries out one strand on this thread.
+/// Executes one blocking strand on this thread.
 pub(super) fn run_blocking(
     executor: usize,
     mut strand: Strand,
-    mut notes: GroupMetrics,
+    mut metrics: GroupMetrics,
     settings: &Settings,
-    told: &Receiver<ExecutorCommand>,
-    site: &Sender<super::local::EngineInput>,
+    commands: &Receiver<ExecutorCommand>,
+    engine: &Sender<super::local::EngineInput>,
 ) {
-    let tell = |heard| site.send(super::local::EngineInput::Executor(heard)).is_ok();
+    let send = |event| engine.send(super::local::EngineInput::Executor(event)).is_ok();
     prepare_thread(settings, executor);
-    if let Err(fault) = notes.open_counters(settings) {
-        tell(ExecutorEvent::Failed(fault));
+    if let Err(fault) = metrics.open_counters(settings) {
+        send(ExecutorEvent::Failed(fault));
     }
-    let group = notes.group;
-    let mut buffer = incompressible_buffer(notes.plan.buffer);
-    if !tell(ExecutorEvent::Ready { hand: executor, reach: Waker::Thread(InterruptHandle::current_thread()) }) {
+    let group = metrics.group;
+    let mut buffer = incompressible_buffer(metrics.plan.buffer);
+    if !send(ExecutorEvent::Ready { hand: executor, reach: Waker::Thread(InterruptHandle::current_thread()) }) {
         return;
     }
-    while let Ok(told) = next_command(told, &mut strand) {
-        let went_on = match told {
+    while let Ok(command) = next_command(commands, &mut strand) {
+        let connected = match command {
             ExecutorCommand::Run { transaction, began, end, .. } => {
                 let before = Usage::current_thread();
-                notes.begin_transaction(transaction, began, end);
+                metrics.begin_transaction(transaction, began, end);
                 strand.begin_transaction(transaction, began, end);
-                let failed = run_to_completion(|| strand.advance(&mut notes.context(&mut buffer)));
-                notes.end_transaction(transaction, end);
-                if notes.plan.is_data_phase(transaction) {
-                    notes.usage.add(Usage::current_thread().since(before));
+                let failed = run_to_completion(|| strand.advance(&mut metrics.context(&mut buffer)));
+                metrics.end_transaction(transaction, end);
+                if metrics.plan.is_data_phase(transaction) {
+                    metrics.usage.add(Usage::current_thread().since(before));
                 }
                 match failed {
-                    Some(fault) => tell(ExecutorEvent::Failed(fault)),
-                    None => tell(ExecutorEvent::Ended { group, totals: strand.totals() }),
+                    Some(fault) => send(ExecutorEvent::Failed(fault)),
+                    None => send(ExecutorEvent::Ended { group, totals: strand.totals() }),
                 }
             }
             ExecutorCommand::Poll { .. } => true,
             ExecutorCommand::Drain { totals, .. } => {
                 strand.begin_drain(totals.into_iter().next().map(|totals| totals.connections).unwrap_or_default());
                 match run_to_completion(|| strand.drain(&mut buffer)) {
-                    None => tell(ExecutorEvent::Drained { group, totals: strand.totals() }),
-                    Some(fault) => tell(ExecutorEvent::Failed(fault)),
+                    None => send(ExecutorEvent::Drained { group, totals: strand.totals() }),
+                    Some(fault) => send(ExecutorEvent::Failed(fault)),
                 }
             }
             ExecutorCommand::Report => {
-                tell(ExecutorEvent::Report(Box::new(notes.into_report(&[strand]))));
+                send(ExecutorEvent::Report(Box::new(metrics.into_report(&[strand]))));
                 return;
             }
         };
-        if !went_on {
+        if !connected {
             return;
         }
     }
 }
 
-/// Between two looks at connections that nobody uses.
+/// Interval between maintenance of the connections of idle strands.
 pub(super) const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What is told next; until then the strand's connections are tended.
-fn next_command(told: &Receiver<ExecutorCommand>, strand: &mut Strand) -> Result<ExecutorCommand, RecvTimeoutError> {
+/// Receives the next command; until then the strand's connections are maintained.
+fn next_command(commands: &Receiver<ExecutorCommand>, strand: &mut Strand) -> Result<ExecutorCommand, RecvTimeoutError> {
     while strand.maintain() {
-        match told.recv_timeout(MAINTENANCE_INTERVAL) {
+        match commands.recv_timeout(MAINTENANCE_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
-            told => return told,
+            result => return result,
         }
     }
-    told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    commands.recv().map_err(|_| RecvTimeoutError::Disconnected)
 }
 
-/// Goes on, and waits where that is to be done; says what failed.
-fn run_to_completion(mut go_on: impl FnMut() -> StrandStatus) -> Option<EngineError> {
+/// Repeats a step until it ends, waiting where it asks to; returns the error of a failed one.
+fn run_to_completion(mut step: impl FnMut() -> StrandStatus) -> Option<EngineError> {
     loop {
-        match go_on() {
+        match step() {
             StrandStatus::Wait(wait) => wait::block_until_ready(&wait, None),
             StrandStatus::Yield => {}
             StrandStatus::Ended => return None,
@@ -267,15 +267,15 @@ fn run_to_completion(mut go_on: impl FnMut() -> StrandStatus) -> Option<EngineEr
     }
 }
 
-/// Where the thread runs, and how exactly it is woken.
-pub(super) fn prepare_thread(settings: &Settings, hand: usize) {
+/// Pins the thread to its CPU and sets its timer slack.
+pub(super) fn prepare_thread(settings: &Settings, executor: usize) {
     if !settings.cpus.is_empty() {
         let mut set = rustix::thread::CpuSet::new();
-        set.set(settings.cpus[hand % settings.cpus.len()]);
-        // The CPUs were checked when the settings were; a thread elsewhere is still a thread.
+        set.set(settings.cpus[executor % settings.cpus.len()]);
+        // Ignored: the CPUs were validated with the settings, and an unpinned thread still works.
         let _: rustix::io::Result<()> = rustix::thread::sched_setaffinity(None, &set);
     }
-    // Sleeps end when they are asked to, not up to 50 microseconds later.
+    // Sleeps end on time, not up to 50 microseconds later.
     let _: rustix::io::Result<()> = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 

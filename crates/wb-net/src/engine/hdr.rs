@@ -1,4 +1,4 @@
-//! Histograms as text: HdrHistogram's own V2 encoding in base64, which its other implementations read too.
+//! Histograms as text: HdrHistogram's own V2 encoding in base64, which its other implementations can read.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as
 
 use super::latency::Buckets;
 
-/// No histogram of times is longer than this in base64.
+/// Upper limit for the base64 of a latency histogram, in bytes.
 const MAX_ENCODED_LEN: usize = 1 << 20;
 
 pub(super) fn serialize<S: Serializer>(counts: &Buckets, to: S) -> Result<S::Ok, S::Error> {
@@ -21,27 +21,27 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Buckets,
     Ok(Buckets::from(&histogram))
 }
 
-/// A histogram as text.
+/// Encodes a histogram as text.
 pub(crate) fn encode(histogram: &Histogram<u32>) -> Result<String, V2SerializeError> {
     let mut bytes = Vec::new();
     V2Serializer::new().serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// The histogram of times in a text that may come from anywhere.
+/// Decodes a latency histogram from untrusted text.
 pub(crate) fn decode(text: &str) -> Result<Histogram<u32>, String> {
     if text.len() > MAX_ENCODED_LEN {
-        return Err("a histogram of more than a megabyte".to_owned());
+        return Err("histogram too long: expected at most 1 MiB".to_owned());
     }
     let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
     if !has_latency_header(&bytes) {
-        return Err("no histogram of times".to_owned());
+        return Err("invalid latency histogram: unexpected header".to_owned());
     }
     Reader::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
 }
 
-/// Whether the header is V2's, of the length that there is, and of an hour at three digits at most: what it says
-/// decides how much memory is taken.
+/// Whether the header is of V2, with the actual payload length, and with a range of at most an hour at three digits:
+/// these fields determine how much memory the decoder allocates.
 fn has_latency_header(bytes: &[u8]) -> bool {
     let Some((header, payload)) = bytes.split_at_checked(40) else { return false };
     header[0..4] == [0x1c, 0x84, 0x93, 0x13]
@@ -57,18 +57,18 @@ mod tests {
     use crate::engine::latency::LatencyHistogram;
 
     #[test]
-    fn times_come_through() {
-        let mut times = LatencyHistogram::new(3);
-        (1..5000).for_each(|n| times.record(n * 1000));
-        let text = serde_json::to_string(&times).expect("it is text");
-        let back: LatencyHistogram = serde_json::from_str(&text).expect("it is times");
-        assert_eq!(back, times);
+    fn a_latency_histogram_round_trips() {
+        let mut histogram = LatencyHistogram::new(3);
+        (1..5000).for_each(|n| histogram.record(n * 1000));
+        let text = serde_json::to_string(&histogram).expect("it is text");
+        let decoded: LatencyHistogram = serde_json::from_str(&text).expect("it is a histogram");
+        assert_eq!(decoded, histogram);
     }
 
     #[test]
-    fn a_histogram_that_would_take_much_memory_is_refused() {
-        let times = LatencyHistogram::new(3);
-        let text = serde_json::to_string(&times).expect("it is text");
+    fn a_histogram_that_would_need_much_memory_is_refused() {
+        let histogram = LatencyHistogram::new(3);
+        let text = serde_json::to_string(&histogram).expect("it is text");
         let mut value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         let bytes = super::STANDARD.decode(value["counts"].as_str().expect("text")).expect("base64");
         for hostile in [(4..8, vec![0x7f; 4]), (12..16, vec![0, 0, 0, 5]), (24..32, vec![0x7f; 8])] {

@@ -1,8 +1,8 @@
-//! Ends a system call in which another thread of this process is blocked.
+//! Interrupts a system call in which another thread of this process is blocked.
 //!
-//! A strand blocks in the kernel, as the programs that it stands for do; to end a window or a run it has to come out
-//! of there. A signal does that, and no other means does it for every system call. Since a signal that arrives just
-//! before the call is lost, whoever interrupts does it again until the strand has answered.
+//! A strand blocks in the kernel, like the programs that it stands for; to end a window or a run it has to leave the
+//! call. Only a signal achieves that for every system call. Since a signal that arrives just before the call is lost,
+//! the caller repeats the interrupt until the strand has responded.
 
 use std::sync::Once;
 
@@ -13,13 +13,13 @@ use rustix::thread::{Pid, gettid};
 pub(crate) struct InterruptHandle(Pid);
 
 impl InterruptHandle {
-    /// The calling thread.
+    /// A handle to the calling thread.
     pub(crate) fn current_thread() -> Self {
         install_handler();
         Self(gettid())
     }
 
-    /// Ends its system call, if it is in one, with EINTR. The thread must still run.
+    /// Ends its blocking system call, if any, with EINTR. The thread must still run.
     #[allow(unsafe_code)]
     pub(crate) fn interrupt(self) {
         let process = rustix::process::getpid().as_raw_nonzero().get();
@@ -31,7 +31,7 @@ impl InterruptHandle {
     }
 }
 
-/// Far from the first ones, which others take.
+/// A real-time signal beyond the first ones, which other programs use.
 fn signal_number() -> libc::c_int {
     libc::SIGRTMIN() + 7
 }
@@ -42,7 +42,8 @@ fn install_handler() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the action is zeroed, which is a valid value of it, then given a handler that does nothing and so
-        // is safe in a signal; without SA_RESTART blocked calls end with EINTR. The signal is of no use to others.
+        // is safe in a signal; without SA_RESTART blocked calls end with EINTR. Nothing else in this program uses the
+        // signal.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -65,18 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_blocked_in_a_read_comes_out() {
+    fn a_thread_blocked_in_a_read_is_interrupted() {
         let (mut one, _other) = UnixStream::pair().expect("a pair");
-        let (tell, told) = channel();
-        let (done, ended) = channel();
+        let (handles_in, handles) = channel();
+        let (done_in, done) = channel();
         let reader = thread::spawn(move || {
-            tell.send(InterruptHandle::current_thread()).expect("somebody listens");
+            handles_in.send(InterruptHandle::current_thread()).expect("the receiver exists");
             let read = one.read(&mut [0]);
-            done.send(()).expect("somebody listens");
+            done_in.send(()).expect("the receiver exists");
             read
         });
-        let thread = told.recv().expect("the thread tells");
-        while ended.recv_timeout(Duration::from_millis(1)).is_err() {
+        let thread = handles.recv().expect("the thread sends its handle");
+        while done.recv_timeout(Duration::from_millis(1)).is_err() {
             thread.interrupt();
         }
         let error = reader.join().expect("the thread ends").expect_err("nothing to read");

@@ -1,24 +1,24 @@
 //! A buffer of latencies, recorded into histograms in batches to keep them out of the measured path's cache.
 //!
-//! A histogram is spread over so much memory that between two messages the kernel's copying pushes the part that is
-//! needed out of the caches; several are concerned by each execution. So times are jotted down in a row, and recorded
+//! A histogram is spread over so much memory that, between two messages, the kernel's copying evicts the needed part
+//! from the caches; and each execution concerns several histograms. So latencies are appended to a buffer, and recorded
 //! when it is full.
 
 use super::{clock::Nanos, tally::TransactionTally};
 
-/// So many go into a row.
+/// Entries of the buffer.
 const CAPACITY: usize = 128;
 
-/// What a time is of.
+/// The subject of a latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LatencyKind {
-    /// Messages of a flowop, by its position in the transaction: each took so long.
+    /// Messages of a flowop, given by its position in the transaction; each took this long.
     Flowop { flowop: u32, messages: u32 },
-    /// A round, which ended now.
+    /// A round, which ended at `now`.
     Round { now: Nanos },
 }
 
-/// A time that is not recorded yet.
+/// A latency that is not recorded yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LatencyEntry {
     pub(super) transaction: u32,
@@ -26,7 +26,7 @@ pub(super) struct LatencyEntry {
     pub(super) nanos: Nanos,
 }
 
-/// Those of the strands of one group that one thread carries out.
+/// The unrecorded latencies of one group's strands on one thread.
 #[derive(Debug)]
 pub(super) struct LatencyBuffer {
     entries: Vec<LatencyEntry>,
@@ -38,18 +38,18 @@ impl LatencyBuffer {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, jot: LatencyEntry, into: &mut [TransactionTally]) {
+    pub(super) fn push(&mut self, entry: LatencyEntry, into: &mut [TransactionTally]) {
         if self.entries.len() == CAPACITY {
             self.flush(into);
         }
-        self.entries.push(jot);
+        self.entries.push(entry);
     }
 
-    /// Records all.
+    /// Records all entries.
     pub(super) fn flush(&mut self, into: &mut [TransactionTally]) {
-        for LatencyEntry { transaction, kind: of, nanos } in self.entries.drain(..) {
+        for LatencyEntry { transaction, kind, nanos } in self.entries.drain(..) {
             let tally = &mut into[transaction as usize];
-            match of {
+            match kind {
                 LatencyKind::Flowop { flowop, messages } => {
                     tally.flowops[flowop as usize].service.record_many(nanos, messages.into());
                 }
@@ -71,7 +71,7 @@ mod tests {
     };
 
     #[test]
-    fn all_that_is_jotted_down_is_recorded_once() {
+    fn each_entry_is_recorded_once() {
         let mut tally = TransactionTally {
             began: 0,
             ended: 0,
@@ -82,16 +82,16 @@ mod tests {
             intervals: Intervals::new(1000),
         };
         tally.intervals.begin(0, None);
-        let mut jots = LatencyBuffer::new();
+        let mut buffer = LatencyBuffer::new();
         let rounds = 3 * CAPACITY as u64 + 5;
         for now in 0..rounds {
-            let of = [LatencyKind::Flowop { flowop: 0, messages: 2 }, LatencyKind::Round { now }];
-            for of in of {
-                jots.push(LatencyEntry { transaction: 0, kind: of, nanos: 7 }, std::slice::from_mut(&mut tally));
+            let kinds = [LatencyKind::Flowop { flowop: 0, messages: 2 }, LatencyKind::Round { now }];
+            for kind in kinds {
+                buffer.push(LatencyEntry { transaction: 0, kind, nanos: 7 }, std::slice::from_mut(&mut tally));
             }
         }
-        jots.flush(std::slice::from_mut(&mut tally));
-        jots.flush(std::slice::from_mut(&mut tally));
+        buffer.flush(std::slice::from_mut(&mut tally));
+        buffer.flush(std::slice::from_mut(&mut tally));
         assert_eq!((tally.rounds.count(), tally.flowops[0].service.count()), (rounds, 2 * rounds));
         assert_eq!(tally.intervals.times[0].count(), rounds);
     }

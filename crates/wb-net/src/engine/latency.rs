@@ -1,29 +1,29 @@
-//! How long things took, as the measured path notes it: a few instructions for each, and no allocation.
+//! Latency histograms for the measured path: a few instructions per value, and no allocation.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Nanos;
 
-/// The longest time that is told from longer ones: an hour.
+/// The longest distinguishable latency: an hour.
 const MAX_TIME: Nanos = 3_600_000_000_000;
 
-/// How long things took.
+/// A histogram of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyHistogram {
-    /// Together, in nanoseconds.
+    /// The sum, in nanoseconds.
     pub sum: u64,
-    /// The shortest in nanoseconds; `u64::MAX` if there is none.
+    /// The shortest in nanoseconds; `u64::MAX` if the histogram is empty.
     pub min: Nanos,
-    /// The longest.
+    /// The longest in nanoseconds.
     pub max: Nanos,
-    /// How often each, to so many significant digits.
+    /// Count per bucket, to a number of significant digits.
     #[serde(with = "super::hdr")]
     counts: Buckets,
 }
 
 impl LatencyHistogram {
-    /// None yet, kept to so many significant digits.
+    /// Creates an empty histogram with this many significant digits.
     pub fn new(digits: u8) -> Self {
         Self { sum: 0, min: Nanos::MAX, max: 0, counts: Buckets::new(digits) }
     }
@@ -33,7 +33,7 @@ impl LatencyHistogram {
         self.record_many(nanos, 1);
     }
 
-    /// So many times the same.
+    /// Records the same value several times.
     #[inline]
     pub(crate) fn record_many(&mut self, nanos: Nanos, times: u64) {
         self.sum += nanos * times;
@@ -42,7 +42,7 @@ impl LatencyHistogram {
         self.counts.add(nanos, times as u32);
     }
 
-    /// Adds others.
+    /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -50,24 +50,24 @@ impl LatencyHistogram {
         self.counts.merge(&other.counts);
     }
 
-    /// How many there are.
+    /// The number of recorded values.
     pub fn count(&self) -> u64 {
         self.counts.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// How often each was taken.
+    /// Converts to an HdrHistogram.
     pub fn to_hdr(&self) -> Histogram<u32> {
         self.counts.to_hdr()
     }
 }
 
-/// How often each time was taken, in the buckets of an HdrHistogram (Tene) from 1 ns to an hour: powers of two, each
-/// divided alike, so finely that so many significant digits are kept. It is one of those but for the books that the
-/// library keeps with each value.
+/// Counts per latency, in the buckets of an HdrHistogram (Tene) from 1 ns to an hour: powers of two, each divided
+/// linearly, finely enough for the given number of significant digits. It differs from the library's type only by the
+/// statistics that the library updates with each value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Buckets {
     digits: u8,
-    /// The first bucket is two to the power of this wide, and all others half of it.
+    /// The first range spans two to the power of this many values, and every further one half as many buckets.
     width_bits: u32,
     counts: Box<[u32]>,
 }
@@ -81,44 +81,44 @@ impl Buckets {
         counts
     }
 
-    /// Where a time is counted.
+    /// The bucket of a latency.
     #[inline]
     fn bucket_index(&self, nanos: Nanos) -> usize {
         let first = (1 << self.width_bits) - 1;
-        // How many of the lowest bits are not told apart.
-        let blur = (u64::BITS - (nanos | first).leading_zeros()) - self.width_bits;
-        ((blur as usize) << (self.width_bits - 1)) + (nanos >> blur) as usize
+        // Number of lowest bits that are not distinguished.
+        let shift = (u64::BITS - (nanos | first).leading_zeros()) - self.width_bits;
+        ((shift as usize) << (self.width_bits - 1)) + (nanos >> shift) as usize
     }
 
-    /// The shortest of the times that are counted at a place.
-    fn bucket_start(&self, place: usize) -> Nanos {
+    /// The shortest latency in a bucket.
+    fn bucket_start(&self, index: usize) -> Nanos {
         let half = self.width_bits - 1;
-        let blur = (place >> half).saturating_sub(1);
-        ((place - (blur << half)) as Nanos) << blur
+        let shift = (index >> half).saturating_sub(1);
+        ((index - (shift << half)) as Nanos) << shift
     }
 
     #[inline]
     fn add(&mut self, nanos: Nanos, times: u32) {
-        let place = self.bucket_index(nanos.min(MAX_TIME));
-        if let Some(count) = self.counts.get_mut(place) {
+        let index = self.bucket_index(nanos.min(MAX_TIME));
+        if let Some(count) = self.counts.get_mut(index) {
             *count = count.saturating_add(times);
         }
     }
 
     fn merge(&mut self, other: &Self) {
         if self.digits == other.digits {
-            for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-                *mine = mine.saturating_add(*theirs);
+            for (count, other_count) in self.counts.iter_mut().zip(&other.counts) {
+                *count = count.saturating_add(*other_count);
             }
         } else {
             other.iter_recorded().for_each(|(time, count)| self.add(time, count));
         }
     }
 
-    /// Times and how often each was taken, those alone that were.
+    /// The latencies with a non-zero count, and their counts.
     fn iter_recorded(&self) -> impl Iterator<Item = (Nanos, u32)> {
-        let places = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        places.map(|(place, &count)| (self.bucket_start(place), count))
+        let buckets = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        buckets.map(|(index, &count)| (self.bucket_start(index), count))
     }
 
     pub(super) fn to_hdr(&self) -> Histogram<u32> {
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_counted_is_what_an_hdr_histogram_counts(
+        fn counts_equal_those_of_an_hdr_histogram(
             values in prop::collection::vec(0..=MAX_TIME, 1..200), digits in 1_u8..4
         ) {
             let mut times = LatencyHistogram::new(digits);
@@ -164,17 +164,17 @@ mod tests {
         }
 
         #[test]
-        fn a_time_is_counted_where_its_bucket_says(nanos in 0_u64..=MAX_TIME, digits in 0_u8..4) {
+        fn a_latency_lies_within_its_bucket(nanos in 0_u64..=MAX_TIME, digits in 0_u8..4) {
             let counts = Buckets::new(digits);
-            let place = counts.bucket_index(nanos);
-            let (here, next) = (counts.bucket_start(place), counts.bucket_start(place + 1));
-            prop_assert!(here <= nanos && nanos < next, "{} <= {} < {}", here, nanos, next);
-            prop_assert!((next - here - 1) as f64 <= nanos as f64 / 10_f64.powi(digits.into()));
+            let index = counts.bucket_index(nanos);
+            let (start, next) = (counts.bucket_start(index), counts.bucket_start(index + 1));
+            prop_assert!(start <= nanos && nanos < next, "{} <= {} < {}", start, nanos, next);
+            prop_assert!((next - start - 1) as f64 <= nanos as f64 / 10_f64.powi(digits.into()));
         }
     }
 
     #[test]
-    fn the_shortest_and_the_longest_are_kept_as_they_were() {
+    fn merging_preserves_the_exact_minimum_and_maximum() {
         let mut times = LatencyHistogram::new(2);
         [1_234_567, 8_765_432].into_iter().for_each(|time| times.record(time));
         let mut other = LatencyHistogram::new(3);

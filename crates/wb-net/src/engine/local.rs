@@ -26,7 +26,7 @@ use crate::language::Extent;
 use crate::netstat::Netstat;
 use crate::transport::listener::SharedListeners;
 
-/// What comes to a site: from whoever coordinates the run, or from its own threads.
+/// An input of an engine's driver: from the run's coordinator, or from the engine's own threads.
 #[derive(Debug)]
 pub(super) enum EngineInput {
     Command(EngineCommand),
@@ -34,32 +34,32 @@ pub(super) enum EngineInput {
     Quit,
 }
 
-/// A site of this process. When it is dropped, its strands and connections end.
+/// An engine in this process. Dropping it ends its strands and connections.
 #[derive(Debug)]
 pub struct LocalEngine(Sender<EngineInput>);
 
 impl Drop for LocalEngine {
     fn drop(&mut self) {
-        // One that has ended needs no telling.
+        // Ignored: the engine may have ended already.
         let _: Result<(), _> = self.0.send(EngineInput::Quit);
     }
 }
 
 impl LocalEngine {
-    /// Starts one; what it has to say goes to `tell`, which says whether anybody listens.
-    pub fn start(tell: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
+    /// Starts an engine; events go to `on_event`, which returns whether anybody still receives them.
+    pub fn start(on_event: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
         let (input, inputs) = channel();
-        let hands = input.clone();
-        thread::Builder::new().name("site".to_owned()).spawn(move || {
-            let mut driver = Driver { on_event: Box::new(tell), executor_events: hands, state: None };
+        let executor_events = input.clone();
+        thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            let mut driver = Driver { on_event: Box::new(on_event), executor_events, state: None };
             driver.run(&inputs);
         })?;
         Ok(Self(input))
     }
 
-    /// Tells it what to do; false when it has ended.
-    pub fn send(&self, order: EngineCommand) -> bool {
-        self.0.send(EngineInput::Command(order)).is_ok()
+    /// Sends a command to the engine; false when it has ended.
+    pub fn send(&self, command: EngineCommand) -> bool {
+        self.0.send(EngineInput::Command(command)).is_ok()
     }
 }
 
@@ -69,7 +69,7 @@ struct Driver {
     state: Option<RunState>,
 }
 
-/// A run that is under way.
+/// The state of an active run.
 struct RunState {
     prepared: PreparedRun,
     groups: Vec<GroupState>,
@@ -80,26 +80,27 @@ struct RunState {
     netstat: Netstat,
     executor_reports: Vec<ExecutorReport>,
     stopping: bool,
-    /// Shared ones take connections for as long as this is held.
+    /// Shared listeners accept connections as long as this is alive.
     _listeners: Arc<SharedListeners>,
 }
 
 #[derive(Default)]
 struct GroupState {
-    /// Strands that are in a transaction.
+    /// Number of strands that are executing a transaction or draining.
     running: usize,
     end: Option<Nanos>,
     finishing: bool,
-    /// Strands whose end or settling has not been told yet.
+    /// Totals of the strands that have finished the step; reported once all have.
     totals: Vec<StrandTotals>,
     next_wake: Nanos,
     wake_interval: Nanos,
 }
 
-/// Between two attempts to interrupt strands, at first and at most.
+/// Interval between two attempts to interrupt strands: initial and maximum.
 const WAKE_BACKOFF: (Nanos, Nanos) = (500_000, 20_000_000);
 
-/// Strands begin this much after they were told, for each of them; all are awake by then.
+/// A transaction starts this long after its command, multiplied by the number of strands, so that all are awake by
+/// then.
 const START_DELAY: Nanos = 10_000;
 
 impl Driver {
@@ -112,50 +113,50 @@ impl Driver {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let on = match input {
-                Some(EngineInput::Command(order)) => self.handle_command(order),
-                Some(EngineInput::Executor(heard)) => self.handle_executor_event(heard),
+            let running = match input {
+                Some(EngineInput::Command(command)) => self.handle_command(command),
+                Some(EngineInput::Executor(event)) => self.handle_executor_event(event),
                 Some(EngineInput::Quit) => false,
                 None => true,
             };
-            if !on || !self.tick() {
+            if !running || !self.tick() {
                 self.shut_down();
                 return;
             }
         }
     }
 
-    /// Leaves nothing behind: every strand is made to end, and its connections with it.
+    /// Ends every strand and closes its connections.
     fn shut_down(&mut self) {
         let Some(state) = self.state.take() else { return };
-        state.prepared.executors.iter().flat_map(|hand| hand.signals.iter()).for_each(|(_, signals)| {
+        state.prepared.executors.iter().flat_map(|executor| executor.signals.iter()).for_each(|(_, signals)| {
             signals.stop.store(true, Relaxed);
         });
-        let PreparedRun { executors: hands, .. } = state.prepared;
-        for hand in hands {
-            drop(hand.commands);
-            while !hand.thread.is_finished() {
-                if let Some(reach) = &hand.waker {
-                    reach.wake();
+        let PreparedRun { executors, .. } = state.prepared;
+        for executor in executors {
+            drop(executor.commands);
+            while !executor.thread.is_finished() {
+                if let Some(waker) = &executor.waker {
+                    waker.wake();
                 }
                 thread::sleep(Duration::from_millis(1));
             }
         }
     }
 
-    fn handle_command(&mut self, order: EngineCommand) -> bool {
-        let order = match order {
+    fn handle_command(&mut self, command: EngineCommand) -> bool {
+        let command = match command {
             EngineCommand::Prepare(assignment) => return self.prepare(*assignment),
-            order => order,
+            command => command,
         };
         let Some(state) = &mut self.state else {
             return (self.on_event)(EngineEvent::Failed(EngineError::new(
-                "it was told to work before it was told on what",
+                "protocol error: command before `Prepare`",
             )));
         };
-        match order {
-            EngineCommand::Prepare(_) | EngineCommand::Alive => true,
-            EngineCommand::Meet(links) => match state.prepared.set_peers(links) {
+        match command {
+            EngineCommand::Prepare(_) | EngineCommand::Heartbeat => true,
+            EngineCommand::SetPeers(links) => match state.prepared.set_peers(links) {
                 Ok(()) => {
                     state.prepared.spawn_executors(&self.executor_events);
                     true
@@ -167,10 +168,10 @@ impl Driver {
                 state.finish(group, totals);
                 true
             }
-            EngineCommand::Settle { group, totals } => {
-                if let Some(known) = state.groups.get_mut(group).filter(|known| known.running == 0) {
-                    known.running = totals.len();
-                    known.totals.clear();
+            EngineCommand::Drain { group, totals } => {
+                if let Some(group_state) = state.groups.get_mut(group).filter(|group_state| group_state.running == 0) {
+                    group_state.running = totals.len();
+                    group_state.totals.clear();
                     state.prepared.drain(group, totals);
                 }
                 true
@@ -188,32 +189,32 @@ impl Driver {
 
     fn prepare(&mut self, assignment: Assignment) -> bool {
         if self.state.is_some() {
-            return (self.on_event)(EngineEvent::Failed(EngineError::new("it was told on what to work twice")));
+            return (self.on_event)(EngineEvent::Failed(EngineError::new("protocol error: second `Prepare`")));
         }
         let settings = &assignment.settings;
-        let doors = match SharedListeners::new(settings.ports.map(|(low, high)| low..=high)) {
-            Ok(doors) => doors,
+        let listeners = match SharedListeners::new(settings.ports.map(|(low, high)| low..=high)) {
+            Ok(listeners) => listeners,
             Err(error) => return (self.on_event)(EngineEvent::Failed(EngineError::new(error.to_string()))),
         };
-        let interval = settings.interval.max(1_000_000);
+        let interval = settings.progress_interval.max(1_000_000);
         let groups = assignment.profile.groups.iter().map(|_| GroupState::default()).collect();
-        match PreparedRun::new(assignment, &doors) {
+        match PreparedRun::new(assignment, &listeners) {
             Ok(prepared) => {
                 let event = EngineEvent::Prepared { links: prepared.announcements(), executor: prepared.executor };
-                let published = prepared.live_counters.clone();
+                let live_counters = prepared.live_counters.clone();
                 let now = clock::now();
-                let nothing = EngineProgress { at: now, ..EngineProgress::default() };
+                let start = EngineProgress { time: now, ..EngineProgress::default() };
                 self.state = Some(RunState {
                     prepared,
                     groups,
-                    live_counters: published,
-                    progress: vec![nothing],
+                    live_counters,
+                    progress: vec![start],
                     interval,
                     next_progress: now + interval,
                     netstat: Netstat::now(),
                     executor_reports: Vec::new(),
                     stopping: false,
-                    _listeners: doors,
+                    _listeners: listeners,
                 });
                 (self.on_event)(event)
             }
@@ -221,13 +222,13 @@ impl Driver {
         }
     }
 
-    fn handle_executor_event(&mut self, heard: ExecutorEvent) -> bool {
+    fn handle_executor_event(&mut self, event: ExecutorEvent) -> bool {
         let Some(state) = &mut self.state else { return true };
-        match heard {
+        match event {
             ExecutorEvent::Ready { hand, reach } => {
                 state.prepared.executors[hand].waker = Some(reach);
-                if state.prepared.executors.iter().all(|hand| hand.waker.is_some()) {
-                    return (self.on_event)(EngineEvent::Met);
+                if state.prepared.executors.iter().all(|executor| executor.waker.is_some()) {
+                    return (self.on_event)(EngineEvent::Ready);
                 }
                 true
             }
@@ -236,12 +237,12 @@ impl Driver {
                 None => true,
             },
             ExecutorEvent::Drained { group, totals } => match state.collect_totals(group, totals) {
-                Some(strands) => (self.on_event)(EngineEvent::Settled { group, strands }),
+                Some(strands) => (self.on_event)(EngineEvent::Drained { group, strands }),
                 None => true,
             },
             ExecutorEvent::Failed(fault) => (self.on_event)(EngineEvent::Failed(fault)),
-            ExecutorEvent::Report(part) => {
-                state.executor_reports.push(*part);
+            ExecutorEvent::Report(report) => {
+                state.executor_reports.push(*report);
                 if state.executor_reports.len() < state.prepared.report_count {
                     return true;
                 }
@@ -255,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// What has to be done at certain times.
+    /// Handles due work: waking strands, and progress reports.
     fn tick(&mut self) -> bool {
         let now = clock::now();
         let Some(state) = &mut self.state else { return true };
@@ -264,18 +265,18 @@ impl Driver {
             return true;
         }
         let progress = state.record_progress(now);
-        let on = (self.on_event)(EngineEvent::Progress(progress));
+        let connected = (self.on_event)(EngineEvent::Progress(progress));
         self.send_raw();
-        on
+        connected
     }
 
     fn send_raw(&self) {
         let Some(state) = &self.state else { return };
-        for parts in &state.prepared.raw {
-            parts.fetch(|part| {
-                if !part.is_empty() {
-                    // A run whose coordinator is gone keeps nothing.
-                    let _: bool = (self.on_event)(EngineEvent::Raw(part.to_vec()));
+        for reader in &state.prepared.raw {
+            reader.fetch(|records| {
+                if !records.is_empty() {
+                    // Ignored: without a coordinator the records have no destination.
+                    let _: bool = (self.on_event)(EngineEvent::Raw(records.to_vec()));
                 }
             });
         }
@@ -283,22 +284,22 @@ impl Driver {
 }
 
 impl RunState {
-    /// When something has to be done again.
+    /// When the next work is due.
     fn next_deadline(&self) -> Nanos {
-        let touches = self.groups.iter().filter(|group| group.running > 0).filter_map(|group| {
+        let wake_times = self.groups.iter().filter(|group| group.running > 0).filter_map(|group| {
             if group.finishing || self.stopping {
                 Some(group.next_wake)
             } else {
                 group.end.map(|end| end.max(group.next_wake))
             }
         });
-        touches.chain([self.next_progress]).min().unwrap_or(self.next_progress)
+        wake_times.chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 
     fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) -> bool {
         let strands = self.prepared.strand_count(group);
-        // What a client may say twice is said by none of ours.
-        let Some(known) = self.groups.get_mut(group).filter(|known| known.running == 0) else { return true };
+        // Ignore a second Run: our own clients never send one.
+        let Some(group_state) = self.groups.get_mut(group).filter(|group_state| group_state.running == 0) else { return true };
         let Some(plan) = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction)) else {
             return true;
         };
@@ -308,19 +309,19 @@ impl RunState {
             Extent::Iterations(_) => None,
         };
         let end = window.into_iter().chain(limit).min().map(|length| began + length);
-        *known =
+        *group_state =
             GroupState { running: strands, end, next_wake: 0, wake_interval: WAKE_BACKOFF.0, ..GroupState::default() };
-        // By who sets it: that the other side is done may be heard of before a strand has begun.
+        // Reset here, by the thread that sets it: the peer's end may arrive before a strand has begun.
         self.prepared.signals(group).for_each(|(_, signals)| signals.finish.store(false, Relaxed));
         self.prepared.send_to_group(group, || ExecutorCommand::Run { group, transaction, began, end });
         true
     }
 
     fn finish(&mut self, group: usize, totals: Vec<StrandTotals>) {
-        let Some(known) = self.groups.get_mut(group) else { return };
-        known.finishing = true;
-        known.wake_interval = WAKE_BACKOFF.0;
-        known.next_wake = 0;
+        let Some(group_state) = self.groups.get_mut(group) else { return };
+        group_state.finishing = true;
+        group_state.wake_interval = WAKE_BACKOFF.0;
+        group_state.next_wake = 0;
         let mut totals: BTreeMap<u32, StrandTotals> =
             totals.into_iter().map(|totals| (totals.strand, totals)).collect();
         for (strand, signals) in self.prepared.signals(group) {
@@ -339,35 +340,35 @@ impl RunState {
 
     /// Interrupts strands that should have ended.
     fn wake_overdue(&mut self, now: Nanos) {
-        for (group, known) in self.groups.iter_mut().enumerate() {
-            let over = known.end.is_some_and(|end| now >= end) || known.finishing || self.stopping;
-            if known.running == 0 || !over || now < known.next_wake {
+        for (group, group_state) in self.groups.iter_mut().enumerate() {
+            let overdue = group_state.end.is_some_and(|end| now >= end) || group_state.finishing || self.stopping;
+            if group_state.running == 0 || !overdue || now < group_state.next_wake {
                 continue;
             }
-            known.next_wake = now + known.wake_interval;
-            known.wake_interval = (known.wake_interval * 2).min(WAKE_BACKOFF.1);
+            group_state.next_wake = now + group_state.wake_interval;
+            group_state.wake_interval = (group_state.wake_interval * 2).min(WAKE_BACKOFF.1);
             self.prepared.wake_group(group);
         }
     }
 
-    /// Notes what a strand moved; gives what all did when it was the last.
+    /// Records a strand's totals; returns those of all strands after the last one.
     fn collect_totals(&mut self, group: usize, totals: StrandTotals) -> Option<Vec<StrandTotals>> {
-        let known = &mut self.groups[group];
-        known.totals.push(totals);
-        known.running -= 1;
-        (known.running == 0).then(|| {
-            known.finishing = false;
-            std::mem::take(&mut known.totals)
+        let group_state = &mut self.groups[group];
+        group_state.totals.push(totals);
+        group_state.running -= 1;
+        (group_state.running == 0).then(|| {
+            group_state.finishing = false;
+            std::mem::take(&mut group_state.totals)
         })
     }
 
     fn record_progress(&mut self, now: Nanos) -> EngineProgress {
-        let look = LiveCounters::snapshot(&self.live_counters);
+        let totals = LiveCounters::snapshot(&self.live_counters);
         while self.next_progress <= now {
             self.next_progress += self.interval;
         }
         let progress =
-            EngineProgress { at: now, sent: look.sent, received: look.received, operations: look.operations };
+            EngineProgress { time: now, sent: totals.sent, received: totals.received, operations: totals.operations };
         self.progress.push(progress);
         progress
     }
@@ -376,13 +377,13 @@ impl RunState {
         self.record_progress(clock::now());
         let mut groups: Vec<GroupReport> = Vec::new();
         let mut refused = 0;
-        let mut parts = std::mem::take(&mut self.executor_reports);
+        let mut reports = std::mem::take(&mut self.executor_reports);
         for group in 0..self.groups.len() {
             let mut report = GroupReport::default();
-            for part in parts.extract_if(.., |part| part.group == group) {
-                let ExecutorReport { transactions, strands, connections, usage, .. } = part;
+            for executor_report in reports.extract_if(.., |executor_report| executor_report.group == group) {
+                let ExecutorReport { transactions, strands, connections, usage, .. } = executor_report;
                 report.add(GroupReport { transactions, strands, connections, usage });
-                refused += part.refused;
+                refused += executor_report.refused;
             }
             groups.push(report);
         }
@@ -390,8 +391,8 @@ impl RunState {
             side: self.prepared.side,
             groups,
             progress: std::mem::take(&mut self.progress),
-            counted: Netstat::now().since(&self.netstat),
-            refused,
+            network: Netstat::now().since(&self.netstat),
+            rejected_connections: refused,
             executor: self.prepared.executor,
         }
     }

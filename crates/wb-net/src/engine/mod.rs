@@ -1,7 +1,8 @@
 //! Executes the strands of a run and counts what they move.
 //!
-//! Start with [`work`] (what a site is told and tells), then [`site`] (who drives), [`strand`] (what a strand does
-//! next) and [`hand`] and [`event`] (on which threads). [`tally`] is what is counted, [`times`] how long things took.
+//! Start with [`protocol`] (the commands and events of an engine), then [`local`] (the engine of one process),
+//! [`strand`] (the next step of a strand), and [`executor`] and [`event_loop`] (the threads). [`tally`] has the
+//! counters, [`latency`] the latencies.
 
 pub mod clock;
 mod descriptors;

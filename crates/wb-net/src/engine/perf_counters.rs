@@ -5,7 +5,7 @@ use perf_event::{
     events::{Event, Hardware, Software},
 };
 
-/// Which events have a name here, as `perf list` calls them.
+/// The supported events, named as in `perf list`.
 pub const SUPPORTED_EVENTS: [&str; 11] = [
     "cycles",
     "instructions",
@@ -20,7 +20,7 @@ pub const SUPPORTED_EVENTS: [&str; 11] = [
     "task-clock",
 ];
 
-/// What is counted where nothing is named.
+/// The events that are counted by default.
 pub const DEFAULT_EVENTS: [&str; 2] = ["cycles", "instructions"];
 
 /// Counters of the calling thread.
@@ -31,10 +31,10 @@ pub(super) struct PerfCounters {
 }
 
 impl PerfCounters {
-    /// Begins to count for the calling thread; says which event cannot be counted, and why.
+    /// Opens and enables the counters of the calling thread; the error names the event and the cause.
     pub(super) fn open(names: &[String]) -> Result<Self, String> {
         let counters: Vec<Counter> =
-            names.iter().map(|name| open(name).map_err(|why| format!("{name}: {why}"))).collect::<Result<_, _>>()?;
+            names.iter().map(|name| open(name).map_err(|error| format!("{name}: {error}"))).collect::<Result<_, _>>()?;
         Ok(Self { before: vec![0; counters.len()], counters })
     }
 
@@ -51,7 +51,7 @@ impl PerfCounters {
     }
 }
 
-/// Whether every event can be counted here; otherwise which not, and why.
+/// Checks that every event can be counted on this machine; the error names the event and the cause.
 pub fn probe(names: &[String]) -> Result<(), String> {
     PerfCounters::open(names).map(|_| ())
 }
@@ -78,7 +78,7 @@ fn open(name: &str) -> Result<Counter, String> {
         "cpu-migrations" => built(&of(Software::CPU_MIGRATIONS)),
         "page-faults" => built(&of(Software::PAGE_FAULTS)),
         "task-clock" => built(&of(Software::TASK_CLOCK)),
-        _ => Err(format!("no event of this name is known; there are {}", SUPPORTED_EVENTS.join(", "))),
+        _ => Err(format!("unknown event: expected one of {}", SUPPORTED_EVENTS.join(", "))),
     }
 }
 
@@ -97,13 +97,13 @@ mod tests {
                 counters.add_to(&mut sum);
                 assert!(sum[0] > 100_000, "{sum:?}");
             }
-            Err(why) => println!("SKIPPED: this kernel counts nothing for us: {why}"),
+            Err(error) => println!("SKIPPED: perf events are not available: {error}"),
         }
     }
 
     #[test]
-    fn an_unknown_event_is_named() {
-        let why = PerfCounters::open(&["cycels".to_owned()]).expect_err("it is no event");
-        assert!(why.starts_with("cycels: no event of this name"), "{why}");
+    fn an_unknown_event_is_reported() {
+        let error = PerfCounters::open(&["cycels".to_owned()]).expect_err("it is not an event");
+        assert!(error.starts_with("cycels: unknown event"), "{error}");
     }
 }

@@ -1,43 +1,44 @@
-//! A group's transactions, laid out for being carried out: what a strand must not work out while it is measured.
+//! Execution plans: a group's transactions with everything precomputed that a strand must not compute while it is
+//! measured.
 
 use std::collections::BTreeMap;
 
 use super::protocol::Side;
 use crate::language::{Extent, Flowop, FlowopAction, Group, Message, MessageSize};
 
-/// A group as one side carries it out.
+/// A group from the point of view of one side.
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
     pub(crate) name: String,
     pub(crate) transactions: Vec<TransactionPlan>,
-    /// The client's hosts; on a server, the client.
+    /// The hosts of the profile; on a server, only the client.
     hosts: Vec<String>,
     /// The largest buffer that a flowop needs, in bytes.
     pub(crate) buffer: usize,
 }
 
-/// A transaction as one side carries it out.
+/// A transaction from the point of view of one side.
 #[derive(Debug)]
 pub(crate) struct TransactionPlan {
     pub(crate) name: String,
     pub(crate) extent: Extent,
-    /// Nanoseconds between two rounds of a strand.
+    /// Nanoseconds between the starts of two rounds of a strand.
     pub(crate) period: Option<f64>,
     pub(crate) flowops: Vec<FlowopPlan>,
-    /// Whether anything in it moves data.
+    /// Whether any of its flowops moves data.
     pub(crate) moves_data: bool,
-    /// Whether nothing in it concerns this side.
+    /// Whether none of its flowops concerns this side.
     pub(crate) idle: bool,
 }
 
-/// A flowop as one side carries it out.
+/// A flowop from the point of view of one side.
 #[derive(Debug)]
 pub(crate) struct FlowopPlan {
     pub(crate) flowop: Flowop,
     /// Its number in the group, the same on both sides.
     pub(crate) id: u32,
     pub(crate) executions: Executions,
-    /// Nanoseconds between two executions.
+    /// Nanoseconds between the starts of two executions.
     pub(crate) period: Option<f64>,
     /// The other side's host, by position among the client's hosts.
     pub(crate) host: u32,
@@ -45,28 +46,28 @@ pub(crate) struct FlowopPlan {
     pub(crate) batch: u64,
 }
 
-/// How often a flowop is executed, and with how many bytes.
+/// The number of executions of a flowop, and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Executions {
-    /// As the profile says.
+    /// The number of executions that the profile gives.
     AsWritten(u64),
-    /// As many bytes as the profile says, in pieces of another size (`rsize`).
+    /// The number of bytes that the profile gives, in pieces of another size (`rsize`).
     InPieces { executions: u64, total: ByteTotal, piece: u32 },
 }
 
-/// How many bytes are moved in pieces.
+/// The number of bytes that are moved in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ByteTotal {
-    /// In each round.
+    /// This many in each round.
     Round(u64),
-    /// For as long as the window is open.
+    /// Unlimited, for as long as the window is open.
     Endless,
 }
 
 impl GroupPlan {
-    /// Lays out what this side does of a group.
+    /// Plans one side's part of a group.
     pub(crate) fn new(group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
-        let mut place = 0;
+        let mut next_id = 0;
         let mut connections =
             PlannedConnections { hosts, named: BTreeMap::new(), anonymous: PlannedConnection::default() };
         let transactions: Vec<TransactionPlan> = group
@@ -75,7 +76,7 @@ impl GroupPlan {
             .map(|transaction| {
                 let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
                     && transaction.flowops.iter().all(|flowop| {
-                        is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Elsewhere)
+                        is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Skip)
                     });
                 let mut extent = transaction.extent;
                 let flowops: Vec<FlowopPlan> = transaction
@@ -83,11 +84,11 @@ impl GroupPlan {
                     .iter()
                     .map(|flowop| {
                         let executions = executions(flowop, side, alone, &mut extent);
-                        place += 1;
+                        next_id += 1;
                         let PlannedConnection { host, datagrams } = connections.resolve(flowop);
                         let received_alone = datagrams && matches!(flowop.action, FlowopAction::Receive(_));
                         FlowopPlan {
-                            id: place - 1,
+                            id: next_id - 1,
                             executions,
                             period: flowop.rate.map(|rate| 1e9 / rate),
                             host,
@@ -101,7 +102,7 @@ impl GroupPlan {
                     extent,
                     period: transaction.rate.map(|rate| 1e9 / rate),
                     moves_data: transaction.flowops.iter().any(moves_data),
-                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Elsewhere)),
+                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Skip)),
                     flowops,
                 }
             })
@@ -119,7 +120,7 @@ impl GroupPlan {
         }
     }
 
-    /// With whom a flowop is done.
+    /// The name of the host at the other end of a flowop.
     pub(crate) fn host(&self, flowop: &FlowopPlan) -> &str {
         self.hosts.get(flowop.host as usize).map_or("nobody", String::as_str)
     }
@@ -132,10 +133,10 @@ impl GroupPlan {
     }
 }
 
-/// No buffer is smaller: what is thrown away and what is read of files goes through it too.
+/// The minimum buffer size in bytes: the buffer also serves for discarding data and reading files.
 const MIN_BUFFER: usize = 1 << 16;
 
-/// The message of a flowop that has one.
+/// The message of a flowop, if its action has one.
 pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
     match &flowop.action {
         FlowopAction::Send(message) | FlowopAction::Receive(message) => Some(message),
@@ -164,8 +165,8 @@ fn moves_data(flowop: &Flowop) -> bool {
     )
 }
 
-/// Executions on a server: with `rsize` the same bytes in messages of another size. A message that is alone in its
-/// transaction is one long stream, whose pieces need not fit into rounds.
+/// The executions of a flowop on one side: on a server, with `rsize`, the same bytes in messages of another size. A
+/// message that is alone in its transaction is one long stream, whose pieces need not align with rounds.
 fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> Executions {
     let written = Executions::AsWritten(flowop.executions());
     let Some(Message { size: MessageSize::Fixed(piece), remote_size: Some(size), .. }) = message(flowop) else {
@@ -192,7 +193,7 @@ fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> 
     }
 }
 
-/// What is known of a connection before it is made.
+/// The host and kind of a connection, before it is opened.
 #[derive(Debug, Clone, Copy, Default)]
 struct PlannedConnection {
     host: u32,
@@ -207,7 +208,7 @@ struct PlannedConnections<'a> {
 }
 
 impl PlannedConnections<'_> {
-    /// The one that a flowop is about.
+    /// The connection that a flowop uses.
     fn resolve(&mut self, flowop: &Flowop) -> PlannedConnection {
         if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action {
             let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);

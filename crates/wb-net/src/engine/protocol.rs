@@ -1,7 +1,7 @@
 //! Messages between the coordinator of a run and the engines that execute it.
 //!
-//! A site is a process that carries out strands: this one, a child of it, or a server. All are driven by the same
-//! [`Order`]s and answer with the same [`Event`]s.
+//! An engine is a process that executes strands: this process, a child of it, or a server. All are driven by the same
+//! [`EngineCommand`]s and respond with the same [`EngineEvent`]s.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -11,81 +11,80 @@ use super::{clock::Nanos, raw_log::LatencyRecord, report::EngineReport};
 use crate::language::NetProfile;
 use crate::transport::{address::HostAddress, link::Announcement};
 
-/// Which side of the run a site is on.
+/// The side of a run that an engine is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
-    /// Carries out the profile as written.
+    /// Executes the profile as written.
     Client,
-    /// Carries out its mirror image.
+    /// Executes its mirror image.
     Server,
 }
 
-/// What a site has to carry out.
+/// The part of a run that one engine executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// As this side carries it out.
+    /// The profile from the point of view of this side.
     pub profile: NetProfile,
-    /// Which side that is.
+    /// The side.
     pub side: Side,
-    /// Of each group, which strands.
+    /// The range of strands of each group.
     pub strands: Vec<Range<u32>>,
-    /// By a host's name in the profile, where it is and where this machine is for it; on a server, the client under
-    /// its own name.
+    /// The addresses for each host, by its name in the profile; on a server, for the client under its own name.
     pub hosts: BTreeMap<String, HostAddresses>,
-    /// From which sizes and files are drawn.
+    /// The seed for random sizes and the choice of files.
     pub seed: u64,
-    /// How.
+    /// The settings of the run.
     pub settings: Settings,
 }
 
 /// The addresses of both hosts of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAddresses {
-    /// Of this machine.
-    pub here: HostAddress,
-    /// Of the other.
-    pub there: HostAddress,
+    /// The address of this machine.
+    pub local: HostAddress,
+    /// The address of the other machine.
+    pub peer: HostAddress,
 }
 
-/// How strands are carried out and what is looked at.
+/// How strands are executed, and what is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// CPUs that strands are pinned to, in turn; without, the kernel places them.
+    /// CPUs that strands are pinned to, round-robin; if empty, the kernel places them.
     pub cpus: Vec<usize>,
-    /// With more strands than this in a process, they are carried out by events rather than by threads.
-    pub threads: u32,
-    /// Between two looks at what was done, in nanoseconds.
-    pub interval: Nanos,
+    /// With more strands than this in a process, event loops execute them, not a thread each.
+    pub max_threads: u32,
+    /// Interval between progress reports, in nanoseconds.
+    pub progress_interval: Nanos,
     /// How long a client waits for a datagram before it counts as lost, in nanoseconds.
-    pub deadline: Nanos,
-    /// Whether the CPU time of flowops is asked of the kernel.
+    pub datagram_timeout: Nanos,
+    /// Whether the CPU time of flowops is measured.
     pub flowop_cpu: bool,
-    /// Hardware events that are counted over flowops.
+    /// Performance events that are counted over flowops.
     pub counters: Vec<String>,
-    /// Whether every response time is kept.
+    /// Whether every response time is recorded individually.
     pub raw: bool,
-    /// Whether nothing at all is recorded but totals.
-    pub bare: bool,
-    /// The ports on which a server may take connections.
+    /// Whether only totals are recorded.
+    pub totals_only: bool,
+    /// The range of ports on which a server may listen.
     pub ports: Option<(u16, u16)>,
-    /// The client cuts transactions after so long, in nanoseconds.
-    pub limit: Option<Nanos>,
+    /// Time limit after which the client ends a transaction, in nanoseconds.
+    pub max_duration: Option<Nanos>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             cpus: Vec::new(),
-            threads: 128,
-            interval: 1_000_000_000,
-            deadline: 200_000_000,
+            max_threads: 128,
+            progress_interval: 1_000_000_000,
+            datagram_timeout: 200_000_000,
             flowop_cpu: false,
             counters: Vec::new(),
             raw: false,
-            bare: false,
+            totals_only: false,
             ports: None,
-            limit: None,
+            max_duration: None,
         }
     }
 }
@@ -93,100 +92,100 @@ impl Default for Settings {
 /// A command to an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineCommand {
-    /// Make sockets, answered by [`Event::Prepared`].
+    /// Create sockets; answered by [`EngineEvent::Prepared`].
     Prepare(Box<Assignment>),
-    /// The other sides' addresses; answered by [`Event::Met`].
-    Meet(Vec<LinkAnnouncement>),
-    /// Carry out a transaction; each strand is answered for in [`Event::Ended`].
+    /// Set the peers' addresses; answered by [`EngineEvent::Met`].
+    SetPeers(Vec<LinkAnnouncement>),
+    /// Execute a transaction; answered by [`EngineEvent::Ended`] for each strand.
     Run {
-        /// Which group's.
+        /// Index of the group.
         group: usize,
-        /// Which of its transactions.
+        /// Index of the transaction in the group.
         transaction: usize,
-        /// It is cut after so many nanoseconds.
+        /// Time limit in nanoseconds.
         limit: Option<Nanos>,
     },
-    /// The other side is done with a transaction and will send no more than this.
+    /// The other side has finished a transaction; these are its final totals.
     Finish {
-        /// Which group's.
+        /// Index of the group.
         group: usize,
-        /// What the strands' connections moved.
+        /// Totals of the strands' connections.
         totals: Vec<StrandTotals>,
     },
-    /// Take in what the other side sent; answered by [`Event::Settled`].
-    Settle {
-        /// Which group's.
+    /// Receive what is still in flight; answered by [`EngineEvent::Settled`].
+    Drain {
+        /// Index of the group.
         group: usize,
-        /// What the strands' connections moved.
+        /// Totals of the strands' connections.
         totals: Vec<StrandTotals>,
     },
-    /// Stop at once whatever is under way.
+    /// Abort all transactions.
     Stop,
-    /// Whoever coordinates is still there; a server answers with [`Event::Alive`].
-    Alive,
-    /// Say what was measured, close everything and end; answered by [`Event::Report`].
+    /// Heartbeat of the coordinator; a server answers with [`EngineEvent::Alive`].
+    Heartbeat,
+    /// Report the metrics, close all connections and end; answered by [`EngineEvent::Report`].
     Report,
 }
 
 /// An event reported by an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineEvent {
-    /// Sockets are there.
+    /// Sockets have been created.
     Prepared {
-        /// What the other side has to know of them.
+        /// The addresses that the other side needs.
         links: Vec<LinkAnnouncement>,
-        /// How the strands of this site are carried out.
+        /// How the strands of this engine are executed.
         executor: ExecutorKind,
     },
-    /// The other sides' addresses are known.
-    Met,
-    /// Strands are done with a transaction.
+    /// The peers' addresses are set, and all executors run.
+    Ready,
+    /// Strands have finished a transaction.
     Ended {
-        /// Which group's.
+        /// Index of the group.
         group: usize,
-        /// Which strands and what they moved.
+        /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },
-    /// Strands have taken in what was sent to them.
-    Settled {
-        /// Which group's.
+    /// Strands have received what was in flight to them.
+    Drained {
+        /// Index of the group.
         group: usize,
-        /// Which strands and what they have now.
+        /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },
-    /// Whoever carries out the strands is still there; the answer to [`Order::Alive`].
-    Alive,
-    /// What was done until now.
+    /// Heartbeat of the engine; the answer to [`EngineCommand::Alive`].
+    Heartbeat,
+    /// Totals so far.
     Progress(EngineProgress),
-    /// Response times, where each is kept.
+    /// Individual response times, if they are recorded.
     Raw(Vec<LatencyRecord>),
-    /// What was measured.
+    /// The metrics of the engine.
     Report(Box<EngineReport>),
-    /// A site cannot go on.
+    /// The engine or one of its strands has failed.
     Failed(EngineError),
 }
 
-/// What was done since the run began.
+/// Totals since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineProgress {
-    /// The site's monotonic clock.
-    pub at: Nanos,
-    /// Bytes sent in messages that were complete.
+    /// Time on the engine's monotonic clock.
+    pub time: Nanos,
+    /// Bytes sent in complete messages.
     pub sent: u64,
-    /// Bytes received in messages that were complete.
+    /// Bytes received in complete messages.
     pub received: u64,
     /// Executions of flowops.
     pub operations: u64,
 }
 
-/// How strands are carried out.
+/// How strands are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ExecutorKind {
-    /// A thread each, which blocks in the kernel.
-    Threads,
-    /// Many on few threads, which wait for events.
-    Events {
-        /// How many threads.
+    /// One thread per strand, which blocks in the kernel.
+    ThreadPerStrand,
+    /// Many strands per thread, in an event loop.
+    EventLoop {
+        /// Number of threads.
         threads: u32,
     },
 }
@@ -194,66 +193,66 @@ pub enum ExecutorKind {
 /// One side's addresses of a link, for one strand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkAnnouncement {
-    /// Where the link is in the profile.
+    /// The link in the profile.
     pub link: LinkId,
-    /// Whose connection.
+    /// Index of the strand.
     pub strand: u32,
-    /// Where.
+    /// Its addresses.
     pub announcement: Announcement,
 }
 
-/// A connect or accept of a profile.
+/// The position of a connect or accept in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinkId {
-    /// Position of the group.
+    /// Index of the group.
     pub group: usize,
-    /// Position of the transaction in it.
+    /// Index of the transaction in the group.
     pub transaction: usize,
-    /// Position of the flowop in that.
+    /// Index of the flowop in the transaction.
     pub flowop: usize,
 }
 
-/// What a strand's connections have moved since they were opened.
+/// Totals of a strand's connections since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrandTotals {
-    /// Which strand of the group.
+    /// Index of the strand in its group.
     pub strand: u32,
-    /// Its connections that are open.
+    /// Its open connections.
     pub connections: Vec<ConnectionTotals>,
-    /// How many it has opened altogether, by host (0 on a server).
+    /// Number of connections opened so far, by host (index 0 on a server).
     pub opened: Vec<u32>,
 }
 
-/// What one connection has moved since it was opened: bytes of a stream, or datagrams.
+/// Totals of one connection since it was opened: bytes of a stream, or datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionTotals {
-    /// With which host, by position among the client's hosts; 0 on a server.
+    /// Index of the other host among the client's hosts; 0 on a server.
     pub host: u32,
     /// Sequence number among the strand's connections to that host, from 1.
     pub ordinal: u32,
-    /// Whether datagrams are counted, not bytes.
+    /// Whether the totals count datagrams instead of bytes.
     pub datagrams: bool,
-    /// Sent.
+    /// Bytes or datagrams sent.
     pub sent: u64,
-    /// Received.
+    /// Bytes or datagrams received.
     pub received: u64,
 }
 
-/// Why a strand or a site cannot go on.
+/// A failure of a strand or an engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[error("{}{what}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
+#[error("{}{message}", location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default())]
 pub struct EngineError {
-    /// Which flowop, in words.
-    pub place: Option<String>,
-    /// What happened.
-    pub what: String,
-    /// Whether this machine cannot do it at all.
+    /// The flowop that failed, described by its group, transaction and name.
+    pub location: Option<String>,
+    /// The error message.
+    pub message: String,
+    /// Whether this machine does not support the operation at all.
     pub unsupported: bool,
 }
 
 impl EngineError {
-    /// Of no flowop in particular.
-    pub fn new(what: impl Into<String>) -> Self {
-        Self { place: None, what: what.into(), unsupported: false }
+    /// An error that concerns no particular flowop.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { location: None, message: message.into(), unsupported: false }
     }
 }

@@ -1,28 +1,28 @@
 //! Counter-based random numbers: both sides compute the same size for the same message.
 //!
-//! Whoever receives a message of `rand(min,max)` must know where it ends, and which file comes next; so neither is
-//! drawn from a generator with state, but computed from what both count. SplitMix64 is by Steele, Lea and Flood
-//! (OOPSLA 2014).
+//! The receiver of a message of `rand(min,max)` must know where it ends, and which file comes next; so neither comes
+//! from a generator with state, but both are computed from counters that both sides have. SplitMix64 is by Steele, Lea
+//! and Flood (OOPSLA 2014).
 
-/// Which of a run's many random numbers.
+/// Identifies one random number of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RandomKey {
-    /// The run's.
+    /// The seed of the run.
     pub(crate) seed: u64,
-    /// Of the strand in its group.
+    /// Index of the strand in its group.
     pub(crate) strand: u32,
-    /// Of the flowop in its profile.
+    /// Number of the flowop in its group.
     pub(crate) flowop: u32,
-    /// How often that flowop was executed before.
+    /// Number of earlier executions of the flowop.
     pub(crate) execution: u64,
 }
 
 impl RandomKey {
-    /// Uniform over `min..=max`; `min` must not be above `max`.
+    /// Returns a uniformly distributed number in `min..=max`; `min` must not exceed `max`.
     pub(crate) fn uniform(self, min: u64, max: u64) -> u64 {
         let span = u128::from(max - min) + 1;
         let mixed = mix(mix(self.seed ^ (u64::from(self.strand) << 32 | u64::from(self.flowop))) ^ self.execution);
-        // Multiply and shift: even to one part in 2^64 divided by the span (Lemire, 2019).
+        // Multiply and shift: the bias is at most the span divided by 2^64 (Lemire, 2019).
         min + ((u128::from(mixed) * span) >> 64) as u64
     }
 }
@@ -39,11 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_of_a_range_comes_and_none_else() {
+    fn all_numbers_of_the_range_are_equally_frequent() {
         let mut seen = [0_u32; 8];
         for execution in 0..8000 {
-            let question = RandomKey { seed: 7, strand: 3, flowop: 1, execution };
-            seen[question.uniform(1, 8) as usize - 1] += 1;
+            let key = RandomKey { seed: 7, strand: 3, flowop: 1, execution };
+            seen[key.uniform(1, 8) as usize - 1] += 1;
         }
         assert!(seen.iter().all(|&count| (850..1150).contains(&count)), "{seen:?}");
     }

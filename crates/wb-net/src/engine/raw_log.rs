@@ -1,4 +1,4 @@
-//! Every response time: gathered in memory that is ready, handed over when it is full.
+//! A log of individual response times: collected in preallocated memory, and passed on in chunks.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Nanos;
 
-/// One execution of a flowop.
+/// The response time of one execution of a flowop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyRecord {
-    /// When it ended, on the site's monotonic clock.
-    pub at: Nanos,
-    /// Which group.
+    /// When it ended, on the engine's monotonic clock.
+    pub ended_at: Nanos,
+    /// Index of the group.
     pub group: u32,
-    /// Which strand of it.
+    /// Index of the strand in the group.
     pub strand: u32,
-    /// Which flowop of the group.
-    pub place: u32,
-    /// How long it took, in nanoseconds.
-    pub took: Nanos,
+    /// Number of the flowop in the group.
+    pub flowop: u32,
+    /// Its duration, in nanoseconds.
+    pub duration: Nanos,
 }
 
-/// So many are handed over at once.
+/// Records per chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Where one executor puts its times.
+/// The writing end of a log, owned by one executor.
 #[derive(Debug)]
 pub(super) struct RawLog {
     group: u32,
@@ -33,49 +33,49 @@ pub(super) struct RawLog {
     empty: Receiver<Vec<LatencyRecord>>,
 }
 
-/// Where the parts come out.
+/// The reading end of a log.
 #[derive(Debug)]
 pub(super) struct RawLogReader {
     full: Receiver<Vec<LatencyRecord>>,
     empty: Sender<Vec<LatencyRecord>>,
 }
 
-/// A log and its other end.
+/// Creates a log.
 pub(super) fn new_log(group: u32) -> (RawLog, RawLogReader) {
-    let ((full, parts), (back, empty)) = (channel(), channel());
+    let ((full, chunks), (recycle, empty)) = (channel(), channel());
     for _ in 0..2 {
-        // Both ends are here.
-        let _: Result<(), _> = back.send(Vec::with_capacity(CHUNK));
+        // Cannot fail: the receiver exists.
+        let _: Result<(), _> = recycle.send(Vec::with_capacity(CHUNK));
     }
-    (RawLog { group, chunk: Vec::with_capacity(CHUNK), full, empty }, RawLogReader { full: parts, empty: back })
+    (RawLog { group, chunk: Vec::with_capacity(CHUNK), full, empty }, RawLogReader { full: chunks, empty: recycle })
 }
 
 impl RawLog {
     #[inline]
     pub(super) fn push(&mut self, at: Nanos, strand: u32, place: u32, took: Nanos) {
-        self.chunk.push(LatencyRecord { at, group: self.group, strand, place, took });
+        self.chunk.push(LatencyRecord { ended_at: at, group: self.group, strand, flowop: place, duration: took });
         if self.chunk.len() == CHUNK {
             self.flush();
         }
     }
 
-    /// Hands over what there is.
+    /// Passes the current chunk on to the reader.
     pub(super) fn flush(&mut self) {
-        // More memory is taken only if nobody fetched the last parts: nothing is lost.
+        // Allocates only if the reader has not returned the last chunks: nothing is lost.
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
-        let part = std::mem::replace(&mut self.chunk, next);
-        // Nobody fetches any more when the run is given up.
-        let _: Result<(), _> = self.full.send(part);
+        let chunk = std::mem::replace(&mut self.chunk, next);
+        // Ignored: the reader is gone when the run is aborted.
+        let _: Result<(), _> = self.full.send(chunk);
     }
 }
 
 impl RawLogReader {
-    /// Gives what has been handed over to somebody.
-    pub(super) fn fetch(&self, mut give: impl FnMut(&[LatencyRecord])) {
-        while let Ok(mut part) = self.full.try_recv() {
-            give(&part);
-            part.clear();
-            let _: Result<(), _> = self.empty.send(part);
+    /// Passes all finished chunks to a function.
+    pub(super) fn fetch(&self, mut handle: impl FnMut(&[LatencyRecord])) {
+        while let Ok(mut chunk) = self.full.try_recv() {
+            handle(&chunk);
+            chunk.clear();
+            let _: Result<(), _> = self.empty.send(chunk);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a site measured, as it is sent to whoever coordinates the run.
+//! The metrics of an engine, as sent to the coordinator of the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,48 +10,48 @@ use super::{
 use crate::netstat::NetworkCounters;
 use crate::transport::ConnectionInfo;
 
-/// What a site measured.
+/// The metrics of an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// On which side.
+    /// The side of the engine.
     pub side: Side,
-    /// By group; those that this site has no strands of did nothing.
+    /// By group; empty for groups without strands in this engine.
     pub groups: Vec<GroupReport>,
-    /// Looks at what was done, over time.
+    /// Progress over time.
     pub progress: Vec<EngineProgress>,
-    /// What the kernel counted meanwhile.
-    pub counted: NetworkCounters,
-    /// Connections and datagrams from elsewhere that were dropped.
-    pub refused: u64,
-    /// How strands were carried out.
+    /// What the kernel counted during the run.
+    pub network: NetworkCounters,
+    /// Unexpected connections and datagrams that were dropped.
+    pub rejected_connections: u64,
+    /// How strands were executed.
     pub executor: ExecutorKind,
 }
 
 impl EngineReport {
-    /// Together with that of another site of the same machine.
+    /// Merges the report of another engine of the same machine.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        for (mine, theirs) in self.groups.iter_mut().zip(other.groups) {
-            mine.add(theirs);
+        for (own, others) in self.groups.iter_mut().zip(other.groups) {
+            own.add(others);
         }
-        for (mine, theirs) in self.progress.iter_mut().zip(&other.progress) {
-            mine.sent += theirs.sent;
-            mine.received += theirs.received;
-            mine.operations += theirs.operations;
+        for (own, others) in self.progress.iter_mut().zip(&other.progress) {
+            own.sent += others.sent;
+            own.received += others.received;
+            own.operations += others.operations;
         }
-        self.refused += other.refused;
+        self.rejected_connections += other.rejected_connections;
         self.executor = self.executor.max(other.executor);
         self
     }
 }
 
 impl GroupReport {
-    /// Adds what other strands of the group did.
+    /// Adds the metrics of other strands of the group.
     pub fn add(&mut self, other: Self) {
         if self.transactions.is_empty() {
             self.transactions = other.transactions;
         } else {
-            self.transactions.iter_mut().zip(&other.transactions).for_each(|(mine, theirs)| mine.add(theirs));
+            self.transactions.iter_mut().zip(&other.transactions).for_each(|(own, others)| own.add(others));
         }
         self.strands.extend(other.strands);
         self.strands.sort_by_key(|strand| strand.strand);
@@ -60,15 +60,15 @@ impl GroupReport {
     }
 }
 
-/// What the strands of one group did.
+/// The metrics of the strands of one group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GroupReport {
-    /// By transaction.
+    /// Tallies by transaction.
     pub transactions: Vec<TransactionTally>,
-    /// By strand.
+    /// Tallies by strand.
     pub strands: Vec<StrandTally>,
-    /// What the kernel says of the connections.
+    /// Kernel statistics of the connections.
     pub connections: ConnectionInfo,
-    /// What the strands' threads used while transactions ran that move data, or all if none does.
+    /// CPU usage of the strands' threads during the data phase: transactions that move data, or all if none does.
     pub usage: Usage,
 }

@@ -1,4 +1,4 @@
-//! What is counted: by one executor, in memory of its own, and merged when a run is over.
+//! Counters and latencies of a run: recorded by each executor in memory of its own, and merged at the end.
 
 use std::{
     collections::BTreeMap,
@@ -12,56 +12,56 @@ use serde::{Deserialize, Serialize};
 
 use super::{clock::Nanos, latency::LatencyHistogram};
 
-/// Of the histograms of intervals; about 1 % of a value.
+/// Significant digits of the histograms of intervals: an error of about 1 %.
 const INTERVAL_DIGITS: u8 = 2;
 
-/// So many intervals are made ready before a transaction; more are made as they come.
+/// Number of intervals that are preallocated before a transaction; further ones are allocated on demand.
 const PREALLOCATED: u64 = 256;
 
-/// What one flowop did.
+/// Counters and latencies of one flowop.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FlowopTally {
     /// Executions that ended within the window.
     pub count: u64,
-    /// Bytes of those.
+    /// Bytes moved by those.
     pub bytes: u64,
-    /// Datagrams that were waited for in vain.
+    /// Datagrams that did not arrive in time.
     pub timeouts: u64,
-    /// Datagrams that came after they had been given up, or out of turn.
+    /// Datagrams that arrived after they had been given up, or out of order.
     pub late: u64,
-    /// Failures that were passed over (`canfail`), by the system's error number.
+    /// Failures that were ignored (`canfail`), by `errno`.
     pub errors: BTreeMap<i32, u64>,
     /// From the start of an execution to its end.
     pub service: LatencyHistogram,
-    /// From when the rate wanted it to start to its end; only with a rate.
+    /// From the intended start of an execution to its end; only with a rate.
     pub response: Option<LatencyHistogram>,
-    /// By how much executions started later than the rate wanted; only with a rate.
+    /// Delay of the actual start behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
-    /// CPU time of the executions in nanoseconds, where it was asked for.
+    /// CPU time of the executions in nanoseconds, if it is measured.
     pub cpu: u64,
-    /// Hardware counters over the executions, where they were asked for.
+    /// Performance counters over the executions, if any are measured.
     pub counters: Vec<u64>,
 }
 
 impl FlowopTally {
-    /// Of a flowop that did nothing yet.
+    /// Creates the tally of a flowop that has not been executed yet.
     pub fn new(digits: u8, paced: bool, counters: usize) -> Self {
-        let times = || LatencyHistogram::new(digits);
+        let histogram = || LatencyHistogram::new(digits);
         Self {
             count: 0,
             bytes: 0,
             timeouts: 0,
             late: 0,
             errors: BTreeMap::new(),
-            service: times(),
-            response: paced.then(times),
-            lag: paced.then(times),
+            service: histogram(),
+            response: paced.then(histogram),
+            lag: paced.then(histogram),
             cpu: 0,
             counters: vec![0; counters],
         }
     }
 
-    /// Adds another executor's.
+    /// Adds another executor's tally.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -71,61 +71,61 @@ impl FlowopTally {
             *self.errors.entry(error).or_default() += count;
         }
         self.service.merge(&other.service);
-        for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
-            if let (Some(mine), Some(theirs)) = (mine, theirs) {
-                mine.merge(theirs);
+        for (own, others) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
+            if let (Some(own), Some(others)) = (own, others) {
+                own.merge(others);
             }
         }
         self.cpu += other.cpu;
-        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
-            *mine += theirs;
+        for (own, others) in self.counters.iter_mut().zip(&other.counters) {
+            *own += others;
         }
     }
 }
 
-/// What one transaction did.
+/// Counters and latencies of one transaction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TransactionTally {
-    /// When the first strand began, on the site's monotonic clock in nanoseconds; `u64::MAX` if none did.
+    /// When the first strand began, on the engine's monotonic clock in nanoseconds; `u64::MAX` if none did.
     pub began: Nanos,
-    /// When the last strand was done, or the window's end.
+    /// When the last strand finished, or the end of the window.
     pub ended: Nanos,
-    /// Its rounds, from the start of the first flowop to the end of the last.
+    /// Durations of rounds, from the start of the first flowop to the end of the last.
     pub rounds: LatencyHistogram,
-    /// From when the rate wanted a round to start; only with a rate.
+    /// From the intended start of a round to its end; only with a rate.
     pub response: Option<LatencyHistogram>,
-    /// By how much rounds started later than the rate wanted; only with a rate.
+    /// Delay of the actual start of rounds behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
-    /// Its flowops, by position.
+    /// Its flowops, in order.
     pub flowops: Vec<FlowopTally>,
-    /// Its rounds by interval.
+    /// Durations of rounds, by interval.
     pub intervals: Intervals,
 }
 
 impl TransactionTally {
-    /// Adds another executor's.
+    /// Adds another executor's tally.
     pub fn add(&mut self, other: &Self) {
         self.began = self.began.min(other.began);
         self.ended = self.ended.max(other.ended);
         self.rounds.merge(&other.rounds);
-        for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
-            if let (Some(mine), Some(theirs)) = (mine, theirs) {
-                mine.merge(theirs);
+        for (own, others) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
+            if let (Some(own), Some(others)) = (own, others) {
+                own.merge(others);
             }
         }
-        for (mine, theirs) in self.flowops.iter_mut().zip(&other.flowops) {
-            mine.add(theirs);
+        for (own, others) in self.flowops.iter_mut().zip(&other.flowops) {
+            own.add(others);
         }
         self.intervals.add(&other.intervals);
     }
 }
 
-/// Times by interval, counted from the begin of the transaction.
+/// Latencies by interval, counted from the start of the transaction.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Intervals {
-    /// How long one is, in nanoseconds.
+    /// Length of an interval, in nanoseconds.
     pub length: Nanos,
-    /// Of each that is over or has begun.
+    /// One histogram for each interval that has begun.
     pub times: Vec<LatencyHistogram>,
     #[serde(skip)]
     begin: Nanos,
@@ -140,7 +140,7 @@ impl Intervals {
         Self { length: length.max(1), ..Self::default() }
     }
 
-    /// Makes ready for a transaction, which may go on for so long.
+    /// Prepares for a transaction with this window, if it has one.
     pub(crate) fn begin(&mut self, begin: Nanos, window: Option<Nanos>) {
         let count = window.map_or(2, |window| (window / self.length + 2).min(PREALLOCATED));
         self.begin = begin;
@@ -157,39 +157,39 @@ impl Intervals {
             let next = self.spare.pop().unwrap_or_else(|| LatencyHistogram::new(INTERVAL_DIGITS));
             self.times.push(next);
         }
-        if let Some(times) = self.times.last_mut() {
-            times.record(nanos);
+        if let Some(histogram) = self.times.last_mut() {
+            histogram.record(nanos);
         }
     }
 
     fn add(&mut self, other: &Self) {
-        for (position, theirs) in other.times.iter().enumerate() {
+        for (position, others) in other.times.iter().enumerate() {
             match self.times.get_mut(position) {
-                Some(mine) => mine.merge(theirs),
-                None => self.times.push(theirs.clone()),
+                Some(own) => own.merge(others),
+                None => self.times.push(others.clone()),
             }
         }
     }
 }
 
-/// What one strand did in all transactions that move data, or in all if none does.
+/// Counters of one strand in the data phase: in all transactions that move data, or in all if none does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrandTally {
-    /// Which strand of its group.
+    /// Index of the strand in its group.
     pub strand: u32,
     /// Executions of flowops.
     pub operations: u64,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u64,
     /// Bytes sent.
     pub sent: u64,
     /// Bytes received.
     pub received: u64,
-    /// Its rounds together, in nanoseconds.
+    /// Sum of the durations of rounds, in nanoseconds.
     pub sum: Nanos,
     /// The shortest round in nanoseconds.
     pub min: Nanos,
-    /// The longest.
+    /// The longest round in nanoseconds.
     pub max: Nanos,
 }
 
@@ -203,8 +203,8 @@ impl StrandTally {
     }
 }
 
-/// Live counters of one executor, read by another thread for progress reports. Each executor has its own, on cache
-/// lines of its own, and only it writes there.
+/// Live counters of one executor, read by another thread for progress reports. Each executor has its own, on separate
+/// cache lines, and is their only writer.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LiveCounters {
@@ -213,7 +213,7 @@ pub(crate) struct LiveCounters {
     operations: AtomicU64,
 }
 
-/// A look at what was published.
+/// A snapshot of live counters, summed over executors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LiveTotals {
     pub(crate) sent: u64,
@@ -222,10 +222,10 @@ pub(crate) struct LiveTotals {
 }
 
 impl LiveCounters {
-    /// Adds to one's own figures; only the owner may.
+    /// Adds to the counters; only their owner may call this.
     #[inline]
     pub(crate) fn add(&self, sent: u64, received: u64, operations: u64) {
-        // One writer: no read-modify-write instruction is needed.
+        // With a single writer no read-modify-write instruction is needed.
         self.sent.store(self.sent.load(Relaxed) + sent, Relaxed);
         self.received.store(self.received.load(Relaxed) + received, Relaxed);
         self.operations.store(self.operations.load(Relaxed) + operations, Relaxed);

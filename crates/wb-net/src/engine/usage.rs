@@ -1,4 +1,4 @@
-//! What a thread has used, by the kernel's accounting.
+//! Resource usage of a thread, by the kernel's accounting.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,14 @@ pub struct Usage {
     pub user_ns: Nanos,
     /// CPU time in the kernel, in nanoseconds.
     pub system_ns: Nanos,
-    /// Times that it waited.
+    /// Voluntary context switches: the thread waited.
     pub voluntary_switches: u64,
-    /// Times that another took its place.
+    /// Involuntary context switches: another thread was scheduled.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// Of the calling thread, since it began.
+    /// The usage of the calling thread since its start.
     #[allow(unsafe_code)]
     pub fn current_thread() -> Self {
         // SAFETY: the structure is all numbers, so zeroes are valid, and the kernel fills it; no library that we use
@@ -38,7 +38,7 @@ impl Usage {
         }
     }
 
-    /// An equal share of it.
+    /// An equal share of this usage.
     #[must_use]
     pub fn split_among(self, among: u64) -> Self {
         let share = |all: u64| all / among.max(1);
@@ -50,7 +50,7 @@ impl Usage {
         }
     }
 
-    /// What was used since an earlier look.
+    /// The difference to an earlier measurement.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Usage {
         }
     }
 
-    /// Adds another one.
+    /// Adds another usage.
     pub fn add(&mut self, other: Self) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;

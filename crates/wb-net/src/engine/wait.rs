@@ -1,4 +1,4 @@
-//! Waiting of a thread that has one strand.
+//! Blocking wait of a thread that has a single strand.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,7 +10,7 @@ use rustix::{
 use super::clock::{self, Nanos};
 use crate::transport::{Interest, WaitCondition};
 
-/// Waits for what is asked, but no longer than to a point in time, or until a signal.
+/// Waits for a condition, until a point in time at most, or until a signal.
 #[allow(unsafe_code)]
 pub(super) fn block_until_ready(wait: &WaitCondition, limit: Option<Nanos>) {
     let until = match (wait.until, limit) {
@@ -34,6 +34,6 @@ pub(super) fn block_until_ready(wait: &WaitCondition, limit: Option<Nanos>) {
         let left = until.saturating_sub(clock::now());
         Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ }
     });
-    // A signal ends it early, and the strand looks why.
+    // A signal ends it early; the strand checks why.
     let _: rustix::io::Result<usize> = poll(&mut [PollFd::from_borrowed_fd(fd, events)], timeout.as_ref());
 }

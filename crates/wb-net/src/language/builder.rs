@@ -1,4 +1,4 @@
-//! From tags to a profile: which element is within which, and what each needs.
+//! Builds a profile from tags: checks the nesting of elements, and their required attributes.
 
 use super::attributes::Attributes;
 use super::connection_check::check_connections;
@@ -9,13 +9,13 @@ use super::profile::{Extent, Group, NetProfile, StrandKind, Transaction};
 use super::quantity::{parse_duration, parse_rate, parse_scaled_integer};
 use super::spanned_text::Span;
 
-/// More are a slip of the keyboard, and could not be started.
+/// Upper limit for the number of strands: more are a typing error, and could not be started.
 const MAX_STRANDS: u64 = 1 << 20;
 pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
 
-/// Builds the profile; it is only good for use if no fault has been reported.
+/// Builds the profile; the result is only valid if no error has been reported.
 ///
-/// As uperf does, this takes no notice of elements that are not closed: a new one closes its like.
+/// Like uperf, this ignores missing end tags: a new element closes the previous one of its kind.
 pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) -> NetProfile {
     let mut builder = ProfileBuilder { scope, name: stem.to_owned(), start: None, ended: false, groups: Vec::new() };
     for tag in tags {
@@ -30,10 +30,10 @@ pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) 
             "flowop" if tag.closing => {}
             "flowop" => builder.add_flowop(tag),
             _ => {
-                let wrong = ParseError::new(format!("there is no element `{}`", tag.name), "unknown")
+                let error = ParseError::new(format!("unknown element `{}`", tag.name), "unknown")
                     .suggest(&tag.name, ELEMENTS)
                     .help("a profile consists of group, transaction and flowop");
-                builder.scope.report(tag.name_span.clone(), wrong);
+                builder.scope.report(tag.name_span.clone(), error);
             }
         }
     }
@@ -49,7 +49,7 @@ struct ProfileBuilder<'s, 'a> {
     groups: Vec<GroupDraft>,
 }
 
-/// A group that is being read.
+/// A group that is being parsed.
 struct GroupDraft {
     group: Group,
     tag: Span,
@@ -64,7 +64,7 @@ struct TransactionDraft {
     /// Whether flowops can be added.
     open: bool,
     flowops: Vec<ParsedFlowop>,
-    /// Whether it has flowops that are not understood.
+    /// Whether any of its flowops could not be parsed.
     incomplete: bool,
 }
 
@@ -72,8 +72,8 @@ impl ProfileBuilder<'_, '_> {
     fn begin_profile(&mut self, tag: &Tag) {
         let attributes = Attributes::parse(self.scope, tag, &["name"]);
         if self.start.is_some() {
-            let wrong = ParseError::new("a second profile", "starts here").help("write one file for each");
-            self.scope.report(tag.span.clone(), wrong);
+            let error = ParseError::new("a second profile", "starts here").help("write one profile per file");
+            self.scope.report(tag.span.clone(), error);
             return;
         }
         self.start = Some(tag.span.clone());
@@ -90,8 +90,8 @@ impl ProfileBuilder<'_, '_> {
     fn begin_group(&mut self, tag: &Tag) {
         self.end_group();
         if self.start.is_none() || self.ended {
-            let wrong = ParseError::new("a group outside of a profile", "here");
-            self.scope.report(tag.span.clone(), wrong.help("groups stand between `<profile>` and `</profile>`"));
+            let error = ParseError::new("a group outside of a profile", "here");
+            self.scope.report(tag.span.clone(), error.help("groups belong between `<profile>` and `</profile>`"));
         }
         let attributes = Attributes::parse(self.scope, tag, &["nthreads", "nprocs", "name"]);
         let (strands, kind) = parse_strands(self.scope, tag, &attributes);
@@ -114,8 +114,8 @@ impl ProfileBuilder<'_, '_> {
         let extent = parse_extent(self.scope, &attributes);
         let rate = attributes.get_with_note(self.scope, "rate", parse_rate);
         let Some(draft) = self.groups.last_mut().filter(|draft| draft.open) else {
-            let wrong = ParseError::new("a transaction outside of a group", "here");
-            self.scope.report(tag.span.clone(), wrong.help("transactions stand between `<group>` and `</group>`"));
+            let error = ParseError::new("a transaction outside of a group", "here");
+            self.scope.report(tag.span.clone(), error.help("transactions belong between `<group>` and `</group>`"));
             return;
         };
         let name = format!("Txn{}", draft.transactions.len());
@@ -139,17 +139,17 @@ impl ProfileBuilder<'_, '_> {
             StrandKind::Process => draft.group.strands,
             StrandKind::Thread => 1,
         });
-        let placed = parse_flowop(self.scope, tag, processes);
+        let parsed = parse_flowop(self.scope, tag, processes);
         let transactions = self.groups.last_mut().map(|draft| &mut draft.transactions);
         let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open)
         else {
-            let wrong = ParseError::new("a flowop outside of a transaction", "here");
-            let help = "flowops stand between `<transaction>` and `</transaction>`";
-            self.scope.report(tag.span.clone(), wrong.help(help));
+            let error = ParseError::new("a flowop outside of a transaction", "here");
+            let help = "flowops belong between `<transaction>` and `</transaction>`";
+            self.scope.report(tag.span.clone(), error.help(help));
             return;
         };
-        transaction.incomplete |= placed.is_none();
-        transaction.flowops.extend(placed);
+        transaction.incomplete |= parsed.is_none();
+        transaction.flowops.extend(parsed);
     }
 
     fn finish(self) -> NetProfile {
@@ -160,8 +160,8 @@ impl ProfileBuilder<'_, '_> {
                 scope.report(end..end, missing_profile());
             }
             Some(start) if groups.is_empty() => {
-                let wrong = ParseError::new("a profile without groups", "it does nothing");
-                scope.report(start, wrong.help("add `<group nthreads=\"1\">` with a transaction"));
+                let error = ParseError::new("a profile without groups", "it does nothing");
+                scope.report(start, error.help("add `<group nthreads=\"1\">` with a transaction"));
             }
             _ => {}
         }
@@ -169,23 +169,23 @@ impl ProfileBuilder<'_, '_> {
     }
 }
 
-/// What is said of a text that is something else.
+/// The error for a text that is something else.
 pub(super) fn missing_profile() -> ParseError {
-    ParseError::new("there is no profile in this text", "").help("a profile starts with `<profile name=\"…\">`")
+    ParseError::new("no profile found", "").help("a profile starts with `<profile name=\"…\">`")
 }
 
 impl GroupDraft {
     fn finish(mut self, scope: &mut ParseContext) -> Group {
         if self.transactions.is_empty() {
-            let wrong = ParseError::new("a group without transactions", "it does nothing");
-            scope.report(self.tag, wrong.help("add `<transaction>` with flowops"));
+            let error = ParseError::new("a group without transactions", "it does nothing");
+            scope.report(self.tag, error.help("add `<transaction>` with flowops"));
         }
         let complete = self.transactions.iter().all(|transaction| !transaction.incomplete);
-        let mut places = Vec::new();
+        let mut spans_by_transaction = Vec::new();
         for draft in self.transactions {
             if draft.flowops.is_empty() && !draft.incomplete {
-                let wrong = ParseError::new("a transaction without flowops", "it does nothing");
-                scope.report(draft.tag, wrong.help("add `<flowop type=\"…\" options=\"…\"/>`"));
+                let error = ParseError::new("a transaction without flowops", "it does nothing");
+                scope.report(draft.tag, error.help("add `<flowop type=\"…\" options=\"…\"/>`"));
             }
             let (flowops, spans): (Vec<_>, Vec<_>) = draft
                 .flowops
@@ -193,30 +193,30 @@ impl GroupDraft {
                 .map(|ParsedFlowop { flowop, span, connection_span }| (flowop, (span, connection_span)))
                 .unzip();
             self.group.transactions.push(Transaction { flowops, ..draft.transaction });
-            places.push(spans);
+            spans_by_transaction.push(spans);
         }
         if complete {
-            check_connections(scope, &self.group, &places);
+            check_connections(scope, &self.group, &spans_by_transaction);
         }
         self.group
     }
 }
 
 fn parse_strands(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> (u32, StrandKind) {
-    let mut number =
+    let mut strand_count =
         |name| attributes.get(scope, name, |text| parse_scaled_integer(text, 1..=MAX_STRANDS)).unwrap_or(1) as u32;
-    let (threads, processes) = (number("nthreads"), number("nprocs"));
+    let (threads, processes) = (strand_count("nthreads"), strand_count("nprocs"));
     match (attributes.span("nthreads"), attributes.span("nprocs")) {
         (Some(_), None) => return (threads, StrandKind::Thread),
         (None, Some(_)) => return (processes, StrandKind::Process),
         (Some(_), Some(second)) => {
-            let wrong = ParseError::new("a group of threads and of processes", "`nthreads` is given, too");
-            scope.report(second, wrong.help("leave one away, or write two groups"));
+            let error = ParseError::new("a group with both `nthreads` and `nprocs`", "`nthreads` is given, too");
+            scope.report(second, error.help("remove one of them, or write two groups"));
         }
         (None, None) => {
-            let wrong =
-                ParseError::new("a group does not say how many strands it has", "`nthreads` or `nprocs` is missing");
-            scope.report(tag.span.clone(), wrong.help("write `nthreads=\"1\"`"));
+            let error =
+                ParseError::new("missing number of strands", "`nthreads` or `nprocs` is missing");
+            scope.report(tag.span.clone(), error.help("write `nthreads=\"1\"`"));
         }
     }
     (1, StrandKind::Thread)
@@ -226,9 +226,9 @@ fn parse_extent(scope: &mut ParseContext, attributes: &Attributes) -> Extent {
     let iterations = attributes.get(scope, "iterations", |text| parse_scaled_integer(text, 0..=u64::MAX));
     let duration = attributes.get_with_note(scope, "duration", parse_duration);
     if let (Some(_), Some(second)) = (attributes.span("iterations"), attributes.span("duration")) {
-        let wrong =
+        let error =
             ParseError::new("a transaction with both `iterations` and `duration`", "`iterations` is given, too");
-        scope.report(second, wrong.help("leave one away: uperf would look at the last only"));
+        scope.report(second, error.help("remove one of them: uperf would use only the last"));
     }
     duration.map_or(Extent::Iterations(iterations.unwrap_or(1)), Extent::Window)
 }

@@ -1,4 +1,4 @@
-//! Whether a profile is fit to be run on this system.
+//! Checks whether a profile is valid and this system supports it.
 
 use std::collections::BTreeSet;
 
@@ -8,37 +8,37 @@ use super::profile::NetProfile;
 use super::variables::Variables;
 use crate::support::{UnsupportedFeature, unsupported_features};
 
-/// What a profile's text is fit for.
+/// The result of checking a profile's text.
 #[derive(Debug)]
 pub enum ProfileCheck {
-    /// It can be run here.
+    /// It can be run on this system.
     Valid {
-        /// What it says.
+        /// The parsed profile.
         profile: NetProfile,
-        /// What is to be known of it.
+        /// Notes on the profile.
         notes: Vec<ProfileNote>,
         /// The variables that it uses.
         variables: BTreeSet<String>,
     },
-    /// It cannot be understood.
+    /// It is not valid.
     Invalid(ProfileDiagnostics),
-    /// It is understood, but this system cannot do all of it.
+    /// It is valid, but this system does not support all of it.
     Unsupported {
-        /// What it says.
+        /// The parsed profile.
         profile: NetProfile,
-        /// What is to be known of it.
+        /// Notes on the profile.
         notes: Vec<ProfileNote>,
         /// The variables that it uses.
         variables: BTreeSet<String>,
-        /// What this system cannot do.
+        /// The missing features.
         lacks: Vec<UnsupportedFeature>,
     },
 }
 
-/// Reads a profile and asks this system whether it can do what that says.
+/// Parses a profile and probes whether this system supports its features.
 pub fn check(name: &str, text: &str, variables: &Variables) -> ProfileCheck {
     match parse(name, text, variables) {
-        Err(faults) => ProfileCheck::Invalid(faults),
+        Err(diagnostics) => ProfileCheck::Invalid(diagnostics),
         Ok(ParsedProfile { profile, notes, variables }) => match unsupported_features(&profile) {
             lacks if lacks.is_empty() => ProfileCheck::Valid { profile, notes, variables },
             lacks => ProfileCheck::Unsupported { profile, notes, variables, lacks },

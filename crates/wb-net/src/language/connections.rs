@@ -1,28 +1,28 @@
-//! Which connection each flowop of a group is about, followed in straight-line order.
+//! Determines which connection each flowop of a group uses, in straight-line order.
 //!
-//! Every strand has connections of its own. A flowop means the one that its `conn` names, or the first open one
-//! that has no name. Where it depends on the run what is open, as after a window of connects, this assumes more
-//! open connections rather than fewer, so that what it calls [`Link::Closed`] certainly is.
+//! Every strand has connections of its own. A flowop uses the one that its `conn` names, or the first open one without
+//! a name. Where the set of open connections depends on the run, as after a window of connects, this assumes more open
+//! connections rather than fewer, so that what it reports as [`ConnectionUse::Closed`] certainly is.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Transaction};
 
-/// What a flowop has to do with connections.
+/// How a flowop uses connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ConnectionUse<'a> {
-    /// It needs none.
+    /// It uses none.
     None,
     /// It opens one.
     Opens(&'a Endpoint),
     /// It uses or closes an open one.
     Uses(&'a Endpoint),
-    /// What it uses is not open; this is what was, last.
+    /// It uses a connection that is not open; this was the last one, if any.
     Closed(Option<&'a Endpoint>),
 }
 
 impl<'a> ConnectionUse<'a> {
-    /// The endpoint that is meant, open or not.
+    /// The endpoint of the connection, open or not.
     pub(crate) fn endpoint(self) -> Option<&'a Endpoint> {
         match self {
             ConnectionUse::None => None,
@@ -32,19 +32,19 @@ impl<'a> ConnectionUse<'a> {
     }
 }
 
-/// The link of every flowop, by transaction and position.
+/// The connection use of every flowop, by transaction and position.
 pub(crate) fn connection_uses(group: &Group) -> Vec<Vec<ConnectionUse<'_>>> {
     let mut open = OpenConnections::default();
     group.transactions.iter().map(|transaction| open.apply_transaction(transaction)).collect()
 }
 
-/// The connections of a strand that are open.
+/// The open connections of a strand.
 #[derive(Clone, Default)]
 struct OpenConnections<'a> {
     named: BTreeMap<u32, NamedConnection<'a>>,
-    /// How many in a row to the same endpoint, the oldest first.
+    /// Unnamed connections, the oldest first; consecutive ones to the same endpoint are counted.
     anonymous: VecDeque<(&'a Endpoint, u64)>,
-    /// The last that was opened without a name.
+    /// The last connection that was opened without a name.
     last: Option<&'a Endpoint>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> OpenConnections<'a> {
         let before = (transaction.extent == Extent::Iterations(0)).then(|| self.clone());
         let links = transaction.flowops.iter().map(|flowop| self.apply_flowop(flowop)).collect();
         match before {
-            // What never runs opens and closes nothing, and nothing in it can go wrong.
+            // A transaction that never runs opens and closes nothing, and cannot fail.
             Some(before) => *self = before,
             None => self.apply_further_rounds(transaction),
         }
@@ -81,7 +81,7 @@ impl<'a> OpenConnections<'a> {
             | FlowopAction::Receive(_)
             | FlowopAction::SendFiles(_)
             | FlowopAction::ReceiveFiles(_) => self.find(flowop.connection),
-            FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere => ConnectionUse::None,
+            FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Skip => ConnectionUse::None,
         }
     }
 
@@ -123,7 +123,7 @@ impl<'a> OpenConnections<'a> {
         }
     }
 
-    /// What the rounds after the first leave behind. Names are bound after one round as after many.
+    /// Applies the rounds after the first. For named connections, further rounds change nothing.
     fn apply_further_rounds(&mut self, transaction: &'a Transaction) {
         let anonymous = |opening: bool| {
             let of_kind = transaction.flowops.iter().filter(move |flowop| match flowop.action {
@@ -136,7 +136,7 @@ impl<'a> OpenConnections<'a> {
         let (opened, closed) = (anonymous(true), anonymous(false));
         let further = match transaction.extent {
             Extent::Iterations(rounds) => rounds.saturating_sub(1),
-            // Any number of rounds: as many as leave most open.
+            // Any number of rounds: assume the number that leaves most connections open.
             Extent::Window(_) if opened > closed => u64::MAX,
             Extent::Window(_) => 0,
         };

@@ -7,10 +7,10 @@ use super::nearest::nearest;
 use super::spanned_text::{Span, SpannedText};
 use super::variables::{Variables, name_length};
 
-/// No value that makes sense is longer; without a limit, a small file could ask for any amount of memory.
+/// Upper limit for the length of an expanded value; without a limit, a small file could demand any amount of memory.
 const MAX_VALUE_LENGTH: usize = 64 * 1024;
 
-/// What is wrong with something, wherever that stands.
+/// An error without its position in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParseError {
     message: String,
@@ -24,20 +24,20 @@ impl ParseError {
         Self { message: message.into(), label: label.into(), suggestion: None, help: None }
     }
 
-    /// With the way out.
+    /// Adds a help text.
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Whether the way out is told.
+    /// Whether it has a help text.
     pub(super) fn has_help(&self) -> bool {
         self.help.is_some()
     }
 
-    /// With what was probably meant, if anything known is near.
-    pub(super) fn suggest<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        if let Some(near) = nearest(given, known) {
+    /// Suggests the nearest candidate, if one is close enough.
+    pub(super) fn suggest<'a>(mut self, given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        if let Some(near) = nearest(given, candidates) {
             self.label = format!("did you mean `{near}`?");
             self.suggestion = Some(near.to_owned());
         }
@@ -45,7 +45,7 @@ impl ParseError {
     }
 }
 
-/// The state of reading one profile.
+/// The state of parsing one profile.
 pub(super) struct ParseContext<'a> {
     /// The profile's text.
     pub(super) source: &'a str,
@@ -71,10 +71,10 @@ impl<'a> ParseContext<'a> {
         }
     }
 
-    pub(super) fn report(&mut self, span: Span, wrong: ParseError) {
+    pub(super) fn report(&mut self, span: Span, error: ParseError) {
         let (line, column) = self.line_and_column(span.start);
         let text = self.source.get(span.clone()).unwrap_or_default().to_owned();
-        let ParseError { message, label, suggestion, help } = wrong;
+        let ParseError { message, label, suggestion, help } = error;
         self.diagnostics.push(ProfileDiagnostic { span, line, column, text, message, label, suggestion, help });
     }
 
@@ -88,14 +88,14 @@ impl<'a> ParseContext<'a> {
         self.used.clone()
     }
 
-    /// How many faults there are so far; tells whether a part has any.
+    /// Number of errors so far; comparing it before and after a part tells whether that part has any.
     pub(super) fn error_count(&self) -> usize {
         self.diagnostics.len()
     }
 
-    /// What was found, in the text's order.
+    /// Returns the notes, or the diagnostics if there are any, in the order of the text.
     pub(super) fn finish(mut self) -> Result<Vec<ProfileNote>, Vec<ProfileDiagnostic>> {
-        self.diagnostics.sort_by_key(|fault| fault.span.start);
+        self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
         self.notes.sort_by_key(|note| note.span.start);
         if self.diagnostics.is_empty() { Ok(self.notes) } else { Err(self.diagnostics) }
     }
@@ -106,59 +106,59 @@ impl<'a> ParseContext<'a> {
         (line, self.source.get(start..at).map_or(1, |before| before.chars().count() + 1))
     }
 
-    /// The text with its variables filled in: `$name` where it stands alone or in a list, `${name}` anywhere.
+    /// Expands the variables in a text: `$name` where it is the whole value or an item of a list, `${name}` anywhere.
     ///
-    /// `None` if that cannot be done, which has then been reported.
+    /// Returns `None` if an error has been reported.
     pub(super) fn expand(&mut self, text: &SpannedText) -> Option<SpannedText> {
-        let given = text.as_str();
+        let source = text.as_str();
         let mut expanded = SpannedText::new(text.span());
         let mut complete = true;
         let mut at = 0;
-        while let Some(start) = given[at..].find('$').map(|found| at + found) {
-            let Some((name, end)) = find_variable(given, start) else {
+        while let Some(start) = source[at..].find('$').map(|found| at + found) {
+            let Some((name, end)) = find_variable(source, start) else {
                 if start == 0 {
-                    self.report(text.span(), invalid_variable(given));
+                    self.report(text.span(), invalid_variable(source));
                     return None;
                 }
-                // A dollar sign amid a value stands for itself, as it does for uperf.
+                // A dollar sign inside a value is literal, as in uperf.
                 expanded.append(&text.slice(at..start + 1));
                 at = start + 1;
                 continue;
             };
             expanded.append(&text.slice(at..start));
             self.used.insert(name.to_owned());
-            let place = text.slice(start..end).span();
+            let span = text.slice(start..end).span();
             match self.variables.get(name) {
-                Some(value) => expanded.push_spanned(&value, place),
+                Some(value) => expanded.push_spanned(&value, span),
                 None => {
                     complete = false;
-                    self.report_unset(name, place);
+                    self.report_unset(name, span);
                 }
             }
             at = end;
             if expanded.as_str().len() > MAX_VALUE_LENGTH {
                 let help = "a variable stands for one value or a list of options";
-                self.report(text.span(), ParseError::new("this value grows longer than 64 KiB", "here").help(help));
+                self.report(text.span(), ParseError::new("value too long: more than 64 KiB with its variables expanded", "here").help(help));
                 return None;
             }
         }
-        expanded.append(&text.slice(at..given.len()));
+        expanded.append(&text.slice(at..source.len()));
         complete.then_some(expanded)
     }
 
-    /// Reports a variable once, at its first place.
-    fn report_unset(&mut self, name: &str, place: Span) {
+    /// Reports an unset variable once, at its first use.
+    fn report_unset(&mut self, name: &str, span: Span) {
         if !self.unset.insert(name.to_owned()) {
             return;
         }
-        let wrong = ParseError::new(format!("the variable `{name}` is not set, or empty"), "used here")
-            .suggest(name, self.variables.names().filter(|given| *given != name))
+        let error = ParseError::new(format!("the variable `{name}` is not set, or empty"), "used here")
+            .suggest(name, self.variables.names().filter(|candidate| *candidate != name))
             .help(format!("`--var {name}=VALUE` sets it"));
-        self.report(place, wrong);
+        self.report(span, error);
     }
 }
 
-/// The variable that is named at `start` of `text`, and where that ends.
+/// The variable whose reference starts at `start`, and the end of the reference.
 fn find_variable(text: &str, start: usize) -> Option<(&str, usize)> {
     let rest = &text[start + 1..];
     if let Some(rest) = rest.strip_prefix('{') {
@@ -174,9 +174,9 @@ fn find_variable(text: &str, start: usize) -> Option<(&str, usize)> {
 
 fn invalid_variable(text: &str) -> ParseError {
     let name = &text[1..1 + name_length(&text[1..])];
-    let wrong = ParseError::new(format!("`{text}` names no variable"), "not a variable");
+    let error = ParseError::new(format!("invalid variable `{text}`"), "not a variable");
     match name {
-        "" => wrong.help("a variable is written `$name`, or `${name}` amid other text"),
-        _ => wrong.help(format!("amid other text, a variable is written `${{{name}}}`")),
+        "" => error.help("a variable is written `$name`, or `${name}` inside other text"),
+        _ => error.help(format!("inside other text, a variable is written `${{{name}}}`")),
     }
 }

@@ -1,52 +1,52 @@
-//! What a profile's text has wrong, and what else is to be said of it, each with its place.
+//! Diagnostics and notes on a profile's text, each with its position.
 
 use std::fmt;
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
-/// One thing that is wrong.
+/// One error in a profile's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProfileDiagnostic {
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub span: Range<usize>,
     /// Its line, counted from 1.
     pub line: usize,
     /// Its column in characters, counted from 1.
     pub column: usize,
-    /// What stands there.
+    /// The text in that range.
     pub text: String,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What to write beside the place.
+    /// The label at the span.
     pub label: String,
-    /// What was probably meant.
+    /// The suggested replacement.
     pub suggestion: Option<String>,
-    /// The way out.
+    /// The help text.
     pub help: Option<String>,
 }
 
-/// So many are shown; who has more corrects these first.
+/// Maximum number of errors that are shown at once.
 const MAX_SHOWN: usize = 20;
 
-/// Everything that is wrong with a text, in its order; at least one.
+/// All errors in a text, in order of position; at least one.
 #[derive(Debug)]
 pub struct ProfileDiagnostics {
     source: NamedSource<String>,
     diagnostics: Vec<ProfileDiagnostic>,
 }
 
-/// Something to know about a profile that can be run nevertheless.
+/// A remark on a profile that can be run nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileNote {
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub span: Range<usize>,
     /// Its line, counted from 1.
     pub line: usize,
     /// Its column in characters, counted from 1.
     pub column: usize,
-    /// What is to be known.
+    /// The remark.
     pub message: String,
 }
 
@@ -61,30 +61,30 @@ impl ProfileDiagnostics {
         Self { source: NamedSource::new(name, text.to_owned()), diagnostics }
     }
 
-    /// Each of them.
+    /// All diagnostics.
     pub fn diagnostics(&self) -> &[ProfileDiagnostic] {
         &self.diagnostics
     }
 
-    /// The first of them, where there are very many.
+    /// The first diagnostics, up to the maximum that is shown.
     pub fn first_diagnostics(&self) -> &[ProfileDiagnostic] {
         &self.diagnostics[..self.diagnostics.len().min(MAX_SHOWN)]
     }
 
-    /// Where the text comes from, as people call it.
+    /// The name of the text's source, for display.
     pub fn source_name(&self) -> &str {
         self.source.name()
     }
 
-    /// The text.
+    /// The source text.
     pub fn source_text(&self) -> &str {
         self.source.inner()
     }
 
-    /// The only one, when drawing it alone says everything.
+    /// The diagnostic if it is the only one, so that it is rendered alone.
     fn single(&self) -> Option<&ProfileDiagnostic> {
         match self.diagnostics.as_slice() {
-            [fault] => Some(fault),
+            [diagnostic] => Some(diagnostic),
             _ => None,
         }
     }
@@ -93,10 +93,10 @@ impl ProfileDiagnostics {
 impl fmt::Display for ProfileDiagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.single() {
-            Some(fault) => fault.fmt(f),
+            Some(diagnostic) => diagnostic.fmt(f),
             None => {
                 let (name, all) = (self.source_name(), self.diagnostics.len());
-                write!(f, "`{name}` has {all} faults")?;
+                write!(f, "`{name}` has {all} errors")?;
                 if all > MAX_SHOWN { write!(f, "; these are the first {MAX_SHOWN}") } else { Ok(()) }
             }
         }
@@ -120,7 +120,7 @@ impl Diagnostic for ProfileDiagnostics {
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         let several = self.single().is_none();
-        several.then(|| Box::new(self.first_diagnostics().iter().map(|fault| fault as &dyn Diagnostic)) as _)
+        several.then(|| Box::new(self.first_diagnostics().iter().map(|diagnostic| diagnostic as &dyn Diagnostic)) as _)
     }
 }
 

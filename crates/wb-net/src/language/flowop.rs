@@ -1,4 +1,4 @@
-//! From a `flowop` tag to a [`Flowop`].
+//! Parses a `flowop` tag into a [`Flowop`].
 
 use super::attributes::Attributes;
 use super::context::{ParseContext, ParseError};
@@ -12,34 +12,34 @@ use super::profile::{Flowop, FlowopAction, MAX_BATCH};
 use super::quantity::{parse_duration, parse_integer, parse_rate};
 use super::spanned_text::Span;
 
-/// A flowop and where it stands.
+/// A flowop and its spans.
 pub(super) struct ParsedFlowop {
     pub(super) flowop: Flowop,
-    /// Its tag.
+    /// The span of its tag.
     pub(super) span: Span,
-    /// Its `conn`, otherwise its tag.
+    /// The span of its `conn` if given, otherwise that of its tag.
     pub(super) connection_span: Span,
 }
 
-/// Reads a flowop; `None` if it has faults, which have been reported.
+/// Parses a flowop; `None` if it has errors, which have been reported.
 ///
-/// `processes` is how many processes carry it out, each of which would want a fixed port for itself.
+/// `processes` is the number of processes that execute it, each of which would need a fixed port for itself.
 pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) -> Option<ParsedFlowop> {
-    let faults_before = scope.error_count();
+    let errors_before = scope.error_count();
     let attributes = Attributes::parse(scope, tag, &["type", "options"]);
-    let Some((name, deed)) = parse_kind(scope, tag, &attributes) else {
-        // Of a slip of the keyboard the rest is looked at, too; what is something else has options of its own.
-        let given = attributes.raw("type").map_or("", |given| given.as_str());
-        if !is_removed(given) && nearest(given, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
+    let Some((name, kind)) = parse_kind(scope, tag, &attributes) else {
+        // If the type is a typing error, the rest is checked too; an unrelated type has options of its own.
+        let type_name = attributes.raw("type").map_or("", |type_name| type_name.as_str());
+        if !is_removed(type_name) && nearest(type_name, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
             FlowopOptions::check_names(scope, attributes.raw("options"));
         }
         return None;
     };
-    let options = FlowopOptions::parse(scope, attributes.raw("options"), name, deed.family());
+    let options = FlowopOptions::parse(scope, attributes.raw("options"), name, kind.family());
 
     let connection = options.get(scope, "conn", |text| {
         parse_integer(text, 1..=u64::from(u32::MAX))
-            .map_err(|wrong| wrong.help("a connection is named by a number from 1 on"))
+            .map_err(|error| error.help("expected a number of at least 1"))
     });
     let mut flowop = Flowop {
         name: name.to_owned(),
@@ -53,26 +53,26 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
         duration: None,
         can_fail: options.has("canfail"),
     };
-    let what = FlowopSource { name, tag, options: &options };
-    flowop.action = match deed {
-        FlowopKind::Connect => FlowopAction::Connect(Box::new(parse_endpoint(scope, &what, processes)?)),
-        FlowopKind::Accept => FlowopAction::Accept(Box::new(parse_endpoint(scope, &what, processes)?)),
+    let source = FlowopSource { name, tag, options: &options };
+    flowop.action = match kind {
+        FlowopKind::Connect => FlowopAction::Connect(Box::new(parse_endpoint(scope, &source, processes)?)),
+        FlowopKind::Accept => FlowopAction::Accept(Box::new(parse_endpoint(scope, &source, processes)?)),
         FlowopKind::Disconnect => FlowopAction::Disconnect,
-        FlowopKind::Send(call) => FlowopAction::Send(parse_message(scope, &what, call)?),
-        FlowopKind::Receive(call) => FlowopAction::Receive(parse_message(scope, &what, call)?),
-        FlowopKind::SendFiles => FlowopAction::SendFiles(parse_files(scope, &what)?),
-        FlowopKind::Think => parse_think(scope, &what)?,
+        FlowopKind::Send(call) => FlowopAction::Send(parse_message(scope, &source, call)?),
+        FlowopKind::Receive(call) => FlowopAction::Receive(parse_message(scope, &source, call)?),
+        FlowopKind::SendFiles => FlowopAction::SendFiles(parse_files(scope, &source)?),
+        FlowopKind::Think => parse_think(scope, &source)?,
         FlowopKind::Nop => FlowopAction::Nop,
     };
-    if deed != FlowopKind::Think {
+    if kind != FlowopKind::Think {
         flowop.duration = options.get_with_note(scope, "duration", parse_duration);
     }
     let connection_span = options.span("conn").unwrap_or_else(|| tag.span.clone());
-    let sound = scope.error_count() == faults_before;
+    let sound = scope.error_count() == errors_before;
     sound.then(|| ParsedFlowop { flowop, span: tag.span.clone(), connection_span })
 }
 
-/// What is being read, for messages and for its options.
+/// The flowop that is being parsed.
 pub(super) struct FlowopSource<'a> {
     pub(super) name: &'a str,
     tag: &'a Tag,
@@ -80,28 +80,28 @@ pub(super) struct FlowopSource<'a> {
 }
 
 impl FlowopSource<'_> {
-    /// Reports a required option that is not given; an unreadable one has been reported before.
+    /// Reports a required option that is missing; an invalid one has been reported before.
     pub(super) fn require(&self, scope: &mut ParseContext, option: &str, help: &str) {
         if self.options.is_missing(option) {
-            let wrong = ParseError::new(format!("`{}` has no `{option}`", self.name), format!("`{option}` is missing"));
-            scope.report(self.tag.span.clone(), wrong.help(help));
+            let error = ParseError::new(format!("missing option `{option}` of `{}`", self.name), format!("`{option}` is missing"));
+            scope.report(self.tag.span.clone(), error.help(help));
         }
     }
 }
 
 fn parse_kind(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> Option<(&'static str, FlowopKind)> {
-    let known = || FLOWOP_KINDS.map(|(name, _)| name);
+    let names = || FLOWOP_KINDS.map(|(name, _)| name);
     if !attributes.has("type") {
-        let help = format!("write `type=\"…\"`: one of {}", known().join(", "));
+        let help = format!("write `type=\"…\"`: one of {}", names().join(", "));
         scope.report(tag.span.clone(), ParseError::new("a flowop without a type", "`type` is missing").help(help));
     }
     attributes.get(scope, "type", |name| {
         find_flowop(name).ok_or_else(|| {
-            let wrong = ParseError::new(format!("there is no flowop `{name}`"), "unknown");
+            let error = ParseError::new(format!("unknown flowop `{name}`"), "unknown");
             if is_removed(name) {
-                return wrong.help(format!("`{name}` belongs to a dialect that uperf no longer speaks either"));
+                return error.help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
             }
-            wrong.suggest(name, known()).help(format!("known are {}", known().join(", ")))
+            error.suggest(name, names()).help(format!("expected one of {}", names().join(", ")))
         })
     })
 }
@@ -110,12 +110,12 @@ fn is_removed(name: &str) -> bool {
     REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name))
 }
 
-fn parse_think(scope: &mut ParseContext, what: &FlowopSource) -> Option<FlowopAction> {
-    what.require(scope, "duration", "write `duration=10ms`, and `idle` or `busy`");
-    let options = what.options;
+fn parse_think(scope: &mut ParseContext, source: &FlowopSource) -> Option<FlowopAction> {
+    source.require(scope, "duration", "write `duration=10ms`, and `idle` or `busy`");
+    let options = source.options;
     if let (true, Some(span)) = (options.has("idle"), options.span("busy")) {
-        let wrong = ParseError::new("a think is idle or busy, not both", "`idle` is given, too");
-        scope.report(span, wrong.help("leave one away; without either it is idle"));
+        let error = ParseError::new("`think` with both `idle` and `busy`", "`idle` is given, too");
+        scope.report(span, error.help("remove one of them; the default is idle"));
     }
     let duration = options.get_with_note(scope, "duration", parse_duration)?;
     Some(FlowopAction::Think { duration, busy: options.has("busy") })

@@ -1,8 +1,8 @@
-//! The words of the language: types of flowops, and options with what they mean something on.
+//! The keywords of the language: types of flowops, and options with the flowops that they apply to.
 
 use super::profile::SyscallFamily;
 
-/// What a type of flowop does.
+/// The operation of a type of flowops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowopKind {
     Connect,
@@ -15,7 +15,7 @@ pub(super) enum FlowopKind {
     Nop,
 }
 
-/// The types of flowops, as reports call them.
+/// The types of flowops, as written in reports.
 pub(super) const FLOWOP_KINDS: [(&str, FlowopKind); 15] = [
     ("connect", FlowopKind::Connect),
     ("accept", FlowopKind::Accept),
@@ -34,13 +34,13 @@ pub(super) const FLOWOP_KINDS: [(&str, FlowopKind); 15] = [
     ("nop", FlowopKind::Nop),
 ];
 
-/// The type of this name. `redv` is how uperf's own table spells `readv`.
+/// Finds a type of flowops by its name. `redv` is how uperf's own table spells `readv`.
 pub(super) fn find_flowop(name: &str) -> Option<(&'static str, FlowopKind)> {
     let name = if name.eq_ignore_ascii_case("redv") { "readv" } else { name };
-    FLOWOP_KINDS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+    FLOWOP_KINDS.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
 }
 
-/// What the other side calls a flowop of this name.
+/// The name of the corresponding flowop on the other side.
 pub(crate) fn opposite(name: &str) -> &str {
     const PAIRS: [(&str, &str); 7] = [
         ("connect", "accept"),
@@ -53,7 +53,7 @@ pub(crate) fn opposite(name: &str) -> &str {
     ];
     PAIRS
         .into_iter()
-        .find_map(|(one, other)| if name == one { Some(other) } else { (name == other).then_some(one) })
+        .find_map(|(left, right)| if name == left { Some(right) } else { (name == right).then_some(left) })
         .unwrap_or(name)
 }
 
@@ -89,9 +89,9 @@ impl FlowopKind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OptionSpec {
     pub(super) name: &'static str,
-    /// Whether it stands without a value.
+    /// Whether it takes no value.
     pub(super) is_flag: bool,
-    /// What it means something on; elsewhere it is passed over.
+    /// The flowops that it applies to; on others it is ignored.
     pub(super) applies_to: &'static [FlowopFamily],
 }
 
@@ -111,15 +111,15 @@ const FILES: &[FlowopFamily] = &[FlowopFamily::Files];
 const THINK: &[FlowopFamily] = &[FlowopFamily::Think];
 const BLOCKING: &[FlowopFamily] = &[FlowopFamily::Open, FlowopFamily::Message];
 
-const fn value(name: &'static str, on: &'static [FlowopFamily]) -> OptionSpec {
-    OptionSpec { name, is_flag: false, applies_to: on }
+const fn value(name: &'static str, applies_to: &'static [FlowopFamily]) -> OptionSpec {
+    OptionSpec { name, is_flag: false, applies_to }
 }
 
-const fn flag(name: &'static str, on: &'static [FlowopFamily]) -> OptionSpec {
-    OptionSpec { name, is_flag: true, applies_to: on }
+const fn flag(name: &'static str, applies_to: &'static [FlowopFamily]) -> OptionSpec {
+    OptionSpec { name, is_flag: true, applies_to }
 }
 
-/// Every option.
+/// All options.
 pub(super) const OPTIONS: &[OptionSpec] = &[
     value("remotehost", OPEN),
     value("localhost", OPEN),
@@ -168,5 +168,5 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     value("sctp_pr_value", MESSAGE),
 ];
 
-/// What uperf had once and has no more: types of flowops, options and protocols.
+/// Keywords that uperf had once and has removed: types of flowops, options and protocols.
 pub(super) const REMOVED: [&str; 6] = ["wait", "async", "subtype", "waittype", "waitfor", "udapl"];

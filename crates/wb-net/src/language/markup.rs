@@ -1,8 +1,8 @@
-//! The tags of a profile's text.
+//! A scanner for the tags of a profile's text.
 //!
-//! Not quick-xml: profiles that people have leave tags open and values unquoted, which it can be told to accept,
-//! but it stops at the first ill-formed tag and does not say where a value stands. Both are needed to report every
-//! fault at its place.
+//! Not quick-xml: existing profiles leave tags open and values unquoted. quick-xml can be configured to accept that,
+//! but it stops at the first ill-formed tag and does not give the positions of values. Both are needed to report every
+//! error at its position.
 
 use super::context::{ParseContext, ParseError};
 use super::spanned_text::{Span, SpannedText};
@@ -14,9 +14,9 @@ pub(super) struct Tag {
     pub(super) attributes: Vec<Attribute>,
     /// `</name>`
     pub(super) closing: bool,
-    /// All of it.
+    /// The span of the whole tag.
     pub(super) span: Span,
-    /// Its name.
+    /// The span of its name.
     pub(super) name_span: Span,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Attribute {
     pub(super) value: SpannedText,
 }
 
-/// Every tag, in order. What is no markup is reported.
+/// Scans every tag, in order; anything else is reported.
 pub(super) fn scan_tags(scope: &mut ParseContext) -> Vec<Tag> {
     let mut reader = TagScanner { text: scope.source, at: 0, scope };
     let mut tags = Vec::new();
@@ -51,15 +51,15 @@ impl TagScanner<'_, '_> {
     }
 
     fn skip_if(&mut self, expected: &str) -> bool {
-        let here = self.rest().starts_with(expected);
-        self.at += if here { expected.len() } else { 0 };
-        here
+        let found = self.rest().starts_with(expected);
+        self.at += if found { expected.len() } else { 0 };
+        found
     }
 
-    /// Skips while `wanted`; the skipped part.
-    fn skip_while(&mut self, wanted: impl Fn(char) -> bool) -> Span {
+    /// Skips characters that satisfy the predicate, and returns the skipped span.
+    fn skip_while(&mut self, predicate: impl Fn(char) -> bool) -> Span {
         let start = self.at;
-        self.at += self.rest().find(|character| !wanted(character)).unwrap_or(self.rest().len());
+        self.at += self.rest().find(|character| !predicate(character)).unwrap_or(self.rest().len());
         start..self.at
     }
 
@@ -67,21 +67,21 @@ impl TagScanner<'_, '_> {
         self.skip_while(char::is_whitespace);
     }
 
-    /// Goes to the next `<`; false if there is none. uperf takes no notice of a stray `>`, all else is a fault.
+    /// Skips to the next `<`; false if there is none. A stray `>` is ignored, as in uperf; other text is an error.
     fn skip_text(&mut self) -> bool {
         let span = self.skip_while(|character| character != '<');
         let text = &self.text[span.clone()];
         let junk = text.trim_matches(|character: char| character.is_whitespace() || character == '>');
         if !junk.is_empty() {
             let start = span.start + text.find(junk).unwrap_or(0);
-            let wrong = ParseError::new("text outside of any tag", "here")
+            let error = ParseError::new("text outside of any tag", "here")
                 .help("a profile consists of tags and of comments, `<!-- … -->`");
-            self.scope.report(start..start + junk.len(), wrong);
+            self.scope.report(start..start + junk.len(), error);
         }
         !self.rest().is_empty()
     }
 
-    /// What starts with `<`: a tag, or something that is passed over.
+    /// Scans what starts with `<`: a tag, or markup that is skipped.
     fn scan_markup(&mut self) -> Option<Tag> {
         for (start, end) in [("<!--", "-->"), ("<?", "?>"), ("<!", ">")] {
             let from = self.at;
@@ -90,9 +90,9 @@ impl TagScanner<'_, '_> {
                     Some(length) => self.at += length + end.len(),
                     None => {
                         self.at = self.text.len();
-                        let wrong = ParseError::new(format!("`{start}` has no end"), "starts here")
+                        let error = ParseError::new(format!("unterminated `{start}`"), "starts here")
                             .help(format!("it ends with `{end}`"));
-                        self.scope.report(from..from + start.len(), wrong);
+                        self.scope.report(from..from + start.len(), error);
                     }
                 }
                 return None;
@@ -114,15 +114,15 @@ impl TagScanner<'_, '_> {
         }
         let name = self.text[name_span.clone()].to_owned();
         if name.is_empty() {
-            let wrong =
-                ParseError::new("a tag without a name", "here").help("write `&lt;` for a `<` that starts no tag");
-            self.scope.report(start..self.at, wrong);
+            let error =
+                ParseError::new("a tag without a name", "here").help("write `&lt;` for a literal `<`");
+            self.scope.report(start..self.at, error);
             return None;
         }
         Some(Tag { name, attributes, closing, span: start..self.at, name_span })
     }
 
-    /// Whether an attribute follows; otherwise the tag's end has been skipped.
+    /// Whether an attribute follows; otherwise the end of the tag has been skipped.
     fn has_more_attributes(&mut self, start: usize) -> bool {
         self.skip_blanks();
         if self.skip_if("/>") || self.skip_if(">") {
@@ -130,8 +130,8 @@ impl TagScanner<'_, '_> {
         }
         if self.rest().is_empty() || self.rest().starts_with('<') {
             let end = start + self.text[start..self.at].trim_end().len();
-            let wrong = ParseError::new("a tag without its end", "starts here").help("it ends with `>` or `/>`");
-            self.scope.report(start..end, wrong);
+            let error = ParseError::new("unterminated tag", "starts here").help("it ends with `>` or `/>`");
+            self.scope.report(start..end, error);
             return false;
         }
         true
@@ -154,14 +154,14 @@ impl TagScanner<'_, '_> {
         Some(Attribute { name, span, value: SpannedText::decode(self.text, whole) })
     }
 
-    /// A character that can start nothing.
+    /// Skips and reports a character that cannot start an attribute.
     fn report_stray(&mut self) -> Option<Attribute> {
         let start = self.at;
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
-        let what = &self.text[start..self.at];
-        let wrong = ParseError::new(format!("a stray `{what}` in a tag"), "here")
+        let character = &self.text[start..self.at];
+        let error = ParseError::new(format!("unexpected `{character}` in a tag"), "here")
             .help("attributes are written `name=\"value\"`");
-        self.scope.report(start..self.at, wrong);
+        self.scope.report(start..self.at, error);
         None
     }
 
@@ -175,7 +175,7 @@ impl TagScanner<'_, '_> {
                     let help =
                         format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
                     self.scope
-                        .report(opening..self.at, ParseError::new("a value without its end", "starts here").help(help));
+                        .report(opening..self.at, ParseError::new("unterminated value", "starts here").help(help));
                     return whole;
                 }
                 self.at += 1;

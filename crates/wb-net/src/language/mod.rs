@@ -1,6 +1,7 @@
-//! Profiles: what they say ([`profile`]), how their text is read ([`read`]), and what is wrong with them ([`fault`]).
+//! The profile language: its data types ([`profile`]), its parser ([`parser`]), and its diagnostics ([`diagnostic`]).
 //!
-//! Text becomes tags (`markup`), tags become a [`Profile`] (`tree`), whose connections are then followed.
+//! Text becomes tags (`markup`), tags become a [`NetProfile`] (`builder`), and then the use of its connections is
+//! checked.
 
 mod attributes;
 mod builder;

@@ -1,35 +1,35 @@
-//! What a profile says, as types: groups of strands that carry out transactions made of flowops.
+//! The data types of a profile: groups of strands, which execute transactions made of flowops.
 //!
-//! The words are uperf's. A strand is a thread or a process; a flowop is one operation on a connection.
+//! The terms are uperf's. A strand is a thread or a process; a flowop is one operation on a connection.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A workload: groups that run beside each other.
+/// A workload: groups that run concurrently.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetProfile {
-    /// What it is called; says nothing about what it does.
+    /// Its name; without influence on what it does.
     pub name: String,
-    /// At least one.
+    /// Its groups; at least one.
     pub groups: Vec<Group>,
 }
 
-/// Strands that all carry out the same transactions, one after the other, started together.
+/// Strands that all execute the same transactions in sequence, and start each together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// As given, or `Group0`, `Group1`, … by position.
+    /// The given name, or `Group0`, `Group1`, … by position.
     pub name: String,
-    /// How many strands; at least one.
+    /// Number of strands; at least one.
     pub strands: u32,
-    /// What a strand is.
+    /// Whether strands are threads or processes.
     pub kind: StrandKind,
-    /// At least one.
+    /// Its transactions; at least one.
     pub transactions: Vec<Transaction>,
 }
 
-/// What carries out a strand.
+/// The kind of a strand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrandKind {
     /// A thread (`nthreads`).
@@ -38,75 +38,75 @@ pub enum StrandKind {
     Process,
 }
 
-/// Flowops in order, over and over for as long as its extent says.
+/// A sequence of flowops, repeated as long as its extent specifies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transaction {
     /// `Txn0`, `Txn1`, … by position in its group.
     pub name: String,
-    /// How long.
+    /// Its number of rounds, or its duration.
     pub extent: Extent,
     /// Rounds per second and strand, started by the clock whether or not the last has ended (an open loop).
     pub rate: Option<f64>,
-    /// At least one.
+    /// Its flowops; at least one.
     pub flowops: Vec<Flowop>,
 }
 
-/// How long a transaction goes on.
+/// The length of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Extent {
-    /// So many rounds per strand; none at all is allowed.
+    /// A number of rounds per strand; may be 0.
     Iterations(u64),
-    /// For a window of this length, the same for all strands of the group.
+    /// A time window, the same for all strands of the group.
     Window(Duration),
 }
 
-/// One operation, `count` × `repeat` times.
+/// One operation, executed `count` × `repeat` times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flowop {
-    /// Its type as reports call it: `connect`, `write`, `recvfrom`, …
+    /// Its type as written in reports: `connect`, `write`, `recvfrom`, …
     pub name: String,
-    /// What it does.
+    /// Its operation.
     pub action: FlowopAction,
-    /// The name of the connection (`conn`); without, the first that has no name.
+    /// The name of the connection (`conn`); `None` for the first one without a name.
     pub connection: Option<u32>,
-    /// Times in a row; at least 1.
+    /// Consecutive executions; at least 1.
     pub count: u64,
-    /// How often the row of `count` is gone through; at least 1.
+    /// Repetitions of the `count` executions; at least 1.
     pub repeat: u64,
-    /// Messages per system call; 1 unless asked for, at most [`BATCH`]. Each datagram is received by itself, since
-    /// any may be lost.
+    /// Messages per system call; 1 by default, at most [`MAX_BATCH`]. Each datagram is received individually, since any
+    /// may be lost.
     pub batch: u32,
-    /// Executions per second and strand, an open loop.
+    /// Executions per second and strand, as an open loop.
     pub rate: Option<f64>,
-    /// Instead of `count`: over and over for so long.
+    /// Time limit that replaces `count`: executions are repeated until then.
     pub duration: Option<Duration>,
-    /// Whether its failures are counted and passed over (`canfail`).
+    /// Whether its failures are counted and ignored (`canfail`).
     pub can_fail: bool,
 }
 
-/// So many messages does the kernel take at once (UIO_MAXIOV).
+/// Maximum number of messages per system call (UIO_MAXIOV).
 pub const MAX_BATCH: u32 = 1024;
 
 impl Flowop {
-    /// How many messages one system call moves: several only if they are all of one size and nothing ends them early.
+    /// Messages per system call: more than one only if all have the same size and nothing can end them early.
     pub fn batch(&self) -> u64 {
         let (FlowopAction::Send(message) | FlowopAction::Receive(message)) = &self.action else { return 1 };
         let simple = matches!(message.size, MessageSize::Fixed(_)) && self.rate.is_none() && self.duration.is_none();
         if simple { u64::from(self.batch.clamp(1, MAX_BATCH)) } else { 1 }
     }
 
-    /// How often it is executed in a round that nothing ends early.
+    /// Executions in a round that nothing ends early.
     pub fn executions(&self) -> u64 {
         self.count.saturating_mul(self.repeat)
     }
 }
 
-/// What a flowop does.
+/// The operation of a flowop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FlowopAction {
     /// Opens a connection to the remote host.
     Connect(Box<Endpoint>),
-    /// Takes a connection that the remote host opens.
+    /// Accepts a connection from the remote host.
     Accept(Box<Endpoint>),
     /// Closes a connection.
     Disconnect,
@@ -116,46 +116,46 @@ pub enum FlowopAction {
     Receive(Message),
     /// Sends files (sendfile, sendfilev).
     SendFiles(Files),
-    /// Receives what the other side sends as files. Only a mirrored profile has it.
+    /// Receives what the other side sends as files. Occurs only in a mirrored profile.
     ReceiveFiles(FileSizes),
-    /// Does nothing for a while.
+    /// Pauses.
     Think {
-        /// For how long.
+        /// The duration of the pause.
         duration: Duration,
-        /// Whether the CPU is kept busy meanwhile.
+        /// Whether the CPU is kept busy during it.
         busy: bool,
     },
     /// Does nothing.
     Nop,
-    /// Concerns another host than this one. Only a mirrored profile has it, to keep positions as they are.
-    Elsewhere,
+    /// Concerns another host than this one. Occurs only in a mirrored profile, to preserve positions.
+    Skip,
 }
 
-/// Where a connection goes and how it is made.
+/// The remote end of a connection, and the options of its socket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// The other side, as written: a name, an address, or for vsock a context id.
+    /// The other side, as written: a name, an address, or a context ID for vsock.
     pub remote: String,
-    /// Local address to use (`localhost`).
+    /// Local address to bind to (`localhost`).
     pub local: Option<String>,
-    /// By which protocol.
+    /// The transport protocol.
     pub protocol: Protocol,
-    /// A fixed port of the side that accepts; otherwise free ones are agreed on.
+    /// A fixed port of the accepting side; otherwise a free one is chosen and announced.
     pub port: Option<u16>,
-    /// Send and receive buffer of the socket in bytes (`wndsz`); without, the kernel tunes them.
+    /// Send and receive buffer of the socket in bytes (`wndsz`); `None` for the kernel's automatic tuning.
     pub window: Option<u32>,
-    /// Sends small messages at once (`tcp_nodelay`).
+    /// Sends small messages immediately (`tcp_nodelay`).
     pub no_delay: bool,
-    /// Congestion control of TCP (`cc`).
+    /// TCP congestion control algorithm (`cc`).
     pub congestion: Option<String>,
-    /// Does not block in system calls, but polls (`non_blocking`).
+    /// Polls instead of blocking in system calls (`non_blocking`).
     pub non_blocking: bool,
-    /// Fails when it takes longer (`timeout`).
+    /// Time limit for the connection (`timeout`).
     pub timeout: Option<Duration>,
-    /// Leaves TLS's records to the kernel (`engine=ktls`).
+    /// Uses kernel TLS for records (`engine=ktls`).
     #[serde(default)]
     pub kernel_tls: bool,
-    /// What SCTP is told.
+    /// SCTP options.
     pub sctp: SctpEndpoint,
 }
 
@@ -185,11 +185,11 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Every one.
+    /// All protocols.
     pub const ALL: [Self; 9] =
         [Self::Tcp, Self::Udp, Self::Tls, Self::Sctp, Self::Unix, Self::UnixDgram, Self::Vsock, Self::Quic, Self::Rds];
 
-    /// As a profile writes it.
+    /// The protocol's name in profiles.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -204,45 +204,45 @@ impl Protocol {
         }
     }
 
-    /// Whether messages are datagrams, which arrive whole or not at all.
+    /// Whether messages are datagrams, which arrive completely or not at all.
     pub fn is_datagram(self) -> bool {
         matches!(self, Self::Udp | Self::UnixDgram | Self::Rds)
     }
 }
 
-/// One message.
+/// A message to send or to receive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// How many bytes.
+    /// Its size.
     pub size: MessageSize,
-    /// How many bytes the other side reads or writes at once (`rsize`), if not the same.
+    /// The size in bytes of the other side's reads or writes (`rsize`), if different.
     pub remote_size: Option<u32>,
-    /// By which system call.
+    /// The system call that transfers it.
     pub call: SyscallFamily,
-    /// Waits at most so long (`timeout`, `poll_timeout`).
+    /// Time limit (`timeout`, `poll_timeout`).
     pub timeout: Option<Duration>,
-    /// Does not block in the system call, but polls (`non_blocking`).
+    /// Polls instead of blocking in the system call (`non_blocking`).
     pub non_blocking: bool,
-    /// What SCTP is told.
+    /// SCTP options.
     pub sctp: SctpMessage,
 }
 
 /// The size of a message in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MessageSize {
-    /// Always the same; at least 1.
+    /// Constant; at least 1.
     Fixed(u32),
-    /// Uniformly distributed, both ends included; `min` is at least 1 and at most `max`.
+    /// Uniformly distributed between `min` and `max`, inclusive; `min` is at least 1 and at most `max`.
     Random {
-        /// The smallest.
+        /// The minimum.
         min: u32,
-        /// The largest.
+        /// The maximum.
         max: u32,
     },
 }
 
 impl MessageSize {
-    /// The largest that it can be.
+    /// The largest possible size.
     pub fn max(self) -> u32 {
         match self {
             Self::Fixed(size) => size,
@@ -251,7 +251,7 @@ impl MessageSize {
     }
 }
 
-/// Which family of system calls carries a message.
+/// The family of system calls that transfers a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SyscallFamily {
     /// `read` and `write`.
@@ -267,24 +267,24 @@ pub enum SyscallFamily {
 /// Files to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Files {
-    /// Where they lie, at any depth.
+    /// The folder that contains them, at any depth.
     pub dir: String,
-    /// How many per execution; at least 1.
+    /// Number of files per execution; at least 1.
     pub count: u32,
-    /// So many bytes per system call; without, a whole file.
+    /// Bytes per system call; `None` for a whole file.
     pub chunk: Option<u32>,
 }
 
-/// What the other side's files are like, and how they are picked.
+/// The sizes of the other side's files, and how many are received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileSizes {
-    /// The size of each in bytes, in the sender's order.
+    /// Sizes in bytes, in the sender's order.
     pub sizes: Vec<u64>,
-    /// How many per execution; at least 1.
+    /// Number of files per execution; at least 1.
     pub count: u32,
 }
 
-/// What an SCTP association is told (RFC 4960, RFC 6458); times in milliseconds.
+/// Options of an SCTP association (RFC 4960, RFC 6458); times in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SctpEndpoint {
@@ -312,11 +312,11 @@ pub struct SctpEndpoint {
     pub out_streams: Option<u16>,
     /// `sctp_nodelay`
     pub no_delay: bool,
-    /// `encaps`: the UDP port of encapsulation (RFC 6951).
+    /// `encaps`: UDP port for encapsulation (RFC 6951).
     pub encapsulation: Option<u16>,
 }
 
-/// What one SCTP message is told.
+/// Options of one SCTP message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SctpMessage {
@@ -324,19 +324,19 @@ pub struct SctpMessage {
     pub stream: Option<u16>,
     /// `sctp_unordered`
     pub unordered: bool,
-    /// `sctp_pr_policy` with `sctp_pr_value`: when a message is given up (RFC 3758, RFC 7496).
+    /// `sctp_pr_policy` with `sctp_pr_value`: when a message is abandoned (RFC 3758, RFC 7496).
     pub partial: Option<PartialReliability>,
 }
 
-/// When SCTP gives a message up.
+/// When SCTP abandons a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartialReliability {
-    /// After so many milliseconds (`ttl`).
+    /// After this many milliseconds (`ttl`).
     Lifetime(u32),
-    /// After so many retransmissions (`rtx`).
+    /// After this many retransmissions (`rtx`).
     Retransmissions(u32),
-    /// When a message of higher priority, a lower number, needs the buffer (`buf`).
+    /// When a message of higher priority, that is a lower number, needs the buffer (`buf`).
     Priority(u32),
-    /// Never (`none`, or a policy that the kernel has not, as `rtt`).
+    /// Never (`none`, or a policy that the kernel does not support, such as `rtt`).
     Never,
 }

@@ -1,29 +1,29 @@
-//! Figures as profiles write them: sizes, times, rates and counts.
+//! Parsers of quantities in profiles: sizes, durations, rates and counts.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::context::ParseError;
 
-/// A figure, and what is to be said of how it was written.
+/// A quantity, and a note if its notation is ambiguous.
 pub(super) type WithNote<T> = (T, Option<String>);
 
 const GIB: u128 = 1 << 30;
 const SECOND: u128 = 1_000_000_000;
 const MAX_DURATION: u128 = 366 * 24 * 3600 * SECOND;
-/// Their intervals can be kept by a clock of nanoseconds.
+/// The range of rates, per second: their intervals can be represented in nanoseconds.
 const RATE_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
 
-/// Bytes: a number with `b`, `k`, `m` or `g`, in powers of 1024; 1 to 1 GiB.
+/// Parses a size in bytes: a number with `b`, `k`, `m` or `g`, in powers of 1024; from 1 byte to 1 GiB.
 pub(super) fn parse_size(text: &str) -> Result<u32, ParseError> {
-    let help = "a size is a number of bytes, with k, m or g for powers of 1024: 64, 1.5k, 8k, 1m";
-    let no_size = || ParseError::new(format!("`{text}` is no size"), "not a size").help(help);
-    let number = Number::split(text).ok_or_else(no_size)?;
-    let bytes = number.scaled_by(binary_prefix(number.suffix).ok_or_else(no_size)?);
-    let within = (1..=GIB).contains(&bytes);
-    within.then_some(bytes as u32).ok_or_else(|| {
-        ParseError::new(format!("a size of `{text}` is out of range"), "out of range")
-            .help("a size is at least 1 byte and at most 1 GiB")
+    let help = "expected a number of bytes, with k, m or g for powers of 1024: 64, 1.5k, 8k, 1m";
+    let invalid = || ParseError::new(format!("invalid size `{text}`"), "not a size").help(help);
+    let number = Number::split(text).ok_or_else(invalid)?;
+    let bytes = number.scaled_by(binary_prefix(number.suffix).ok_or_else(invalid)?);
+    let in_range = (1..=GIB).contains(&bytes);
+    in_range.then_some(bytes as u32).ok_or_else(|| {
+        ParseError::new(format!("size `{text}` out of range"), "out of range")
+            .help("expected at least 1 byte and at most 1 GiB")
     })
 }
 
@@ -37,65 +37,66 @@ fn binary_prefix(suffix: &str) -> Option<u128> {
     }
 }
 
-/// A length of time: a number with `ns`, `us`, `ms`, `s` or `min`; seconds without. A lone `m` means milliseconds.
+/// Parses a duration: a number with `ns`, `us`, `ms`, `s` or `min`; without a unit, seconds. A lone `m` means
+/// milliseconds.
 pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseError> {
-    let help = "a time is a number with ns, us, ms, s or min; without, it is in seconds: 500us, 10ms, 1.5s, 30";
-    let no_time = || ParseError::new(format!("`{text}` is no time"), "not a time").help(help);
-    let number = Number::split(text).ok_or_else(no_time)?;
+    let help = "expected a number of seconds, or one with ns, us, ms, s or min: 500us, 10ms, 1.5s, 30";
+    let invalid = || ParseError::new(format!("invalid duration `{text}`"), "not a duration").help(help);
+    let number = Number::split(text).ok_or_else(invalid)?;
     let unit = match number.suffix.to_ascii_lowercase().as_str() {
         "n" | "ns" | "nsec" | "nsecs" | "nanosecond" | "nanoseconds" => 1,
         "u" | "us" | "µs" | "usec" | "usecs" | "microsecond" | "microseconds" => 1_000,
         "m" | "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => 1_000_000,
         "" | "s" | "sec" | "secs" | "second" | "seconds" => SECOND,
         "min" | "mins" | "minute" | "minutes" => 60 * SECOND,
-        _ => return Err(no_time()),
+        _ => return Err(invalid()),
     };
     let nanoseconds = number.scaled_by(unit);
     if nanoseconds == 0 {
-        return Err(ParseError::new(format!("`{text}` is no time at all"), "must be more than 0").help(help));
+        return Err(ParseError::new(format!("invalid duration `{text}`"), "must be more than 0").help(help));
     }
     if nanoseconds > MAX_DURATION {
         return Err(
-            ParseError::new(format!("a time of `{text}` is out of range"), "out of range").help("at most one year")
+            ParseError::new(format!("duration `{text}` out of range"), "out of range").help("expected at most one year")
         );
     }
     let digits = number.digits;
-    let warning = number
+    let note = number
         .suffix
         .eq_ignore_ascii_case("m")
         .then(|| format!("`{text}` means {digits} milliseconds, as in uperf: write {digits}ms or {digits}min"));
-    Ok((Duration::from_nanos(nanoseconds as u64), warning))
+    Ok((Duration::from_nanos(nanoseconds as u64), note))
 }
 
-/// Events per second: a number, with `k` or `m` in powers of 1024 as uperf reads them.
+/// Parses a rate per second: a number, with `k` or `m` in powers of 1024, as in uperf.
 pub(super) fn parse_rate(text: &str) -> Result<WithNote<f64>, ParseError> {
-    let help = "a rate is a number of rounds per second, more than 0";
-    let no_rate = || ParseError::new(format!("`{text}` is no rate"), "not a rate").help(help);
-    let number = Number::split(text).ok_or_else(no_rate)?;
+    let help = "expected a number per second, more than 0";
+    let invalid = || ParseError::new(format!("invalid rate `{text}`"), "not a rate").help(help);
+    let number = Number::split(text).ok_or_else(invalid)?;
     let factor = match number.suffix.to_ascii_lowercase().as_str() {
         "" => 1.0,
         "k" => 1024.0,
         "m" => 1024.0 * 1024.0,
-        _ => return Err(no_rate()),
+        _ => return Err(invalid()),
     };
-    let rate = number.digits.parse::<f64>().map_err(|_| no_rate())? * factor;
+    let rate = number.digits.parse::<f64>().map_err(|_| invalid())? * factor;
     if rate <= 0.0 {
-        return Err(no_rate());
+        return Err(invalid());
     }
     if !RATE_RANGE.contains(&rate) {
-        let help = "a rate is at least one in a million seconds and at most one per nanosecond";
-        return Err(ParseError::new(format!("a rate of `{text}` is out of range"), "out of range").help(help));
+        let help = "expected at least one per million seconds and at most one per nanosecond";
+        return Err(ParseError::new(format!("rate `{text}` out of range"), "out of range").help(help));
     }
     let note = (factor > 1.0).then(|| format!("a rate of `{text}` means {rate} per second, as in uperf"));
     Ok((rate, note))
 }
 
-/// A whole number. What uperf would read `10k` as is not 10240 everywhere, so that it is refused.
+/// Parses an integer. `10k` is rejected here, because uperf does not read it as 10240 everywhere.
 pub(super) fn parse_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
     check_range(text, text.trim().parse().ok().filter(|_| text.trim().starts_with(|c: char| c.is_ascii_digit())), range)
 }
 
-/// A whole number, with `k` or `m` for powers of 1024 where uperf reads them so.
+/// Parses an integer, with `k` or `m` for powers of 1024 where uperf accepts them.
 pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
     let number = || {
         let number = Number::split(text)?;
@@ -113,17 +114,17 @@ pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Re
 fn check_range(text: &str, number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
     let (min, max) = (range.start(), range.end());
     let help = match *max {
-        u64::MAX => format!("a whole number, at least {min}"),
-        max => format!("a whole number from {min} to {max}"),
+        u64::MAX => format!("expected an integer of at least {min}"),
+        max => format!("expected an integer from {min} to {max}"),
     };
     match number {
-        None => Err(ParseError::new(format!("`{text}` is no whole number"), "not a whole number").help(help)),
+        None => Err(ParseError::new(format!("invalid integer `{text}`"), "not an integer").help(help)),
         Some(number) if range.contains(&number) => Ok(number),
-        Some(_) => Err(ParseError::new(format!("`{text}` is out of range"), "out of range").help(help)),
+        Some(_) => Err(ParseError::new(format!("integer `{text}` out of range"), "out of range").help(help)),
     }
 }
 
-/// Digits, perhaps with a decimal point, and what follows them.
+/// A number split into digits, perhaps with a decimal point, and a suffix.
 struct Number<'a> {
     digits: &'a str,
     suffix: &'a str,
@@ -135,11 +136,11 @@ impl<'a> Number<'a> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (digits, suffix) = text.split_at(end);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let some = !whole.is_empty() || !fraction.is_empty();
-        (some && !fraction.contains('.')).then_some(Self { digits, suffix })
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
+        (has_digits && !fraction.contains('.')).then_some(Self { digits, suffix })
     }
 
-    /// The whole part of its product with `unit`; far out of every range if it is too long to be exact.
+    /// The integer part of its product with `unit`; `u128::MAX` if it is too long to be exact.
     fn scaled_by(&self, unit: u128) -> u128 {
         let (whole, fraction) = self.digits.split_once('.').unwrap_or((self.digits, ""));
         let fraction = &fraction[..fraction.len().min(18)];
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_by_their_unit() {
+    fn durations_have_units() {
         let read = |text| parse_duration(text).ok().map(|(time, _)| time);
         assert_eq!(read("30"), Some(Duration::from_secs(30)));
         assert_eq!(read("1.5s"), Some(Duration::from_millis(1500)));
@@ -179,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn five_m_are_milliseconds_and_it_is_said() {
+    fn five_m_are_milliseconds_with_a_note() {
         let (five, note) = parse_duration("5m").expect("a time");
         assert_eq!(five, Duration::from_millis(5));
         assert_eq!(note.as_deref(), Some("`5m` means 5 milliseconds, as in uperf: write 5ms or 5min"));
     }
 
     #[test]
-    fn rates_know_powers_of_1024() {
+    fn rates_have_suffixes_in_powers_of_1024() {
         assert_eq!(parse_rate("2.5").map(|(rate, _)| rate), Ok(2.5));
         assert_eq!(parse_rate("1k"), Ok((1024.0, Some("a rate of `1k` means 1024 per second, as in uperf".into()))));
         assert!(parse_rate("0").is_err() && parse_rate("-1").is_err() && parse_rate("10ms").is_err());
@@ -194,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sizes_come_back_as_written(bytes in 1_u32..=1 << 20) {
+        fn sizes_round_trip(bytes in 1_u32..=1 << 20) {
             prop_assert_eq!(parse_size(&bytes.to_string()), Ok(bytes));
             prop_assert_eq!(parse_size(&format!("{bytes}b")), Ok(bytes));
             let kibibytes = f64::from(bytes) / 1024.0;
@@ -202,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn times_come_back_as_written(nanoseconds in 1_u64..=10_000_000_000_000_000) {
+        fn durations_round_trip(nanoseconds in 1_u64..=10_000_000_000_000_000) {
             let expected = Duration::from_nanos(nanoseconds);
             prop_assert_eq!(parse_duration(&format!("{nanoseconds}ns")), Ok((expected, None)));
             let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
@@ -210,7 +211,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_odd(text in "[0-9.]{0,40}[a-zµ]{0,3}") {
+        fn arbitrary_text_does_not_panic(text in "[0-9.]{0,40}[a-zµ]{0,3}") {
             let _ = (parse_size(&text), parse_duration(&text), parse_rate(&text), parse_integer(&text, 0..=9), parse_scaled_integer(&text, 0..=9));
         }
     }

@@ -1,27 +1,27 @@
-//! A value of a profile that knows where each of its bytes was written, however it was decoded and filled in.
+//! Text that records the source position of each byte, through decoding and expansion of variables.
 
 use std::ops::Range;
 
-/// A place in the profile's text, in bytes.
+/// A byte range in the profile's text.
 pub(super) type Span = Range<usize>;
 
-/// Decoded text with its places.
+/// Decoded text with the source span of each byte.
 #[derive(Debug, Clone)]
 pub(super) struct SpannedText {
     text: String,
-    /// Where each byte of `text` comes from.
+    /// The source span of each byte of `text`.
     spans: Vec<Span>,
-    /// Where all of it stands; tells the place when it is empty.
+    /// The source span of the whole; needed if it is empty.
     full_span: Span,
 }
 
 impl SpannedText {
-    /// An empty one that stands at `whole`.
+    /// Creates an empty text at `full_span`.
     pub(super) fn new(full_span: Span) -> Self {
         Self { text: String::new(), spans: Vec::new(), full_span }
     }
 
-    /// The decoded text of `whole` in `source`: XML's entities are resolved, what only looks like one is kept.
+    /// Decodes `whole` in `source`: XML entities are resolved, invalid ones are kept literally.
     pub(super) fn decode(source: &str, whole: Span) -> Self {
         let mut text = Self::new(whole.clone());
         let mut at = whole.start;
@@ -33,41 +33,41 @@ impl SpannedText {
         text
     }
 
-    /// Adds a character that comes from `place`.
-    fn push(&mut self, character: char, place: Span) {
+    /// Appends a character that comes from `span`.
+    fn push(&mut self, character: char, span: Span) {
         self.text.push(character);
-        self.spans.resize(self.text.len(), place);
+        self.spans.resize(self.text.len(), span);
     }
 
-    /// Adds all of `other`.
+    /// Appends all of `other`.
     pub(super) fn append(&mut self, other: &Self) {
         self.text.push_str(&other.text);
         self.spans.extend_from_slice(&other.spans);
     }
 
-    /// Adds what stands for `place`.
-    pub(super) fn push_spanned(&mut self, text: &str, place: Span) {
+    /// Appends text that comes from `span`.
+    pub(super) fn push_spanned(&mut self, text: &str, span: Span) {
         self.text.push_str(text);
-        self.spans.resize(self.text.len(), place);
+        self.spans.resize(self.text.len(), span);
     }
 
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The part at these bytes of the decoded text.
+    /// The part in this byte range of the decoded text.
     pub(super) fn slice(&self, range: Span) -> Self {
-        let end = self.spans.get(range.start).map_or(self.full_span.end, |place| place.start);
+        let end = self.spans.get(range.start).map_or(self.full_span.end, |span| span.start);
         Self { text: self.text[range.clone()].to_owned(), spans: self.spans[range].to_vec(), full_span: end..end }
     }
 
-    /// The part without blanks around it.
+    /// The part without surrounding whitespace.
     pub(super) fn trim(&self) -> Self {
         let start = self.text.len() - self.text.trim_start().len();
         self.slice(start..start + self.text.trim().len())
     }
 
-    /// Where it was written.
+    /// Its source span.
     pub(super) fn span(&self) -> Span {
         match (self.spans.first(), self.spans.last()) {
             (Some(first), Some(last)) => first.start..last.end.max(first.end),
@@ -76,7 +76,7 @@ impl SpannedText {
     }
 }
 
-/// The entity that `text` starts with, and its length.
+/// Decodes the entity at the start of `text`; returns its character and its length.
 fn decode_entity(text: &str) -> Option<(char, usize)> {
     let name = text.strip_prefix('&')?;
     let name = &name[..name.bytes().take(10).position(|byte| byte == b';')?];
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_are_decoded_and_keep_their_places() {
+    fn decoded_entities_keep_their_spans() {
         let source = "a&lt;b &amp &#x41;";
         let text = SpannedText::decode(source, 0..source.len());
         assert_eq!(text.as_str(), "a<b &amp A");

@@ -1,8 +1,8 @@
-//! What `$name` in a profile stands for.
+//! The variables of a profile, `$name`.
 
 use std::collections::BTreeMap;
 
-/// The values of a profile's variables: those given come first, then the environment's.
+/// The values of variables: values that were set take precedence over the environment.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     given: BTreeMap<String, String>,
@@ -10,29 +10,29 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// None but those that are [given](Self::set).
+    /// No variables but those that are [set](Self::set).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those of the environment.
+    /// The variables of the environment.
     pub fn from_environment() -> Self {
         Self { environment: true, ..Self::default() }
     }
 
-    /// Gives one a value.
+    /// Sets a variable.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.given.insert(name.into(), value.into());
         self
     }
 
-    /// The value of one, unless it is unset or empty.
+    /// The value of a variable, unless it is unset or empty.
     pub fn get(&self, name: &str) -> Option<String> {
-        let given = self.given.get(name).cloned();
-        given.or_else(|| self.environment.then(|| std::env::var(name).ok()).flatten()).filter(|value| !value.is_empty())
+        let value = self.given.get(name).cloned();
+        value.or_else(|| self.environment.then(|| std::env::var(name).ok()).flatten()).filter(|value| !value.is_empty())
     }
 
-    /// The names that were given.
+    /// The names of the variables that were set.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.given.keys().map(String::as_str)
     }
@@ -45,7 +45,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
     }
 }
 
-/// How many bytes at the start of `text` can be a variable's name.
+/// Length in bytes of the variable name at the start of `text`.
 pub(super) fn name_length(text: &str) -> usize {
     text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }

@@ -1,4 +1,4 @@
-//! Puts a result together from what the sites of all machines reported.
+//! Assembles the result of a run from the reports of all engines.
 
 use std::{collections::BTreeMap, io};
 
@@ -22,14 +22,14 @@ use crate::session::{
 use crate::transport::ConnectionInfo;
 
 impl RunResult {
-    /// Of a run that was made.
-    pub fn new(run: &ClientRun, made: FinishedRun) -> Self {
-        let FinishedRun { hosts, outcome: ended } = made;
+    /// Assembles the result of a finished run.
+    pub fn new(run: &ClientRun, finished: FinishedRun) -> Self {
+        let FinishedRun { hosts, outcome: run_outcome } = finished;
         let (profile, settings) = (&run.profile, &run.settings);
         let names = std::iter::once(("client".to_owned(), None))
             .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
         let names: Vec<(String, Option<String>)> = names.collect();
-        let mut reports = ended.reports;
+        let mut reports = run_outcome.reports;
         let machines: Vec<MachineResult> = names
             .into_iter()
             .zip(&reports)
@@ -45,28 +45,28 @@ impl RunResult {
                 group,
                 client: client.as_ref().and_then(|report| report.groups.get(position)),
                 servers: servers.iter().filter_map(|report| report.groups.get(position)).collect(),
-                datagrams: ended.datagrams.get(position).copied().unwrap_or_default(),
+                datagrams: run_outcome.datagrams.get(position).copied().unwrap_or_default(),
                 settings,
             })
             .collect();
-        let cut: Vec<String> = if run.limit.is_some() && ended.failure.is_none() {
-            let (parts, known) = (groups.iter().enumerate(), &ended.truncated);
+        let truncation_notes: Vec<String> = if run.limit.is_some() && run_outcome.failure.is_none() {
+            let (parts, truncated) = (groups.iter().enumerate(), &run_outcome.truncated);
             parts
-                .flat_map(|(position, group)| group.truncation_notes(move |at| known.contains(&(position, at))))
+                .flat_map(|(position, group)| group.truncation_notes(move |at| truncated.contains(&(position, at))))
                 .collect()
         } else {
             Vec::new()
         };
-        let outcome = match ended.failure {
-            None if cut.is_empty() => RunStatus::Completed,
-            None => RunStatus::Cut,
+        let outcome = match run_outcome.failure {
+            None if truncation_notes.is_empty() => RunStatus::Completed,
+            None => RunStatus::Truncated,
             Some(failure) => failure_status(failure),
         };
         Self {
             profile: profile.name.clone(),
             seed: run.seed,
             outcome,
-            notes: cut,
+            notes: truncation_notes,
             totals: totals(groups.iter().map(|group| (group, group.data_transactions().collect()))),
             groups: groups.iter().map(GroupData::group_result).collect(),
             machines,
@@ -78,13 +78,13 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     let why = failure.to_string();
     match failure {
         RunFailure::Interrupted => RunStatus::Interrupted,
-        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { why },
-        RunFailure::Engine { .. } => RunStatus::Failed { why },
-        RunFailure::Lost { .. } => RunStatus::Lost { why },
+        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { reason: why },
+        RunFailure::Engine { .. } => RunStatus::Failed { reason: why },
+        RunFailure::Lost { .. } => RunStatus::Lost { reason: why },
     }
 }
 
-/// What is known of a group.
+/// A group with the reports of both sides.
 struct GroupData<'a> {
     group: &'a Group,
     client: Option<&'a GroupReport>,
@@ -114,23 +114,23 @@ impl GroupData<'_> {
         data_phase(self.group)
     }
 
-    /// Which transactions did not come to their own end, in words.
-    fn truncation_notes(&self, is_known: impl Fn(usize) -> bool) -> impl Iterator<Item = String> {
+    /// Describes the transactions that did not run to their own end.
+    fn truncation_notes(&self, is_truncated: impl Fn(usize) -> bool) -> impl Iterator<Item = String> {
         let transactions = self.group.transactions.iter().enumerate();
         transactions.filter_map(move |(position, transaction)| {
             let tally = self.client_tally(position)?;
             let name = format!("group {}, {}", self.group.name, transaction.name);
             match transaction.extent {
-                Extent::Window(window) if is_known(position) => Some(format!(
+                Extent::Window(window) if is_truncated(position) => Some(format!(
                     "{name}: cut after {} s of {} s",
                     round_to_millis(seconds(tally)),
                     window.as_secs_f64()
                 )),
-                Extent::Iterations(each) if !self.settings.bare => {
-                    let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
-                    (done < wanted).then(|| {
+                Extent::Iterations(each) if !self.settings.totals_only => {
+                    let (expected, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
+                    (done < expected).then(|| {
                         format!(
-                            "{name}: cut after {} s, {done} of {wanted} rounds were done",
+                            "{name}: cut after {} s, {done} of {expected} rounds were done",
                             round_to_millis(seconds(tally))
                         )
                     })
@@ -170,7 +170,7 @@ impl GroupData<'_> {
         };
         GroupResult {
             name: self.group.name.clone(),
-            strands: self.group.strands,
+            strand_count: self.group.strands,
             processes: self.group.kind == StrandKind::Process,
             totals: totals([(self, self.data_transactions().collect())]),
             client_usage,
@@ -185,7 +185,7 @@ impl GroupData<'_> {
                 .enumerate()
                 .filter_map(|(position, transaction)| self.transaction_result(position, transaction))
                 .collect(),
-            threads: self.client.map_or(&[][..], |client| &client.strands).iter().map(strand_result).collect(),
+            strands: self.client.map_or(&[][..], |client| &client.strands).iter().map(strand_result).collect(),
         }
     }
 
@@ -196,14 +196,14 @@ impl GroupData<'_> {
         let flowops = transaction.flowops.iter().enumerate().filter_map(|(flowop, written)| {
             let client = tally.flowops.get(flowop)?;
             let mut server: Option<FlowopTally> = None;
-            for theirs in self.server_tallies(position).filter_map(|tally| tally.flowops.get(flowop)) {
+            for other in self.server_tallies(position).filter_map(|tally| tally.flowops.get(flowop)) {
                 match &mut server {
-                    Some(sum) => sum.add(theirs),
-                    None => server = Some(theirs.clone()),
+                    Some(sum) => sum.add(other),
+                    None => server = Some(other.clone()),
                 }
             }
-            let difference_percent = is_send(written).zip(server.as_ref()).and_then(|(sends, server)| {
-                let (sent, received) = if sends { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
+            let difference_percent = is_send(written).zip(server.as_ref()).and_then(|(is_sender, server)| {
+                let (sent, received) = if is_sender { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
                 difference(sent, received)
             });
             Some(FlowopResult {
@@ -214,20 +214,20 @@ impl GroupData<'_> {
             })
         });
         let length = tally.intervals.length as f64 / 1e9;
-        let intervals = tally.intervals.times.iter().zip(0..).map(|(times, number)| IntervalLatency {
-            at: f64::from(number) * length,
-            latency: LatencySummary::from_histogram(times),
+        let intervals = tally.intervals.times.iter().zip(0..).map(|(histogram, number)| IntervalLatency {
+            start_seconds: f64::from(number) * length,
+            latency: LatencySummary::from_histogram(histogram),
         });
         Some(TransactionResult {
             name: transaction.name.clone(),
-            data: transaction.flowops.iter().any(moves_data),
+            is_data_phase: transaction.flowops.iter().any(moves_data),
             seconds: seconds(tally),
             sent_bytes: totals.sent_bytes,
             received_bytes: totals.received_bytes,
             throughput: totals.throughput,
             operations: totals.operations,
             operations_per_second: totals.operations_per_second,
-            rounds: (!self.settings.bare).then(|| tally.rounds.count()),
+            rounds: (!self.settings.totals_only).then(|| tally.rounds.count()),
             latency: LatencySummary::from_histogram(&tally.rounds),
             response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
@@ -238,7 +238,7 @@ impl GroupData<'_> {
     }
 
     fn flowop_side(&self, tally: &FlowopTally, seconds: f64) -> FlowopSide {
-        let word = |number: i32| io::Error::from_raw_os_error(number).to_string();
+        let error_text = |number: i32| io::Error::from_raw_os_error(number).to_string();
         let counters = self.settings.counters.iter().cloned().zip(tally.counters.iter().copied());
         FlowopSide {
             count: tally.count,
@@ -247,7 +247,7 @@ impl GroupData<'_> {
             latency: LatencySummary::from_histogram(&tally.service),
             response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
-            errors: tally.errors.iter().map(|(&number, &count)| (word(number), count)).collect(),
+            errors: tally.errors.iter().map(|(&number, &count)| (error_text(number), count)).collect(),
             timeouts: tally.timeouts,
             late: tally.late,
             cpu_ns: self.settings.flowop_cpu.then_some(tally.cpu),
@@ -256,41 +256,41 @@ impl GroupData<'_> {
     }
 }
 
-/// What a side of a group moved.
+/// What one side of a group moved.
 #[derive(Default)]
 struct ByteTotals {
-    /// How long, by the clock of the side that counted
+    /// Duration by the clock of the side that counted
     seconds: f64,
-    /// The same by the client's clock
+    /// Duration by the client's clock
     client_seconds: f64,
-    /// Bytes
+    /// Bytes sent
     sent: u64,
-    /// Bytes
+    /// Bytes received
     received: u64,
 }
 
-/// Of these transactions of groups.
+/// Computes the totals of transactions of groups.
 fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>) -> Totals {
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
-    let mut times: Option<LatencyHistogram> = None;
+    let mut latencies: Option<LatencyHistogram> = None;
     let mut moved: Vec<ByteTotals> = Vec::new();
     for (group, positions) in groups {
-        // One transaction after the other: rates are of their bytes over their time together.
+        // Transactions run in sequence: a rate is the sum of their bytes over the sum of their durations.
         let mut sides: BTreeMap<bool, ByteTotals> = BTreeMap::new();
-        let mut by_client = 0.0;
+        let mut client_seconds = 0.0;
         for position in positions {
             let (Some(client), Some(written)) = (group.client_tally(position), group.group.transactions.get(position))
             else {
                 continue;
             };
             spans.push((client.began, client.ended));
-            by_client += seconds(client);
+            client_seconds += seconds(client);
             let mut add = |server: bool, tally: &TransactionTally| {
                 let side = sides.entry(server).or_default();
                 side.seconds += seconds(tally);
                 for (flowop, tally) in written.flowops.iter().zip(&tally.flowops) {
-                    match is_send(flowop).map(|sends| sends != server) {
+                    match is_send(flowop).map(|is_sender| is_sender != server) {
                         Some(true) => side.sent += tally.bytes,
                         Some(false) => side.received += tally.bytes,
                         None => {}
@@ -301,7 +301,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
             let mut servers = group.server_tallies(position).cloned();
             if let Some(mut first) = servers.next() {
                 let longest = servers.fold(seconds(&first), |longest, other| {
-                    first.flowops.iter_mut().zip(&other.flowops).for_each(|(mine, theirs)| mine.add(theirs));
+                    first.flowops.iter_mut().zip(&other.flowops).for_each(|(own, others)| own.add(others));
                     longest.max(seconds(&other))
                 });
                 (first.began, first.ended) = (0, (longest * 1e9) as Nanos);
@@ -314,28 +314,28 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
                 totals.late += flowop.late;
             }
             totals.rounds += client.rounds.count();
-            match &mut times {
-                Some(times) => times.merge(&client.rounds),
-                None => times = Some(client.rounds.clone()),
+            match &mut latencies {
+                Some(latencies) => latencies.merge(&client.rounds),
+                None => latencies = Some(client.rounds.clone()),
             }
         }
-        if group.settings.bare {
+        if group.settings.totals_only {
             totals.rounds +=
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
-        moved.extend(sides.into_values().map(|side| ByteTotals { client_seconds: by_client, ..side }));
+        moved.extend(sides.into_values().map(|side| ByteTotals { client_seconds, ..side }));
         let DatagramTotals { client_sent, server_received, server_sent, client_received } = group.datagrams;
         totals.lost_datagrams +=
             client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
     }
     totals.seconds = union_length(spans) as f64 / 1e9;
     let (mut received_rate, mut sent_rate) = (0.0, 0.0);
-    for ByteTotals { seconds, client_seconds: by_client, sent, received } in moved {
+    for ByteTotals { seconds, client_seconds, sent, received } in moved {
         totals.sent_bytes += sent;
         totals.received_bytes += received;
         if seconds > 0.0 && totals.seconds > 0.0 {
-            // Groups that run one after the other do not add up to more than ever flowed.
-            let share = by_client / totals.seconds;
+            // Weighted by duration: the rates of groups that run in sequence must not simply be added.
+            let share = client_seconds / totals.seconds;
             sent_rate += sent as f64 / seconds * share;
             received_rate += received as f64 / seconds * share;
         }
@@ -346,11 +346,11 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     totals.throughput = (received_rate > 0.0).then_some(received_rate);
     totals.sent_throughput = (sent_rate > 0.0).then_some(sent_rate);
     totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
-    totals.latency = times.and_then(|times| LatencySummary::from_histogram(&times));
+    totals.latency = latencies.and_then(|latencies| LatencySummary::from_histogram(&latencies));
     totals
 }
 
-/// How long spans cover together.
+/// Length of the union of spans.
 fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
     spans.sort_unstable();
     let mut covered = 0;
@@ -371,16 +371,16 @@ fn difference(sent: u64, received: u64) -> Option<f64> {
 }
 
 fn strand_result(strand: &crate::engine::tally::StrandTally) -> StrandResult {
-    let any = strand.rounds > 0;
+    let has_rounds = strand.rounds > 0;
     StrandResult {
         strand: strand.strand,
         operations: strand.operations,
         rounds: strand.rounds,
         sent_bytes: strand.sent,
         received_bytes: strand.received,
-        mean_ns: any.then(|| strand.sum as f64 / strand.rounds as f64),
-        min_ns: any.then_some(strand.min),
-        max_ns: any.then_some(strand.max),
+        mean_ns: has_rounds.then(|| strand.sum as f64 / strand.rounds as f64),
+        min_ns: has_rounds.then_some(strand.min),
+        max_ns: has_rounds.then_some(strand.max),
     }
 }
 
@@ -393,10 +393,10 @@ fn machine_result(
     let mut usage = Usage::default();
     report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
     let executor = match report.map(|report| report.executor) {
-        Some(ExecutorKind::Threads) => "a thread each".to_owned(),
-        Some(ExecutorKind::Events { threads: 1 }) => "events on 1 thread".to_owned(),
-        Some(ExecutorKind::Events { threads }) => format!("events on {threads} threads"),
-        None => "not known: it did not report".to_owned(),
+        Some(ExecutorKind::ThreadPerStrand) => "thread per strand".to_owned(),
+        Some(ExecutorKind::EventLoop { threads: 1 }) => "event loop on 1 thread".to_owned(),
+        Some(ExecutorKind::EventLoop { threads }) => format!("event loops on {threads} threads"),
+        None => "unknown: no report".to_owned(),
     };
     let spans = report.map_or_else(Vec::new, |report| spans(profile, report));
     let whole = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
@@ -411,13 +411,13 @@ fn machine_result(
         cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
         sent_bytes: last.sent,
         received_bytes: last.received,
-        counted: report.map(|report| report.counted.clone()).unwrap_or_default(),
-        refused: report.map_or(0, |report| report.refused),
+        network: report.map(|report| report.network.clone()).unwrap_or_default(),
+        rejected_connections: report.map_or(0, |report| report.rejected_connections),
         progress: whole.0.zip(whole.1).map(|whole| progress_points(progress, whole)).unwrap_or_default(),
     }
 }
 
-/// When transactions of the data phase were carried out, by the clock of the machine that reports.
+/// When transactions of the data phase ran, by the clock of the reporting machine.
 fn spans(profile: &NetProfile, report: &EngineReport) -> Vec<(Nanos, Nanos)> {
     let groups = profile.groups.iter().zip(&report.groups);
     groups

@@ -1,4 +1,4 @@
-//! Times as people read them: a mean, quantiles, and the histogram for whoever wants more.
+//! Summaries of latencies: mean, percentiles, and the full histogram.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
@@ -6,56 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{hdr, latency::LatencyHistogram};
 
-/// How long something took, in nanoseconds.
+/// A summary of latencies, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LatencySummary {
-    /// How often.
+    /// Number of values.
     pub count: u64,
-    /// On average, exactly.
+    /// The exact mean.
     pub mean_ns: f64,
-    /// The quantiles.
+    /// Percentiles.
     #[serde(flatten)]
     pub percentiles: Percentiles,
-    /// All, as an HdrHistogram in V2 encoding and base64.
+    /// The histogram, in HdrHistogram's V2 encoding and base64.
     pub histogram: String,
 }
 
-/// Quantiles of times, in nanoseconds: to three significant digits, two where many strands share the memory. The
-/// shortest and the longest are exact.
+/// Percentiles of latencies in nanoseconds, to three significant digits, or two where many strands share the memory.
+/// Minimum and maximum are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Percentiles {
-    /// The shortest.
+    /// The minimum.
     pub min_ns: u64,
     /// The median.
     pub p50_ns: u64,
-    /// 90 % are shorter.
+    /// The 90th percentile.
     pub p90_ns: u64,
-    /// 99 % are shorter.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 99.9 % are shorter.
+    /// The 99.9th percentile.
     pub p99_9_ns: u64,
-    /// 99.99 % are shorter.
+    /// The 99.99th percentile.
     pub p99_99_ns: u64,
-    /// The longest.
+    /// The maximum.
     pub max_ns: u64,
 }
 
-/// The value at a quantile of a histogram of these times. A bucket's ends can lie beyond what was ever recorded.
+/// The value at a quantile, limited to the recorded range: the bounds of a bucket can lie outside of it.
 pub(super) fn quantile(times: &LatencyHistogram, histogram: &Histogram<u32>, quantile: f64) -> u64 {
     histogram.value_at_quantile(quantile).min(times.max).max(times.min)
 }
 
 impl LatencySummary {
-    /// Of times, if there are any.
+    /// Summarizes latencies, if there are any.
     pub(super) fn from_histogram(times: &LatencyHistogram) -> Option<Self> {
         let histogram = times.to_hdr();
         let count = histogram.len();
         if count == 0 {
             return None;
         }
-        let at = |wanted| quantile(times, &histogram, wanted);
+        let at = |q| quantile(times, &histogram, q);
         let percentiles = Percentiles {
             min_ns: times.min,
             p50_ns: at(0.5),
@@ -69,12 +69,12 @@ impl LatencySummary {
         Some(Self { count, mean_ns, percentiles, histogram: hdr::encode(&histogram).ok()? })
     }
 
-    /// How often each time was taken, times ascending: in nanoseconds, each the middle of those that are not told
-    /// apart. The histogram may come from a file; what is none is told.
+    /// The counts of recorded latencies in ascending order: the median of each bucket in nanoseconds, and its count.
+    /// The histogram may come from a file; an invalid one is an error.
     pub fn buckets(&self) -> Result<Vec<(u64, u64)>, String> {
         let histogram = hdr::decode(&self.histogram)?;
-        let taken = histogram.iter_recorded();
-        Ok(taken
+        let recorded = histogram.iter_recorded();
+        Ok(recorded
             .map(|time| (histogram.median_equivalent(time.value_iterated_to()), time.count_at_value().into()))
             .collect())
     }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_can_be_counted_from_what_is_told_of_them() {
-        let mut times = LatencyHistogram::new(3);
-        [100, 200, 200, 1_000_000].into_iter().for_each(|time| times.record(time));
-        let told = LatencySummary::from_histogram(&times).expect("there are times");
-        let counts = told.buckets().expect("it is a histogram");
+    fn buckets_can_be_read_from_a_summary() {
+        let mut histogram = LatencyHistogram::new(3);
+        [100, 200, 200, 1_000_000].into_iter().for_each(|time| histogram.record(time));
+        let summary = LatencySummary::from_histogram(&histogram).expect("there are times");
+        let counts = summary.buckets().expect("it is a histogram");
         assert_eq!(counts[..2], [(100, 1), (200, 2)]);
         assert!(counts[2].0.abs_diff(1_000_000) < 1000, "{counts:?}");
-        assert!(LatencySummary { histogram: "rubbish".to_owned(), ..told }.buckets().is_err());
+        assert!(LatencySummary { histogram: "rubbish".to_owned(), ..summary }.buckets().is_err());
     }
 }

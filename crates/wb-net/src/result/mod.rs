@@ -1,7 +1,7 @@
-//! What a run says in the end: every figure with what it was computed from, and no figure where there is none.
+//! The result of a run: every figure with the values it was computed from, and no figure where it is undefined.
 //!
-//! Totals are of the data phase: of the transactions that move data, or of all if none does. A rate is what the
-//! receiver received in its own window, divided by that window.
+//! Totals cover the data phase: the transactions that move data, or all if none does. A rate is what the receiver
+//! received in its own window, divided by that window.
 
 mod assembly;
 mod latency;
@@ -25,27 +25,27 @@ pub use nested::{NestedLatency, NestedRow};
 pub struct RunResult {
     /// The profile's name.
     pub profile: String,
-    /// From which every random choice was drawn.
+    /// The seed of all random choices.
     pub seed: u64,
     /// How the run ended.
     pub outcome: RunStatus,
-    /// What one should know of the figures.
+    /// Remarks that matter for interpreting the figures.
     pub notes: Vec<String>,
-    /// Of the data phase, all groups together.
+    /// Totals of the data phase, over all groups.
     pub totals: Totals,
-    /// By group.
+    /// Results by group.
     pub groups: Vec<GroupResult>,
     /// The machines that took part: the client first, then the servers.
     pub machines: Vec<MachineResult>,
 }
 
 impl RunResult {
-    /// Of a run that was not begun because this machine cannot do it.
+    /// The result of a run that was not started because this machine does not support it.
     pub fn unsupported(profile: &NetProfile, why: String) -> Self {
         Self {
             profile: profile.name.clone(),
             seed: 0,
-            outcome: RunStatus::Unsupported { why },
+            outcome: RunStatus::Unsupported { reason: why },
             notes: Vec::new(),
             totals: Totals::default(),
             groups: Vec::new(),
@@ -58,200 +58,200 @@ impl RunResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum RunStatus {
-    /// To its end.
+    /// It ran to its end.
     Completed,
-    /// It was cut with `--max-duration`.
-    Cut,
-    /// Somebody interrupted it.
+    /// It was truncated by `--max-duration`.
+    Truncated,
+    /// The user interrupted it.
     Interrupted,
-    /// A machine cannot do it.
+    /// A machine does not support it.
     Unsupported {
-        /// What, and why.
-        why: String,
+        /// The unsupported feature, and the reason.
+        reason: String,
     },
-    /// Something failed.
+    /// An operation failed.
     Failed {
-        /// What, and why.
-        why: String,
+        /// The failed operation, and the reason.
+        reason: String,
     },
-    /// A server or a process is gone.
+    /// A server or a process was lost.
     Lost {
-        /// Which, and why.
-        why: String,
+        /// The lost server or process, and the reason.
+        reason: String,
     },
 }
 
-/// What was moved, and how fast.
+/// Amounts of data, and rates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
-    /// How long the data phase took, in seconds, by the client's clock.
+    /// Duration of the data phase in seconds, by the client's clock.
     pub seconds: f64,
-    /// Bytes that were sent, by both sides.
+    /// Bytes sent, by both sides.
     pub sent_bytes: u64,
-    /// Bytes that were received, by both sides.
+    /// Bytes received, by both sides.
     pub received_bytes: u64,
-    /// Bytes per second that were received, by both sides.
+    /// Bytes received per second, by both sides.
     pub throughput: Option<f64>,
-    /// Bytes per second that were sent, by both sides.
+    /// Bytes sent per second, by both sides.
     pub sent_throughput: Option<f64>,
-    /// By how much percent less was received than was sent.
+    /// Percentage of the sent bytes that were not received.
     pub difference_percent: Option<f64>,
     /// Executions of the client's flowops.
     pub operations: u64,
-    /// Those per second.
+    /// Executions per second.
     pub operations_per_second: Option<f64>,
     /// Rounds of the client's transactions.
     pub rounds: u64,
-    /// Those per second.
+    /// Rounds per second.
     pub rounds_per_second: Option<f64>,
-    /// How long the client's rounds took.
+    /// Durations of the client's rounds.
     pub latency: Option<LatencySummary>,
-    /// Failures that were passed over, on both sides.
+    /// Failures that were ignored, on both sides.
     pub errors: u64,
-    /// Datagrams that were waited for in vain, on both sides.
+    /// Datagrams that did not arrive in time, on both sides.
     pub timeouts: u64,
-    /// Datagrams that came too late or out of turn, on both sides.
+    /// Datagrams that arrived too late or out of order, on both sides.
     pub late: u64,
-    /// Datagrams that were sent and did not arrive.
+    /// Datagrams that were sent and never arrived.
     pub lost_datagrams: u64,
 }
 
-/// What one group did.
+/// The result of one group.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct GroupResult {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// How many strands.
-    pub strands: u32,
-    /// Whether they are processes.
+    /// Number of strands.
+    pub strand_count: u32,
+    /// Whether strands are processes.
     pub processes: bool,
-    /// Of its data phase.
+    /// Totals of its data phase.
     pub totals: Totals,
     /// CPU time and context switches of the client's strands in the data phase.
     pub client_usage: Usage,
-    /// Those of the servers' strands.
+    /// CPU time and context switches of the servers' strands in the data phase.
     pub server_usage: Usage,
-    /// Its connections as the client's kernel saw them.
+    /// Its connections, from the client's kernel.
     pub client_connections: ConnectionInfo,
-    /// As the servers' kernels saw them.
+    /// Its connections, from the servers' kernels.
     pub server_connections: ConnectionInfo,
-    /// Datagrams between the sides, if there were any.
+    /// Datagrams between both sides, if there were any.
     pub datagrams: Option<DatagramCounts>,
-    /// Its transactions in order.
+    /// Its transactions, in order.
     pub transactions: Vec<TransactionResult>,
     /// The client's strands.
-    pub threads: Vec<StrandResult>,
+    pub strands: Vec<StrandResult>,
 }
 
-/// Datagrams, counted where they were sent and where they arrived, also after windows had ended.
+/// Numbers of datagrams, sent and lost, including those after the end of windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct DatagramCounts {
     /// Sent by the client.
     pub client_sent: u64,
-    /// Of those, lost.
+    /// Lost of those.
     pub client_lost: u64,
     /// Sent by servers.
     pub server_sent: u64,
-    /// Of those, lost.
+    /// Lost of those.
     pub server_lost: u64,
 }
 
-/// What one transaction did.
+/// The result of one transaction.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TransactionResult {
-    /// Its name.
+    /// Name of the transaction.
     pub name: String,
     /// Whether it is part of the data phase.
-    pub data: bool,
-    /// How long it took, in seconds by the client's clock.
+    pub is_data_phase: bool,
+    /// Its duration in seconds, by the client's clock.
     pub seconds: f64,
-    /// Bytes that were sent, by both sides.
+    /// Bytes sent, by both sides.
     pub sent_bytes: u64,
-    /// Bytes that were received, by both sides.
+    /// Bytes received, by both sides.
     pub received_bytes: u64,
-    /// Bytes per second that were received, by both sides.
+    /// Bytes received per second, by both sides.
     pub throughput: Option<f64>,
     /// Executions of the client's flowops.
     pub operations: u64,
-    /// Those per second.
+    /// Executions per second.
     pub operations_per_second: Option<f64>,
-    /// Its rounds on the client; none where only totals were recorded.
+    /// Rounds on the client; none if only totals were recorded.
     pub rounds: Option<u64>,
-    /// How long they took.
+    /// Durations of rounds.
     pub latency: Option<LatencySummary>,
-    /// How long they took from when the rate wanted them to start.
+    /// Durations of rounds, from the start that the rate intended.
     pub response: Option<LatencySummary>,
-    /// How much later than the rate wanted they started.
+    /// Delays of the start of rounds behind the start that the rate intended.
     pub lag: Option<LatencySummary>,
-    /// Its flowops in order.
+    /// Its flowops, in order.
     pub flowops: Vec<FlowopResult>,
-    /// How long its rounds took, by interval.
+    /// Durations of rounds, by interval.
     pub intervals: Vec<IntervalLatency>,
-    /// Percentiles of each interval by itself, and how they spread over the intervals.
+    /// Percentiles of each interval, and their distribution over the intervals.
     pub nested: Option<NestedLatency>,
 }
 
-/// How long rounds took in one interval.
+/// Durations of rounds in one interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct IntervalLatency {
-    /// When the interval began, in seconds after the transaction.
-    pub at: f64,
-    /// How long its rounds took.
+    /// Start of the interval, in seconds since the start of the transaction.
+    pub start_seconds: f64,
+    /// Durations of the rounds in it.
     pub latency: Option<LatencySummary>,
 }
 
-/// What one flowop did, on both sides.
+/// The result of one flowop, on both sides.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct FlowopResult {
-    /// Its name on the client.
+    /// Name of the flowop on the client.
     pub name: String,
-    /// On the client.
+    /// Figures of the client.
     pub client: FlowopSide,
-    /// On the servers.
+    /// Figures of the servers.
     pub server: Option<FlowopSide>,
-    /// By how much percent the receiver has fewer bytes than the sender, in both sides' windows.
+    /// Percentage of the sender's bytes that the receiver did not receive, in both sides' windows.
     pub difference_percent: Option<f64>,
 }
 
-/// What one side did of a flowop.
+/// Figures of a flowop on one side.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct FlowopSide {
-    /// Executions.
+    /// Number of executions.
     pub count: u64,
-    /// Bytes.
+    /// Bytes moved.
     pub bytes: u64,
-    /// Those per second of this side's own window.
+    /// Bytes per second of this side's own window.
     pub throughput: Option<f64>,
-    /// How long executions took.
+    /// Durations of executions.
     pub latency: Option<LatencySummary>,
-    /// From when the rate wanted them to start.
+    /// Durations of executions, from the start that the rate intended.
     pub response: Option<LatencySummary>,
-    /// How much later than the rate wanted they started.
+    /// Delays of the start of executions behind the start that the rate intended.
     pub lag: Option<LatencySummary>,
-    /// Failures that were passed over, by the system's word for them.
+    /// Ignored failures, by the system's error message.
     pub errors: std::collections::BTreeMap<String, u64>,
-    /// Datagrams that were waited for in vain.
+    /// Datagrams that did not arrive in time.
     pub timeouts: u64,
-    /// Datagrams that came too late or out of turn.
+    /// Datagrams that arrived too late or out of order.
     pub late: u64,
-    /// CPU time of the executions in nanoseconds, where it was asked for.
+    /// CPU time of the executions in nanoseconds, if it was measured.
     pub cpu_ns: Option<u64>,
-    /// Hardware counters over the executions, where they were asked for.
+    /// Performance counters over the executions, if any were measured.
     pub counters: std::collections::BTreeMap<String, u64>,
 }
 
-/// What one strand of the client did.
+/// The result of one strand of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct StrandResult {
-    /// Its number in the group.
+    /// Index of the strand in the group.
     pub strand: u32,
     /// Executions of flowops.
     pub operations: u64,
@@ -261,53 +261,53 @@ pub struct StrandResult {
     pub sent_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// The mean time of a round in nanoseconds.
+    /// Mean duration of a round in nanoseconds.
     pub mean_ns: Option<f64>,
-    /// The shortest.
+    /// Shortest duration of a round in nanoseconds.
     pub min_ns: Option<u64>,
-    /// The longest.
+    /// Longest duration of a round in nanoseconds.
     pub max_ns: Option<u64>,
 }
 
-/// One machine's part.
+/// The result of one machine.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct MachineResult {
-    /// `client`, or a host as the profile names it.
+    /// `client`, or a host as named in the profile.
     pub name: String,
-    /// Where its control connection was; none for the client.
+    /// Address of its control connection; none for the client.
     pub address: Option<String>,
-    /// How its strands were carried out.
+    /// How its strands were executed.
     pub executor: String,
     /// CPU time and context switches of its strands in the data phase.
     pub usage: Usage,
-    /// That CPU time in percent of one CPU over the data phase.
+    /// CPU time in percent of one CPU over the data phase.
     pub cpu_percent: Option<f64>,
-    /// Bytes that its strands sent in complete messages, from beginning to end.
+    /// Bytes that its strands sent in complete messages, over the whole run.
     pub sent_bytes: u64,
-    /// Bytes that its strands received in complete messages, from beginning to end.
+    /// Bytes that its strands received in complete messages, over the whole run.
     pub received_bytes: u64,
-    /// What its kernel counted from beginning to end, whoever's traffic it was.
+    /// Counters of its kernel over the whole run, including traffic of other programs.
     #[serde(flatten)]
-    pub counted: NetworkCounters,
-    /// Connections from elsewhere that were dropped.
-    pub refused: u64,
-    /// What it did in the data phase, by interval.
+    pub network: NetworkCounters,
+    /// Unexpected connections that were dropped.
+    pub rejected_connections: u64,
+    /// Its progress in the data phase, by interval.
     pub progress: Vec<ProgressPoint>,
 }
 
-/// What a machine did in one interval.
+/// What a machine moved in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProgressPoint {
-    /// The interval's end in seconds after the data phase began, by the machine's clock.
-    pub at: f64,
-    /// Its length in seconds.
+    /// End of the interval in seconds since the start of the data phase, by the machine's clock.
+    pub end_seconds: f64,
+    /// Length of the interval in seconds.
     pub seconds: f64,
-    /// Bytes sent in it.
+    /// Bytes sent in the interval.
     pub sent_bytes: u64,
-    /// Bytes received in it.
+    /// Bytes received in the interval.
     pub received_bytes: u64,
-    /// Executions of flowops in it.
+    /// Executions of flowops in the interval.
     pub operations: u64,
 }

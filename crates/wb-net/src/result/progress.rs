@@ -1,18 +1,18 @@
-//! What a machine did by interval, cut to the data phase.
+//! Progress of a machine by interval, restricted to the data phase.
 
 use super::ProgressPoint;
 use crate::engine::{clock::Nanos, protocol::EngineProgress};
 
-/// The intervals between looks that lie in `began..ended`, by the clock of the machine that looked.
+/// The intervals between progress reports that lie in `began..ended`, by the clock of the reporting machine.
 pub(super) fn progress_points(progress: &[EngineProgress], (began, ended): (Nanos, Nanos)) -> Vec<ProgressPoint> {
-    let nothing = EngineProgress { at: 0, ..EngineProgress::default() };
-    let looks = std::iter::once(nothing).chain(progress.iter().copied());
-    let pairs = looks.zip(progress).map(|(before, now)| (before, *now));
+    let start = EngineProgress { time: 0, ..EngineProgress::default() };
+    let reports = std::iter::once(start).chain(progress.iter().copied());
+    let pairs = reports.zip(progress).map(|(before, now)| (before, *now));
     pairs
         .filter_map(|(before, now)| {
-            let (from, to) = (before.at.max(began), now.at.min(ended));
+            let (from, to) = (before.time.max(began), now.time.min(ended));
             (to > from).then(|| ProgressPoint {
-                at: (to - began) as f64 / 1e9,
+                end_seconds: (to - began) as f64 / 1e9,
                 seconds: (to - from) as f64 / 1e9,
                 sent_bytes: now.sent.saturating_sub(before.sent),
                 received_bytes: now.received.saturating_sub(before.received),
@@ -27,12 +27,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_time_before_and_after_is_left_out() {
-        let look = |at, sent| EngineProgress { at, sent, received: 0, operations: 0 };
+    fn idle_time_before_and_after_is_excluded() {
+        let report = |at, sent| EngineProgress { time: at, sent, received: 0, operations: 0 };
         let second = 1_000_000_000;
-        let looks = [look(second, 0), look(3 * second, 10), look(4 * second, 30), look(9 * second, 35)];
-        let points = progress_points(&looks, (2 * second, 5 * second));
-        let seen: Vec<_> = points.iter().map(|point| (point.at, point.seconds, point.sent_bytes)).collect();
+        let reports = [report(second, 0), report(3 * second, 10), report(4 * second, 30), report(9 * second, 35)];
+        let points = progress_points(&reports, (2 * second, 5 * second));
+        let seen: Vec<_> = points.iter().map(|point| (point.end_seconds, point.seconds, point.sent_bytes)).collect();
         assert_eq!(seen, [(1.0, 1.0, 10), (2.0, 1.0, 20), (3.0, 1.0, 5)]);
     }
 }

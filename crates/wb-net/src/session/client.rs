@@ -1,4 +1,4 @@
-//! The client: finds the servers of a profile, coordinates the run with them, and puts the result together.
+//! The client: connects to the servers of a profile, and coordinates the run with them.
 
 use std::{
     collections::BTreeMap,
@@ -20,69 +20,69 @@ use crate::language::{Files, FlowopAction, NetProfile};
 use crate::mirror::{hosts, mirror};
 use crate::transport::address::HostAddress;
 
-/// The port of the control connection, uperf's.
+/// The default port of the control connection, as in uperf.
 pub const PORT: u16 = 20000;
 
-/// A run that is to be made.
+/// A run to execute.
 pub struct ClientRun {
-    /// What is run.
+    /// The profile to run.
     pub profile: NetProfile,
-    /// Where the servers of the profile's hosts are, if not at the hosts' names and the usual port.
+    /// Addresses of the servers of the profile's hosts, where they differ from the host's name and the default port.
     pub servers: BTreeMap<String, String>,
-    /// The port of the control connection where none is named.
+    /// The port of control connections, unless an address includes one.
     pub port: u16,
-    /// Who this is, and who is trusted.
+    /// The identity of this side, and the trusted peers.
     pub credentials: Credentials,
-    /// How long things may take that are not measured.
+    /// Timeouts of control connections.
     pub limits: ControlLimits,
-    /// How strands are carried out.
+    /// How strands are executed.
     pub settings: Settings,
-    /// Transactions are cut after so long.
+    /// Time limit after which transactions are truncated.
     pub limit: Option<Duration>,
-    /// From which sizes and files are drawn.
+    /// The seed for random sizes and the choice of files.
     pub seed: u64,
-    /// How processes for strands are made.
+    /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
 }
 
-/// What a run was made of, and how it ended.
+/// The hosts of a finished run, and its outcome.
 #[derive(Debug)]
 pub struct FinishedRun {
-    /// The hosts of the profile and where they were, in the order of the reports after the first, the client's.
+    /// The hosts of the profile and their addresses, in the order of the reports after the first, the client's.
     pub hosts: Vec<(String, SocketAddr)>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: RunOutcome,
 }
 
-/// Why a run could not begin.
+/// Why a run could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A host's name stands for no address.
-    #[error("host `{host}` has no address: {why}")]
+    /// A host's name could not be resolved.
+    #[error("cannot resolve host `{host}`: {why}")]
     Unresolved {
-        /// As the profile writes it.
+        /// The host, as named in the profile.
         host: String,
-        /// The system's word.
+        /// The cause.
         why: io::Error,
     },
-    /// No server could be reached, or it did not let us in.
+    /// A server could not be reached, or refused the connection.
     #[error("host `{host}`: {source}")]
     Server {
-        /// As the profile writes it.
+        /// The host, as named in the profile.
         host: String,
-        /// Why.
+        /// The cause.
         source: ControlError,
     },
-    /// What the profile wants to send is not there.
-    #[error("files to send: {0}")]
+    /// The files that the profile sends could not be listed.
+    #[error("cannot list files to send: {0}")]
     Files(io::Error),
-    /// This machine has no room for another thread.
-    #[error("no thread for the run: {0}")]
+    /// A thread could not be started.
+    #[error("cannot start thread: {0}")]
     Thread(io::Error),
 }
 
 impl ClientRun {
-    /// Makes it; `interrupted` ends it early.
+    /// Executes the run; `interrupted` ends it early.
     pub async fn execute(
         &self,
         interrupted: impl Future<Output = ()>,
@@ -95,20 +95,20 @@ impl ClientRun {
             let channel = self.connect_host(host).await?;
             channels.push((host.clone(), channel));
         }
-        let places = |channel: &Channel| HostAddresses {
-            here: HostAddress::Ip(channel.local_addr().ip()),
-            there: HostAddress::Ip(channel.peer_addr().ip()),
+        let host_addresses = |channel: &Channel| HostAddresses {
+            local: HostAddress::Ip(channel.local_addr().ip()),
+            peer: HostAddress::Ip(channel.peer_addr().ip()),
         };
-        let known = channels.iter().map(|(host, channel)| (host.clone(), places(channel))).collect();
-        let addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
-        let (tell, events) = unbounded_channel();
-        let mut parties = vec![self.local_participant(known, tell.clone())?];
+        let addresses_by_host = channels.iter().map(|(host, channel)| (host.clone(), host_addresses(channel))).collect();
+        let server_addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
+        let (event_sender, events) = unbounded_channel();
+        let mut participants = vec![self.local_participant(addresses_by_host, event_sender.clone())?];
         for (position, (host, channel)) in channels.into_iter().enumerate() {
-            parties.push(self.server_participant(host, channel, position + 1, tell.clone()));
+            participants.push(self.server_participant(host, channel, position + 1, event_sender.clone()));
         }
-        drop(tell);
-        let ended = coordinate(&self.profile, parties, events, self.limit, interrupted, observer).await;
-        Ok(FinishedRun { hosts: addresses, outcome: ended })
+        drop(event_sender);
+        let outcome = coordinate(&self.profile, participants, events, self.limit, interrupted, observer).await;
+        Ok(FinishedRun { hosts: server_addresses, outcome })
     }
 
     async fn connect_host(&self, host: &str) -> Result<Channel, ClientError> {
@@ -124,18 +124,18 @@ impl ClientRun {
         }
         Err(match last {
             Some(source) => ClientError::Server { host: host.to_owned(), source },
-            None => ClientError::Unresolved { host: host.to_owned(), why: io::Error::other("it stands for none") },
+            None => ClientError::Unresolved { host: host.to_owned(), why: io::Error::other("no addresses found") },
         })
     }
 
     fn local_participant(
         &self,
         hosts: BTreeMap<String, HostAddresses>,
-        tell: UnboundedSender<(usize, ParticipantEvent)>,
+        event_sender: UnboundedSender<(usize, ParticipantEvent)>,
     ) -> Result<Participant, ClientError> {
-        let team =
-            EngineSet::start(self.child.clone(), move |event| tell.send((0, ParticipantEvent::Event(event))).is_ok());
-        let team = team.map_err(ClientError::Thread)?;
+        let engines =
+            EngineSet::start(self.child.clone(), move |event| event_sender.send((0, ParticipantEvent::Event(event))).is_ok());
+        let engines = engines.map_err(ClientError::Thread)?;
         let assignment = Assignment {
             profile: self.profile.clone(),
             side: Side::Client,
@@ -144,7 +144,7 @@ impl ClientRun {
             seed: self.seed,
             settings: self.settings.clone(),
         };
-        Ok(Participant { host: None, assignment, send: Box::new(move |order| team.send(order)) })
+        Ok(Participant { host: None, assignment, send: Box::new(move |command| engines.send(command)) })
     }
 
     fn server_participant(
@@ -152,54 +152,55 @@ impl ClientRun {
         host: String,
         channel: Channel,
         position: usize,
-        tell: UnboundedSender<(usize, ParticipantEvent)>,
+        event_sender: UnboundedSender<(usize, ParticipantEvent)>,
     ) -> Participant {
-        // Listed before, so that it can be listed again.
+        // Cannot fail: the files were listed before.
         let sizes = |files: &Files| {
-            files::list(files).map_or_else(|_| Vec::new(), |listed| listed.into_iter().map(|(_, size)| size).collect())
+            files::list(files).map_or_else(|_| Vec::new(), |entries| entries.into_iter().map(|(_, size)| size).collect())
         };
         let profile = mirror(&self.profile, &host, &sizes);
         let concerned = |group: &crate::language::Group| {
             let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Elsewhere))
+            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Skip))
         };
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
-        let settings = Settings { raw: false, cpus: Vec::new(), ports: None, limit, ..self.settings.clone() };
+        let settings =
+            Settings { raw: false, cpus: Vec::new(), ports: None, max_duration: limit, ..self.settings.clone() };
         let assignment =
             Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };
-        let (orders, mut to_send) = unbounded_channel::<EngineCommand>();
+        let (commands, mut queue) = unbounded_channel::<EngineCommand>();
         let (mut sender, mut receiver) = channel.split();
         tokio::spawn(async move {
-            while let Some(order) = to_send.recv().await {
-                if sender.send(&order).await.is_err() {
-                    // The receiver tells why.
+            while let Some(command) = queue.recv().await {
+                if sender.send(&command).await.is_err() {
+                    // The receiving task reports the reason.
                     return;
                 }
             }
-            // The run is over; a server that is gone need not know.
+            // Ignored: the run is over, and the server may have disconnected.
             let _: Result<(), ControlError> = sender.close().await;
         });
         tokio::spawn(async move {
             loop {
-                let news = match receiver.recv().await {
+                let event = match receiver.recv().await {
                     Ok(Some(event)) => ParticipantEvent::Event(event),
-                    Ok(None) => ParticipantEvent::Lost("it ended the session".to_owned()),
+                    Ok(None) => ParticipantEvent::Lost("it closed the session".to_owned()),
                     Err(error) => ParticipantEvent::Lost(error.to_string()),
                 };
-                let over = matches!(news, ParticipantEvent::Lost(_));
-                if tell.send((position, news)).is_err() || over {
+                let lost = matches!(event, ParticipantEvent::Lost(_));
+                if event_sender.send((position, event)).is_err() || lost {
                     return;
                 }
             }
         });
-        Participant { host: Some(host), assignment, send: Box::new(move |order| orders.send(order).is_ok()) }
+        Participant { host: Some(host), assignment, send: Box::new(move |command| commands.send(command).is_ok()) }
     }
 }
 
 fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
-    let flowops = profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|part| &part.flowops);
+    let flowops = profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops);
     for flowop in flowops {
         if let FlowopAction::SendFiles(files) = &flowop.action {
             files::list(files).map_err(ClientError::Files)?;
@@ -208,16 +209,16 @@ fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`.
+/// Resolves `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
 async fn resolve(text: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     let text = text.to_owned();
-    // The system's resolver blocks.
-    let found = tokio::task::spawn_blocking(move || match text.rsplit_once(':') {
+    // The system's resolver is blocking.
+    let addresses = tokio::task::spawn_blocking(move || match text.rsplit_once(':') {
         Some((_, after)) if after.parse::<u16>().is_ok() => text.to_socket_addrs(),
         _ => (text.as_str(), port).to_socket_addrs(),
     });
-    found.await.map_err(io::Error::other)?.map(Iterator::collect)
+    addresses.await.map_err(io::Error::other)?.map(Iterator::collect)
 }

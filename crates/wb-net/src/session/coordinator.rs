@@ -1,8 +1,8 @@
-//! Coordinates a run: tells every site what to do next, group by group, until all transactions are done.
+//! Coordinates a run: sends commands to all engines, group by group, until all transactions are done.
 //!
-//! Both sides of a transaction begin it together. A window ends by each side's own clock; a transaction of iterations
-//! ends on the server when the client is done and everything that was sent has come. Then both settle: each takes in
-//! what the other says it sent, so that the next transaction begins on quiet connections.
+//! Both sides begin a transaction together. A window ends by each side's own clock; a transaction of iterations ends on
+//! the server when the client has finished and everything that was sent has arrived. Then both sides drain: each
+//! receives what the other reports to have sent, so that the next transaction begins with nothing in flight.
 
 mod address_exchange;
 mod events;
@@ -26,28 +26,28 @@ use crate::engine::{
 };
 use crate::language::{Extent, Flowop, FlowopAction, NetProfile, Transaction};
 
-/// Who takes part.
+/// A participant of a run: this machine or a server.
 pub struct Participant {
-    /// A host by its name in the profile, or none for a site of this machine.
+    /// A host by its name in the profile; `None` for this machine.
     pub host: Option<String>,
-    /// What it carries out.
+    /// What it executes.
     pub assignment: Assignment,
-    /// Hands an order over; false if it cannot be any more.
+    /// Sends a command; false if the participant is gone.
     pub send: Box<dyn Fn(EngineCommand) -> bool + Send>,
 }
 
 /// An event from a participant, or the loss of its connection.
 #[derive(Debug)]
 pub enum ParticipantEvent {
-    /// It says something.
+    /// An event of its engine.
     Event(EngineEvent),
-    /// It is gone.
+    /// Its connection was lost, with the reason.
     Lost(String),
 }
 
-/// Looks on while a run goes.
+/// Observes a run in progress.
 pub trait RunObserver {
-    /// A party has got so far.
+    /// A participant reports its progress.
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress);
     /// A transaction begins.
     fn on_transaction(&mut self, group: usize, transaction: usize);
@@ -55,10 +55,10 @@ pub trait RunObserver {
     fn on_latencies(&mut self, times: &[LatencyRecord]);
 }
 
-/// How much later than its window a transaction may end.
+/// How long after the end of its window a transaction may end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a profile with these parties.
+/// Runs a profile with these participants.
 pub async fn coordinate(
     profile: &NetProfile,
     participants: Vec<Participant>,
@@ -81,23 +81,23 @@ pub async fn coordinate(
         events,
         observer,
     };
-    let fault = {
+    let failure = {
         tokio::pin!(interrupted);
         tokio::select! {
-            fault = run.run() => fault.err(),
+            failure = run.run() => failure.err(),
             () = &mut interrupted => Some(RunFailure::Interrupted),
         }
     };
-    let fault = match fault {
-        Some(fault) => Some(run.find_root_cause(fault).await),
+    let failure = match failure {
+        Some(failure) => Some(run.find_root_cause(failure).await),
         None => None,
     };
-    if let Some(fault) = &fault {
+    if let Some(failure) = &failure {
         run.broadcast(|| EngineCommand::Stop);
-        run.shut_down(fault).await;
+        run.shut_down(failure).await;
     }
     let datagrams = run.groups.iter().map(|group| group.datagrams.values().copied().sum()).collect();
-    RunOutcome { failure: fault, reports: run.reports, executors: run.executors, truncated: run.truncated, datagrams }
+    RunOutcome { failure, reports: run.reports, executors: run.executors, truncated: run.truncated, datagrams }
 }
 
 struct Coordinator<'a> {
@@ -109,23 +109,23 @@ struct Coordinator<'a> {
     reports: Vec<Option<EngineReport>>,
     executors: Vec<Option<ExecutorKind>>,
     truncated: Vec<(usize, usize)>,
-    /// Whether there can be anything to report.
+    /// Whether there can be results to report.
     started: bool,
     limit: Option<Duration>,
     observer: &'a mut dyn RunObserver,
 }
 
-/// How far a group is.
+/// The progress of a group.
 #[derive(Default)]
 struct GroupProgress {
     transaction: usize,
     done: bool,
-    /// What strands moved, by party; cleared with each step.
+    /// Totals of strands, by participant; cleared at each step.
     totals: HashMap<usize, Vec<StrandTotals>>,
     draining: bool,
     finish_sent: bool,
     deadline: Option<Instant>,
-    /// The last that was heard of datagram connections, by host and strand.
+    /// The latest totals of datagram connections, by host and strand.
     datagrams: BTreeMap<(u32, u32), DatagramTotals>,
 }
 
@@ -138,18 +138,18 @@ impl Coordinator<'_> {
         }
         while self.groups.iter().any(|group| !group.done) {
             match self.next_event().await? {
-                (party, EngineEvent::Ended { group, strands }) => self.handle_ended(party, group, strands)?,
-                (party, EngineEvent::Settled { group, strands }) => self.handle_drained(party, group, strands)?,
-                (party, _) => return Err(self.unexpected_event(party)),
+                (participant, EngineEvent::Ended { group, strands }) => self.handle_ended(participant, group, strands)?,
+                (participant, EngineEvent::Drained { group, strands }) => self.handle_drained(participant, group, strands)?,
+                (participant, _) => return Err(self.unexpected_event(participant)),
             }
         }
         self.broadcast(|| EngineCommand::Report);
         while let Some(missing) = self.reports.iter().position(Option::is_none) {
-            let (party, event) = self.next_event_within(RESPONSE_TIMEOUT, missing).await?;
+            let (participant, event) = self.next_event_within(RESPONSE_TIMEOUT, missing).await?;
             if !matches!(event, EngineEvent::Report(_)) {
-                return Err(self.unexpected_event(party));
+                return Err(self.unexpected_event(participant));
             }
-            self.store_report(party, event);
+            self.store_report(participant, event);
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Coordinator<'_> {
             return;
         };
         self.observer.on_transaction(group, transaction);
-        // What follows would have nothing to go on with if not all connections were there.
+        // Connection setup has no limit: later transactions need all connections.
         let bound = self.limit.filter(|_| !is_connection_setup(next));
         let limit = bound.map(|limit| limit.as_nanos() as Nanos);
         let window = match next.extent {
@@ -180,31 +180,31 @@ impl Coordinator<'_> {
         self.broadcast(|| EngineCommand::Run { group, transaction, limit });
     }
 
-    fn handle_ended(&mut self, party: usize, group: usize, strands: Vec<StrandTotals>) -> Result<(), RunFailure> {
+    fn handle_ended(&mut self, participant: usize, group: usize, strands: Vec<StrandTotals>) -> Result<(), RunFailure> {
         if group >= self.groups.len() || self.groups[group].draining {
-            return Err(self.unexpected_event(party));
+            return Err(self.unexpected_event(participant));
         }
-        self.groups[group].totals.insert(party, strands);
-        let clients = self.group_participants(group, false).all(|party| self.groups[group].totals.contains_key(&party));
+        self.groups[group].totals.insert(participant, strands);
+        let clients = self.group_participants(group, false).all(|participant| self.groups[group].totals.contains_key(&participant));
         let all =
-            clients && self.group_participants(group, true).all(|party| self.groups[group].totals.contains_key(&party));
+            clients && self.group_participants(group, true).all(|participant| self.groups[group].totals.contains_key(&participant));
         if all {
             self.drain_or_advance(group);
         } else if clients && !self.groups[group].finish_sent {
             let state = &mut self.groups[group];
             state.finish_sent = true;
-            // What is on its way may take its time, as long as it comes.
+            // Data in flight may take any time, as long as it arrives.
             state.deadline = None;
             self.send_totals_to_servers(group, |group, totals| EngineCommand::Finish { group, totals });
         }
         Ok(())
     }
 
-    fn handle_drained(&mut self, party: usize, group: usize, strands: Vec<StrandTotals>) -> Result<(), RunFailure> {
+    fn handle_drained(&mut self, participant: usize, group: usize, strands: Vec<StrandTotals>) -> Result<(), RunFailure> {
         if group >= self.groups.len() || !self.groups[group].draining {
-            return Err(self.unexpected_event(party));
+            return Err(self.unexpected_event(participant));
         }
-        self.groups[group].totals.insert(party, strands);
+        self.groups[group].totals.insert(participant, strands);
         if self.groups[group].totals.len()
             == self.group_participants(group, false).chain(self.group_participants(group, true)).count()
         {
@@ -217,8 +217,8 @@ impl Coordinator<'_> {
         if self.is_drained(group) {
             return self.advance_group(group);
         }
-        self.send_totals_to_servers(group, |group, totals| EngineCommand::Settle { group, totals });
-        self.send_totals_to_clients(group, |group, totals| EngineCommand::Settle { group, totals });
+        self.send_totals_to_servers(group, |group, totals| EngineCommand::Drain { group, totals });
+        self.send_totals_to_clients(group, |group, totals| EngineCommand::Drain { group, totals });
         let state = &mut self.groups[group];
         state.draining = true;
         state.totals.clear();
@@ -226,7 +226,7 @@ impl Coordinator<'_> {
     }
 
     fn advance_group(&mut self, group: usize) {
-        // What closed connections moved is told with every step, so that nothing of an earlier one is to be kept.
+        // Each step reports the totals of closed connections too, so that those of earlier steps are not needed.
         self.groups[group].datagrams.clear();
         let datagrams = self.datagram_totals(group);
         self.groups[group].datagrams.extend(datagrams);
@@ -234,22 +234,22 @@ impl Coordinator<'_> {
         self.begin_transaction(group);
     }
 
-    /// The parties that have strands of a group: servers or clients.
+    /// The participants that have strands of a group: servers or clients.
     fn group_participants(&self, group: usize, servers: bool) -> impl Iterator<Item = usize> {
-        let parties = self.participants.iter().enumerate();
-        parties
-            .filter(move |(_, party)| party.host.is_some() == servers && !party.assignment.strands[group].is_empty())
+        let participants = self.participants.iter().enumerate();
+        participants
+            .filter(move |(_, participant)| participant.host.is_some() == servers && !participant.assignment.strands[group].is_empty())
             .map(|(position, _)| position)
     }
 
-    fn broadcast(&self, order: impl Fn() -> EngineCommand) {
-        for party in &self.participants {
-            (party.send)(order());
+    fn broadcast(&self, command: impl Fn() -> EngineCommand) {
+        for participant in &self.participants {
+            (participant.send)(command());
         }
     }
 }
 
-/// Whether a transaction opens and closes a certain number of connections and does nothing else.
+/// Whether a transaction only opens and closes a fixed number of connections.
 fn is_connection_setup(transaction: &Transaction) -> bool {
     let connects = |flowop: &Flowop| {
         matches!(flowop.action, FlowopAction::Connect(_) | FlowopAction::Accept(_) | FlowopAction::Disconnect)

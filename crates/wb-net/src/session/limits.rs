@@ -1,4 +1,4 @@
-//! What a server does for a client at most.
+//! Limits of what a server executes for a client.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -8,17 +8,17 @@ use crate::language::{Extent, Flowop, FlowopAction, Message, NetProfile, StrandK
 /// The limits of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Sessions at a time.
+    /// Maximum number of concurrent sessions.
     pub sessions: usize,
-    /// Strands of a session.
+    /// Maximum number of strands of a session.
     pub strands: u64,
-    /// Memory of a session in bytes, by an estimate from above of buffers, stacks and histograms.
+    /// Maximum memory of a session in bytes, by an upper estimate of buffers, stacks and histograms.
     pub memory: u64,
-    /// How long a session may go on.
+    /// Maximum duration of a session.
     pub duration: Duration,
-    /// A client that says nothing for so long is gone.
+    /// A client that sends nothing for this long is disconnected.
     pub idle_timeout: Duration,
-    /// The ports on which connections may be taken.
+    /// The ports on which a session may listen.
     pub ports: Option<RangeInclusive<u16>>,
 }
 
@@ -35,48 +35,48 @@ impl Default for SessionLimits {
     }
 }
 
-/// Whoever asks for more of any one thing does not mean it.
+/// Maximum number of groups, transactions or flowops: no real profile has more.
 const MAX_ITEMS: usize = 10_000;
 
-/// A strand's stack, and what the kernel keeps of a connection that waits.
+/// Bytes of a strand's stack, and of the kernel's state of an idle connection.
 const MEMORY_PER_STRAND: u64 = 64 << 10;
 
-/// A histogram of three digits.
+/// Bytes of a histogram of three digits.
 const MEMORY_PER_HISTOGRAM: u64 = 131 << 10;
 
 impl SessionLimits {
-    /// Whether an assignment from a client, of whom nothing is believed, can be carried out within the limits.
+    /// Checks an assignment from an untrusted client against the limits.
     pub fn check(&self, assignment: &Assignment) -> Result<(), EngineError> {
         let Assignment { profile, side, strands, settings, .. } = assignment;
-        let refuse = |what: String| Err(EngineError::new(format!("the server refuses: {what}")));
+        let refuse = |reason: String| Err(EngineError::new(format!("the server refuses: {reason}")));
         if *side != Side::Server || strands.len() != profile.groups.len() {
-            return refuse("this is no server's part of a profile".to_owned());
+            return refuse("invalid assignment: not for a server".to_owned());
         }
         let total: u64 = strands.iter().map(|strands| u64::from(strands.end.saturating_sub(strands.start))).sum();
         if total > self.strands {
             return refuse(format!("{total} strands; at most {} (`net serve --max-strands`)", self.strands));
         }
-        let parts: usize = flowops(profile).count();
+        let flowop_count: usize = flowops(profile).count();
         let transactions: usize = profile.groups.iter().map(|group| group.transactions.len()).sum();
-        if parts.max(transactions).max(profile.groups.len()) > MAX_ITEMS {
-            return refuse(format!("a profile of more than {MAX_ITEMS} parts"));
+        if flowop_count.max(transactions).max(profile.groups.len()) > MAX_ITEMS {
+            return refuse(format!("a profile with more than {MAX_ITEMS} items"));
         }
-        if settings.interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
-            return refuse("settings that no client asks for".to_owned());
+        if settings.progress_interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
+            return refuse("invalid settings".to_owned());
         }
         for flowop in flowops(profile) {
-            if let Err(what) = check_flowop(flowop) {
-                return refuse(what.to_owned());
+            if let Err(reason) = check_flowop(flowop) {
+                return refuse(reason.to_owned());
             }
         }
         for transaction in profile.groups.iter().flat_map(|group| &group.transactions) {
             if transaction.flowops.is_empty() || transaction.rate.is_some_and(|rate| !is_valid_rate(rate)) {
-                return refuse("a transaction that cannot be carried out".to_owned());
+                return refuse("invalid transaction: no flowops, or an invalid rate".to_owned());
             }
-            // Should it not be cut, the session is.
-            let cut = settings.limit.map_or(Duration::MAX, Duration::from_nanos);
+            // If the client does not end it, the limit of the session does.
+            let client_limit = settings.max_duration.map_or(Duration::MAX, Duration::from_nanos);
             if let Extent::Window(window) = transaction.extent
-                && window.min(cut) > self.duration
+                && window.min(client_limit) > self.duration
             {
                 let limit = self.duration.as_secs();
                 return refuse(format!(
@@ -103,10 +103,10 @@ fn flowops(profile: &NetProfile) -> impl Iterator<Item = &Flowop> {
 
 fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {
     if flowop.rate.is_some_and(|rate| !is_valid_rate(rate)) || flowop.count == 0 || flowop.repeat == 0 {
-        return Err("a flowop that cannot be carried out");
+        return Err("invalid flowop: rate, count or repeat out of range");
     }
     match &flowop.action {
-        FlowopAction::SendFiles(_) => Err("it sends no files of its own"),
+        FlowopAction::SendFiles(_) => Err("sending files of the server"),
         FlowopAction::Send(message) | FlowopAction::Receive(message) if !is_valid_message(message) => {
             Err("a message without a size")
         }
@@ -116,11 +116,11 @@ fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {
 }
 
 fn is_valid_message(message: &Message) -> bool {
-    let whole = match message.size {
+    let has_size = match message.size {
         crate::language::MessageSize::Fixed(size) => size > 0,
         crate::language::MessageSize::Random { min, max } => 0 < min && min <= max,
     };
-    whole && message.remote_size != Some(0)
+    has_size && message.remote_size != Some(0)
 }
 
 fn is_valid_rate(rate: f64) -> bool {
@@ -131,12 +131,12 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
     let Assignment { profile, strands, settings, .. } = assignment;
     let groups = profile.groups.iter().zip(strands);
     let total: u64 = strands.iter().map(|strands| strands.len() as u64).sum();
-    let by_events = total > u64::from(settings.threads);
+    let event_loop = total > u64::from(settings.max_threads);
     groups
         .map(|(group, strands)| {
             let strands = strands.len() as u64;
-            // Under events the strands of a thread share a buffer and histograms.
-            let hands = if by_events && group.kind == StrandKind::Thread { strands.min(64) } else { strands };
+            // In an event loop the strands of a thread share a buffer and histograms.
+            let executors = if event_loop && group.kind == StrandKind::Thread { strands.min(64) } else { strands };
             let flowops: u64 = group.transactions.iter().map(|transaction| transaction.flowops.len() as u64 + 2).sum();
             let messages = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
             let buffer = messages.map(|flowop| match &flowop.action {
@@ -147,9 +147,9 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
             });
             let buffer = buffer.max().unwrap_or(0);
             let digits =
-                if flowops.saturating_mul(hands) > 512 { MEMORY_PER_HISTOGRAM / 7 } else { MEMORY_PER_HISTOGRAM };
-            let per_hand = flowops.saturating_mul(digits).saturating_add(buffer);
-            strands.saturating_mul(MEMORY_PER_STRAND).saturating_add(hands.saturating_mul(per_hand))
+                if flowops.saturating_mul(executors) > 512 { MEMORY_PER_HISTOGRAM / 7 } else { MEMORY_PER_HISTOGRAM };
+            let per_executor = flowops.saturating_mul(digits).saturating_add(buffer);
+            strands.saturating_mul(MEMORY_PER_STRAND).saturating_add(executors.saturating_mul(per_executor))
         })
         .fold(0, u64::saturating_add)
 }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_done() {
+    fn usual_assignments_are_accepted() {
         for (strands, size) in [(1, 64), (1000, 16384), (10_000, 90)] {
             assert_eq!(SessionLimits::default().check(&assignment(strands, size)), Ok(()));
         }
@@ -196,6 +196,6 @@ mod tests {
         let mut files = assignment(1, 64);
         let files_of = crate::language::Files { dir: "/etc".to_owned(), count: 1, chunk: None };
         files.profile.groups[0].transactions[1].flowops[0].action = FlowopAction::SendFiles(files_of);
-        assert!(refusal(&files).contains("no files of its own"));
+        assert!(refusal(&files).contains("sending files of the server"));
     }
 }

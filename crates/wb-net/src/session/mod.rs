@@ -1,6 +1,7 @@
 //! Sessions: the client that runs a profile, and the server that executes its part.
 //!
-//! Start with [`client`] and [`server`]; [`coordinate`] is the run itself, and [`limits`] what a server does at most.
+//! Start with [`client`] and [`server`]; [`coordinator`] is the run itself, and [`limits`] bounds what a server
+//! executes.
 
 pub mod client;
 pub mod coordinator;

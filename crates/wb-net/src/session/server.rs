@@ -1,4 +1,4 @@
-//! The server: lets clients in that are trusted, and carries out its part of their runs within limits.
+//! The server: accepts authenticated clients, and executes its part of their runs within limits.
 
 use std::{
     collections::BTreeMap,
@@ -24,63 +24,63 @@ use crate::engine::{
 };
 use crate::transport::address::HostAddress;
 
-/// What a server tells its log.
+/// An event for the server's log.
 #[derive(Debug)]
 pub enum ServerEvent {
-    /// A connection was not let in.
+    /// A connection was refused.
     Refused(SocketAddr, ControlError),
-    /// A client begins a session.
+    /// A client started a session.
     SessionStarted(SocketAddr, String),
-    /// A session is over.
+    /// A session ended.
     SessionEnded(SocketAddr, SessionOutcome),
 }
 
-/// How a session ended.
+/// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionOutcome {
-    /// The run went to its end.
+    /// The run was completed.
     #[error("done")]
     Done,
-    /// The client went away, or something of the run failed.
+    /// The client disconnected, or the run failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What a server is.
+/// The configuration of a server.
 #[derive(Clone)]
 pub struct Server {
-    /// What it does for a client at most.
+    /// Limits per client.
     pub limits: SessionLimits,
-    /// CPUs that strands are pinned to, in turn.
+    /// CPUs that strands are pinned to, round-robin.
     pub cpus: Vec<usize>,
-    /// How processes for strands are made.
+    /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
 }
 
-/// After a failure, whether the client is there is known within this time.
+/// After a failure, how long to wait for a disconnect of the client that may have caused it.
 const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Serves until it is cancelled; then all sessions end.
-    pub async fn serve(&self, listener: &ControlListener, tell: impl Fn(ServerEvent) + Send + Sync + 'static) {
-        let tell = Arc::new(tell);
+    pub async fn serve(&self, listener: &ControlListener, on_event: impl Fn(ServerEvent) + Send + Sync + 'static) {
+        let on_event = Arc::new(on_event);
         let sessions = Arc::new(AtomicUsize::new(0));
-        // When this future is dropped, so are they.
+        // Dropping this future drops all of them.
         let mut tasks = JoinSet::new();
         while let Ok(half_open) = listener.accept().await {
-            let (server, tell, sessions) = (self.clone(), tell.clone(), sessions.clone());
+            let (server, on_event, sessions) = (self.clone(), on_event.clone(), sessions.clone());
             tasks.spawn(async move {
                 let from = half_open.peer_addr();
                 match half_open.handshake().await {
                     Ok(channel) => {
                         let key = channel.info().key.to_string();
-                        tell(ServerEvent::SessionStarted(from, key));
+                        on_event(ServerEvent::SessionStarted(from, key));
                         let busy = sessions.fetch_add(1, Ordering::SeqCst) >= server.limits.sessions;
-                        let over = server.serve_session(channel, busy).await;
+                        let outcome = server.serve_session(channel, busy).await;
                         sessions.fetch_sub(1, Ordering::SeqCst);
-                        tell(ServerEvent::SessionEnded(from, over));
+                        on_event(ServerEvent::SessionEnded(from, outcome));
                     }
-                    Err(error) => tell(ServerEvent::Refused(from, error)),
+                    Err(error) => on_event(ServerEvent::Refused(from, error)),
                 }
             });
             while tasks.try_join_next().is_some() {}
@@ -88,65 +88,65 @@ impl Server {
     }
 
     async fn serve_session(&self, channel: Channel, busy: bool) -> SessionOutcome {
-        let ends = (canonical_address(channel.local_addr()), canonical_address(channel.peer_addr()));
+        let addresses = (canonical_address(channel.local_addr()), canonical_address(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
             let fault =
-                EngineError::new(format!("the server has {limit} sessions already (`net serve --max-sessions`)"));
+                EngineError::new(format!("the server has reached its limit of {limit} sessions (`net serve --max-sessions`)"));
             return reject(&mut sender, fault).await;
         }
-        let (tell, events) = unbounded_channel();
-        let team = match EngineSet::start(self.child.clone(), move |event| tell.send(event).is_ok()) {
-            Ok(team) => team,
+        let (event_sender, events) = unbounded_channel();
+        let engines = match EngineSet::start(self.child.clone(), move |event| event_sender.send(event).is_ok()) {
+            Ok(engines) => engines,
             Err(error) => {
-                return reject(&mut sender, EngineError::new(format!("the server has no thread: {error}"))).await;
+                return reject(&mut sender, EngineError::new(format!("the server cannot start a thread: {error}"))).await;
             }
         };
-        let over = self.run_session(&team, ends, &mut sender, receiver, events).await;
-        // What is left in the channel has no meaning any more; a client that is gone does not matter.
+        let outcome = self.run_session(&engines, addresses, &mut sender, receiver, events).await;
+        // Ignored: the session is over, and the client may have disconnected.
         let _: Result<Result<(), ControlError>, _> = timeout(Duration::from_secs(1), sender.close()).await;
-        over
+        outcome
     }
 
     async fn run_session(
         &self,
-        team: &EngineSetHandle,
-        ends: (SocketAddr, SocketAddr),
+        engines: &EngineSetHandle,
+        addresses: (SocketAddr, SocketAddr),
         sender: &mut ChannelSender,
         mut receiver: ChannelReceiver,
         mut events: UnboundedReceiver<EngineEvent>,
     ) -> SessionOutcome {
         let deadline = Instant::now() + self.limits.duration;
-        let mut heard = Instant::now();
+        let mut last_received = Instant::now();
         loop {
             tokio::select! {
-                order = receiver.recv::<EngineCommand>() => {
-                    heard = Instant::now();
-                    let order = match order {
-                        Ok(Some(order)) => order,
-                        Ok(None) => return SessionOutcome::Failed("the client left".to_owned()),
-                        Err(error) => return SessionOutcome::Failed(format!("the client is gone: {error}")),
+                command = receiver.recv::<EngineCommand>() => {
+                    last_received = Instant::now();
+                    let command = match command {
+                        Ok(Some(command)) => command,
+                        Ok(None) => return SessionOutcome::Failed("the client disconnected".to_owned()),
+                        Err(error) => return SessionOutcome::Failed(format!("lost the client: {error}")),
                     };
-                    let order = match order {
+                    let command = match command {
                         EngineCommand::Prepare(assignment) => match self.limits.check(&assignment) {
-                            Ok(()) => EngineCommand::Prepare(Box::new(self.override_local_settings(*assignment, ends))),
+                            Ok(()) => EngineCommand::Prepare(Box::new(self.override_local_settings(*assignment, addresses))),
                             Err(fault) => return reject(sender, fault).await,
                         },
-                        order => order,
+                        command => command,
                     };
-                    // Progress is told only as often as the client wants it, which may be seldom.
-                    if matches!(order, EngineCommand::Alive)
-                        && let Some(over) = self.send_event(sender, &EngineEvent::Alive).await
+                    // Heartbeats are answered, since the client may have chosen a long interval of progress reports.
+                    if matches!(command, EngineCommand::Heartbeat)
+                        && let Some(outcome) = self.send_event(sender, &EngineEvent::Heartbeat).await
                     {
-                        return over;
+                        return outcome;
                     }
-                    team.send(order);
+                    engines.send(command);
                 }
                 event = events.recv() => {
-                    let Some(event) = event else { return SessionOutcome::Failed("its own threads ended".to_owned()) };
-                    if let Some(over) = self.send_event(sender, &event).await {
-                        return over;
+                    let Some(event) = event else { return SessionOutcome::Failed("the engine's threads exited".to_owned()) };
+                    if let Some(outcome) = self.send_event(sender, &event).await {
+                        return outcome;
                     }
                     match event {
                         EngineEvent::Report(_) => return SessionOutcome::Done,
@@ -154,24 +154,24 @@ impl Server {
                         _ => {}
                     }
                 }
-                () = sleep_until(heard + self.limits.idle_timeout) => {
-                    return SessionOutcome::Failed(format!("the client said nothing for {} s", self.limits.idle_timeout.as_secs()));
+                () = sleep_until(last_received + self.limits.idle_timeout) => {
+                    return SessionOutcome::Failed(format!("no message from the client for {} s", self.limits.idle_timeout.as_secs()));
                 }
                 () = sleep_until(deadline) => {
                     let limit = self.limits.duration.as_secs();
-                    let fault = EngineError::new(format!("the session took {limit} s (`net serve --max-time`)"));
+                    let fault = EngineError::new(format!("the session exceeded {limit} s (`net serve --max-time`)"));
                     return reject(sender, fault).await;
                 }
             }
         }
     }
 
-    /// Tells the client something; how the session is over where it cannot be told.
+    /// Sends the client an event; returns the outcome of the session if that fails.
     async fn send_event(&self, sender: &mut ChannelSender, event: &EngineEvent) -> Option<SessionOutcome> {
         match timeout(self.limits.idle_timeout, sender.send(event)).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(SessionOutcome::Failed(format!("the client is gone: {error}"))),
-            Err(_) => Some(SessionOutcome::Failed("the client takes nothing".to_owned())),
+            Ok(Err(error)) => Some(SessionOutcome::Failed(format!("lost the client: {error}"))),
+            Err(_) => Some(SessionOutcome::Failed("timed out sending to the client".to_owned())),
         }
     }
 
@@ -181,8 +181,8 @@ impl Server {
         mut assignment: Assignment,
         (local, peer): (SocketAddr, SocketAddr),
     ) -> Assignment {
-        let places = HostAddresses { here: HostAddress::Ip(local.ip()), there: HostAddress::Ip(peer.ip()) };
-        assignment.hosts = BTreeMap::from([("client".to_owned(), places)]);
+        let addresses = HostAddresses { local: HostAddress::Ip(local.ip()), peer: HostAddress::Ip(peer.ip()) };
+        assignment.hosts = BTreeMap::from([("client".to_owned(), addresses)]);
         assignment.settings.cpus = self.cpus.clone();
         assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));
         assignment
@@ -194,18 +194,18 @@ fn canonical_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Strands often fail because the client is gone: then that is what happened.
+/// Finds the cause of a failure: strands often fail because the client disconnected.
 async fn find_root_cause(fault: EngineError, receiver: &mut ChannelReceiver) -> SessionOutcome {
     match timeout(ROOT_CAUSE_WINDOW, receiver.recv::<EngineCommand>()).await {
-        Ok(Err(error)) => SessionOutcome::Failed(format!("the client is gone: {error}")),
+        Ok(Err(error)) => SessionOutcome::Failed(format!("lost the client: {error}")),
         _ => SessionOutcome::Failed(fault.to_string()),
     }
 }
 
 async fn reject(sender: &mut ChannelSender, fault: EngineError) -> SessionOutcome {
-    let over = SessionOutcome::Failed(fault.to_string());
-    // A client that is gone need not know.
+    let outcome = SessionOutcome::Failed(fault.to_string());
+    // Ignored: the client may have disconnected.
     let _: Result<Result<(), ControlError>, _> =
         timeout(Duration::from_secs(1), sender.send(&EngineEvent::Failed(fault))).await;
-    over
+    outcome
 }

@@ -1,4 +1,4 @@
-//! Where an end of a connection is.
+//! Addresses of sockets and of hosts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// The address of one socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TransportAddress {
-    /// Of IP protocols.
+    /// Address and port, for IP protocols.
     Ip(SocketAddr),
-    /// A name in the abstract namespace of UNIX sockets, and the process that holds it.
+    /// A name in the abstract namespace of UNIX sockets, and the process that owns it.
     Unix {
         /// The name without its leading zero byte.
         name: String,
-        /// Its owner's process id, 0 where that is unknown.
+        /// Process ID of the owner, 0 if unknown.
         process: u32,
     },
-    /// Of a VM or its host.
+    /// Address of a VM or its host.
     Vsock {
-        /// Context id.
+        /// Context ID.
         cid: u32,
         /// Port.
         port: u32,
@@ -26,7 +26,7 @@ pub enum TransportAddress {
 }
 
 impl TransportAddress {
-    /// The IP address, of those that have one.
+    /// The IP address, if it has one.
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
             Self::Ip(address) => Some(address.ip()),
@@ -35,12 +35,12 @@ impl TransportAddress {
     }
 }
 
-/// Where a machine is, as the control connection knows it.
+/// The address of a machine, as seen on the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HostAddress {
-    /// At an IP address.
+    /// An IP address.
     Ip(IpAddr),
-    /// At a context id.
+    /// A vsock context ID.
     Vsock(u32),
 }
 

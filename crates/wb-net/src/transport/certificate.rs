@@ -1,7 +1,7 @@
-//! The certificate that an accepting side shows, and how the connecting side knows it.
+//! The certificate of the accepting side, and its verification by the connecting side.
 //!
-//! It is made when a process first needs one and never stored. Its fingerprint goes over the control connection, and
-//! a connection is made with just this certificate: no authority and no name has to be trusted.
+//! A process generates it on first use and never stores it. Its fingerprint is sent over the control connection, and
+//! the connecting side accepts only this certificate, so that no authority and no name has to be trusted.
 
 use std::{
     io,
@@ -22,10 +22,10 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-/// The name in the certificate, which nobody checks.
+/// The name in the certificate, which is not checked.
 pub(super) const SERVER_NAME: &str = "weighbridge";
 
-/// The SHA-256 of a certificate.
+/// The SHA-256 fingerprint of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CertificateFingerprint(String);
 
@@ -34,19 +34,19 @@ impl CertificateFingerprint {
         Self(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// As it was announced.
+    /// Parses an announced fingerprint.
     pub(super) fn from_announcement(text: Option<String>) -> io::Result<Self> {
-        let what = "the other side announced no certificate";
-        text.map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
+        let message = "the peer announced no certificate";
+        text.map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
-    /// As it is announced.
+    /// The fingerprint as it is announced.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What this process shows where it accepts.
+/// The certificate that this process presents when it accepts, with its key.
 #[derive(Debug)]
 pub(super) struct ServerCertificate {
     pub(super) fingerprint: CertificateFingerprint,
@@ -54,21 +54,21 @@ pub(super) struct ServerCertificate {
     key: PrivatePkcs8KeyDer<'static>,
 }
 
-/// The one of this process.
+/// The certificate of this process.
 pub(super) fn server_certificate() -> io::Result<&'static ServerCertificate> {
     static IDENTITY: OnceLock<Result<ServerCertificate, String>> = OnceLock::new();
-    let made = IDENTITY.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]);
-        let CertifiedKey { cert, signing_key } = made.map_err(|error| error.to_string())?;
+    let generated = IDENTITY.get_or_init(|| {
+        let generated = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]);
+        let CertifiedKey { cert, signing_key } = generated.map_err(|error| error.to_string())?;
         let certificate = cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
         Ok(ServerCertificate { fingerprint: CertificateFingerprint::of(&certificate), certificate, key })
     });
-    made.as_ref().map_err(|error| io::Error::other(format!("no certificate could be made: {error}")))
+    generated.as_ref().map_err(|error| io::Error::other(format!("cannot generate a certificate: {error}")))
 }
 
 impl ServerCertificate {
-    /// How to accept with it. Nothing is kept of a connection from which another could be resumed.
+    /// The TLS configuration of the accepting side, without any session resumption.
     pub(super) fn server_config(&self) -> io::Result<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
@@ -82,7 +82,7 @@ impl ServerCertificate {
     }
 }
 
-/// How to connect to where a certificate is shown. Every connection is a full handshake.
+/// The TLS configuration of the connecting side. Every connection is a full handshake.
 pub(super) fn client_config(fingerprint: CertificateFingerprint) -> io::Result<ClientConfig> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
@@ -101,21 +101,21 @@ fn provider() -> Arc<CryptoProvider> {
     PROVIDER.get_or_init(|| Arc::new(ring::default_provider())).clone()
 }
 
-/// What went wrong, in words for people.
+/// Converts a TLS error, with messages for users.
 pub(super) fn to_io_error(error: &Error) -> io::Error {
     match error {
         Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "the other side shows another certificate than it announced: something stands between",
+            "certificate mismatch: the peer presented another certificate than it announced; the connection may be intercepted",
         ),
         Error::AlertReceived(alert) => {
-            io::Error::new(io::ErrorKind::ConnectionAborted, format!("the other side ended TLS: {alert:?}"))
+            io::Error::new(io::ErrorKind::ConnectionAborted, format!("the peer closed the TLS session: {alert:?}"))
         }
         error => io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}")),
     }
 }
 
-/// Accepts one certificate.
+/// Accepts exactly one certificate.
 #[derive(Debug)]
 struct PinnedVerifier {
     fingerprint: CertificateFingerprint,
@@ -131,8 +131,8 @@ impl ServerCertVerifier for PinnedVerifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let shown = CertificateFingerprint::of(certificate);
-        if shown.0 == self.fingerprint.0 {
+        let presented = CertificateFingerprint::of(certificate);
+        if presented.0 == self.fingerprint.0 {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(CertificateError::ApplicationVerificationFailure.into())
@@ -145,7 +145,7 @@ impl ServerCertVerifier for PinnedVerifier {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+        Err(Error::General("TLS 1.2 is not supported".to_owned()))
     }
 
     fn verify_tls13_signature(

@@ -1,4 +1,4 @@
-//! Datagrams between two sockets that are connected to each other: UDP and UNIX.
+//! Datagram transport over two connected sockets: UDP and UNIX.
 
 use std::{
     array,
@@ -12,17 +12,17 @@ use socket2::Socket;
 use super::Transport;
 use crate::language::Message;
 
-/// So many datagrams go with one system call at most.
+/// Maximum number of datagrams per system call.
 const MAX_BATCH: usize = 64;
 
-/// A connected datagram socket. Whatever comes from elsewhere the kernel drops.
+/// A connected datagram socket. The kernel drops datagrams from other addresses.
 #[derive(Debug)]
 pub struct DatagramSocket {
     socket: Socket,
 }
 
 impl DatagramSocket {
-    /// Of a socket that is connected.
+    /// Creates a transport from a connected socket.
     pub fn new(socket: Socket) -> Self {
         Self { socket }
     }
@@ -30,30 +30,30 @@ impl DatagramSocket {
 
 impl Transport for DatagramSocket {
     #[inline]
-    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+    fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         Ok(rustix::net::send(&self.socket, bytes, flags)?)
     }
 
-    fn send_many(&mut self, bytes: &[u8], size: usize, how: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
-        // On the stack, so that nothing is allocated while it is measured; what does not fit goes with the next call.
-        let mut nothing: [SendAncillaryBuffer<'_, '_, '_>; MAX_BATCH] =
+    fn send_many(&mut self, bytes: &[u8], size: usize, message: &Message) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        // On the stack, to avoid allocation during the measurement; what does not fit is sent by the next call.
+        let mut control_buffers: [SendAncillaryBuffer<'_, '_, '_>; MAX_BATCH] =
             array::from_fn(|_| SendAncillaryBuffer::default());
         let slices: [[IoSlice<'_>; 1]; MAX_BATCH] =
             array::from_fn(|n| [IoSlice::new(bytes.get(n * size..(n + 1) * size).unwrap_or_default())]);
-        let mut number = 0..;
-        let mut headers = nothing.each_mut().map(|control| {
-            let n = number.next().unwrap_or(0);
-            MMsgHdr::new(&slices[n], control)
+        let mut index = 0..;
+        let mut headers = control_buffers.each_mut().map(|control| {
+            let i = index.next().unwrap_or(0);
+            MMsgHdr::new(&slices[i], control)
         });
         let count = (bytes.len() / size).min(MAX_BATCH);
         Ok(sendmmsg(&self.socket, &mut headers[..count], flags)?)
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
-        let flags = if how.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+    fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
+        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(rustix::net::recv(&self.socket, into, flags)?.0)
     }
 

@@ -1,45 +1,45 @@
-//! What the kernel knows of a connection, and what a run adds up of it.
+//! Kernel statistics of connections, summed over a run.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel says of one connection, or of several together.
+/// Kernel statistics of one connection, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionInfo {
-    /// Connections that this stands for.
+    /// Number of connections.
     pub connections: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// The mean of the smoothed round-trip times, in nanoseconds; 0 where the protocol keeps none.
+    /// Mean of the smoothed round-trip times, in nanoseconds; 0 if the protocol does not measure them.
     pub rtt_ns: u64,
-    /// The largest of them.
+    /// Maximum of the smoothed round-trip times, in nanoseconds.
     pub rtt_max_ns: u64,
-    /// The send buffer as the kernel granted it, in bytes; the smallest of several.
+    /// Size of the send buffer granted by the kernel, in bytes; the minimum of several.
     pub send_buffer: u64,
-    /// The receive buffer as the kernel granted it, in bytes; the smallest of several.
+    /// Size of the receive buffer granted by the kernel, in bytes; the minimum of several.
     pub receive_buffer: u64,
 }
 
 /// Which kernel statistics a socket offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfoKind {
-    /// Its buffers.
+    /// Buffer sizes.
     Buffers,
-    /// Those, and what TCP keeps.
+    /// Buffer sizes and TCP statistics.
     Tcp,
-    /// The one buffer of vsock, which is the receiver's.
+    /// The single buffer of vsock, which is the receiver's.
     Vsock,
 }
 
 impl ConnectionInfo {
-    /// With the buffers of a socket.
+    /// Adds the buffer sizes of a socket.
     #[must_use]
-    pub fn with_buffers(self, socket: BorrowedFd<'_>, known: InfoKind) -> Self {
+    pub fn with_buffers(self, socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
         use rustix::net::sockopt;
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
-        let (send_buffer, receive_buffer) = match known {
+        let (send_buffer, receive_buffer) = match kind {
             InfoKind::Buffers | InfoKind::Tcp => {
                 (buffer(sockopt::socket_send_buffer_size(socket)), buffer(sockopt::socket_recv_buffer_size(socket)))
             }
@@ -48,10 +48,10 @@ impl ConnectionInfo {
         Self { send_buffer, receive_buffer, ..self }
     }
 
-    /// Of a socket, without its buffers: with one system call at most.
-    pub fn from_socket(socket: BorrowedFd<'_>, known: InfoKind) -> Self {
+    /// The statistics of a socket without its buffers, with at most one system call.
+    pub fn from_socket(socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
         let mut info = Self { connections: 1, ..Self::default() };
-        if let Some(tcp) = (known == InfoKind::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
+        if let Some(tcp) = (kind == InfoKind::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
             info.retransmits = u64::from(tcp.tcpi_total_retrans);
             info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
             info.rtt_max_ns = info.rtt_ns;
@@ -59,20 +59,20 @@ impl ConnectionInfo {
         info
     }
 
-    /// Adds another one.
+    /// Adds the statistics of other connections.
     pub fn add(&mut self, other: &Self) {
         let connections = self.connections + other.connections;
         if connections == 0 {
             return;
         }
-        let smaller = |one: u64, other: u64| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
+        let smaller_nonzero = |left: u64, right: u64| if left == 0 || right == 0 { left.max(right) } else { left.min(right) };
         *self = Self {
             connections,
             retransmits: self.retransmits + other.retransmits,
             rtt_ns: (self.rtt_ns * self.connections + other.rtt_ns * other.connections) / connections,
             rtt_max_ns: self.rtt_max_ns.max(other.rtt_max_ns),
-            send_buffer: smaller(self.send_buffer, other.send_buffer),
-            receive_buffer: smaller(self.receive_buffer, other.receive_buffer),
+            send_buffer: smaller_nonzero(self.send_buffer, other.send_buffer),
+            receive_buffer: smaller_nonzero(self.receive_buffer, other.receive_buffer),
         };
     }
 }
@@ -85,8 +85,8 @@ fn tcp_info(socket: std::os::fd::RawFd) -> Option<libc::tcp_info> {
     unsafe {
         let mut info: libc::tcp_info = std::mem::zeroed();
         let into = (&raw mut info).cast();
-        let got = libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, into, &mut length);
-        (got == 0).then_some(info)
+        let status = libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, into, &mut length);
+        (status == 0).then_some(info)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Links: how both sides create their sockets and exchange addresses before the run.
 //!
-//! Every connect and accept of a profile is a link. Before the run both sides make their sockets, or hold ports for
-//! them, and tell each other the addresses over the control connection. So the side that accepts takes connections
-//! from just those addresses, and the measured traffic carries no mark and needs no round trip to be recognised.
+//! Every connect and accept of a profile is a link. Before the run both sides create their sockets, or reserve ports
+//! for them, and exchange the addresses over the control connection. So the accepting side accepts connections from
+//! these addresses only, and the measured traffic needs no marker and no round trip to be identified.
 
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
@@ -24,42 +24,42 @@ use super::{
 };
 use crate::language::{Endpoint, Protocol};
 
-/// What one side tells the other of a link.
+/// The addresses of one side of a link, sent to the other side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
-    /// Where its sockets are: one, or for connections that are made over and over several.
+    /// Addresses of its sockets: one, or several for connections that are opened repeatedly.
     pub addresses: Vec<TransportAddress>,
-    /// The fingerprint of the certificate that the accepting side will show, of protocols that have one.
+    /// The fingerprint of the accepting side's certificate, for protocols with certificates.
     pub certificate: Option<String>,
 }
 
-/// Which part of a link is played.
+/// The role of one side of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkRole {
-    /// The one that connects.
+    /// Connects.
     Connector,
-    /// The one that accepts.
+    /// Accepts.
     Acceptor,
 }
 
-/// What an end is made from.
+/// The configuration of a link end.
 #[derive(Debug)]
 pub struct LinkConfig<'a> {
-    /// What the profile says.
+    /// The endpoint in the profile.
     pub endpoint: &'a Endpoint,
-    /// Which part is played.
+    /// The role of this side.
     pub part: LinkRole,
-    /// Where this machine is.
+    /// The address of this machine.
     pub local: HostAddress,
-    /// Whether the connection is made more than once.
+    /// Whether the connection is opened more than once.
     pub repeated: bool,
-    /// How many strands of this group make it.
+    /// Number of strands in this group that open it.
     pub strands: usize,
-    /// Whether system calls wait.
+    /// Whether system calls block.
     pub blocking: bool,
-    /// After which time a blocking receive gives up.
+    /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,
-    /// The doors that strands of this process share.
+    /// The listeners that strands of this process share.
     pub listeners: &'a Arc<SharedListeners>,
 }
 
@@ -72,17 +72,17 @@ pub struct LinkEnd {
     blocking: bool,
     receive_timeout: Option<Duration>,
     sockets: EndSockets,
-    /// How TLS is spoken; of the opener once it knows the other side's certificate.
+    /// TLS configuration; on the connecting side only once the peer's certificate is announced.
     tls: Option<tls::TlsConfig>,
 }
 
 #[derive(Debug)]
 enum EndSockets {
-    /// Ports from which connections are opened.
+    /// The ports that connections are opened from.
     Connecting { pool: PortPool, peer: Option<TransportAddress> },
-    /// Where connections are taken.
+    /// The listener for connections.
     Listening(Listener),
-    /// A socket that is connected to one other.
+    /// A socket that is connected to the peer's.
     Paired {
         socket: Socket,
         address: TransportAddress,
@@ -92,111 +92,111 @@ enum EndSockets {
 }
 
 impl LinkEnd {
-    /// Makes sockets, or holds ports for them.
-    pub fn prepare(terms: &LinkConfig<'_>) -> io::Result<Self> {
-        let manner = SocketConfig {
-            endpoint: terms.endpoint,
-            local: terms.local,
-            blocking: terms.blocking,
-            receive_timeout: terms.receive_timeout,
+    /// Creates sockets, or reserves ports for them.
+    pub fn prepare(config: &LinkConfig<'_>) -> io::Result<Self> {
+        let socket_config = SocketConfig {
+            endpoint: config.endpoint,
+            local: config.local,
+            blocking: config.blocking,
+            receive_timeout: config.receive_timeout,
         };
-        let port = terms.endpoint.port.unwrap_or(0);
-        let kind = match (is_paired(terms.endpoint.protocol), terms.part) {
+        let port = config.endpoint.port.unwrap_or(0);
+        let sockets = match (is_paired(config.endpoint.protocol), config.part) {
             (true, part) => {
                 let (port, shared) = match part {
                     LinkRole::Connector => (0, false),
                     LinkRole::Acceptor if port > 0 => (port, true),
-                    LinkRole::Acceptor => terms.listeners.datagram_port(),
+                    LinkRole::Acceptor => config.listeners.datagram_port(),
                 };
-                let socket = manner.bind(port, shared)?;
-                if terms.endpoint.protocol == Protocol::Quic && terms.endpoint.window.is_none() {
+                let socket = socket_config.bind(port, shared)?;
+                if config.endpoint.protocol == Protocol::Quic && config.endpoint.window.is_none() {
                     quic::set_buffer_sizes(&socket)?;
                 }
-                let address = socket::local_address(&socket, terms.local)?;
+                let address = socket::local_address(&socket, config.local)?;
                 EndSockets::Paired { socket, address, peer: None, quic: None }
             }
             (false, LinkRole::Connector) => {
-                EndSockets::Connecting { pool: PortPool::bind(&manner, terms.repeated, terms.strands)?, peer: None }
+                EndSockets::Connecting { pool: PortPool::bind(&socket_config, config.repeated, config.strands)?, peer: None }
             }
             (false, LinkRole::Acceptor) => {
-                EndSockets::Listening(Listener::bind(&manner, terms.repeated, terms.listeners)?)
+                EndSockets::Listening(Listener::bind(&socket_config, config.repeated, config.listeners)?)
             }
         };
-        let (endpoint, here) = (terms.endpoint.clone(), terms.local);
+        let (endpoint, local) = (config.endpoint.clone(), config.local);
         let mut tls = None;
         if endpoint.protocol == Protocol::Tls {
             if endpoint.kernel_tls {
-                tls::require_kernel(&manner.socket()?)?;
+                tls::require_kernel(&socket_config.socket()?)?;
             }
-            if terms.part == LinkRole::Acceptor {
+            if config.part == LinkRole::Acceptor {
                 tls = Some(tls::TlsConfig::acceptor(endpoint.kernel_tls)?);
             }
         }
         if endpoint.protocol == Protocol::Quic {
-            // What it announces.
+            // Generates the certificate that is announced.
             certificate::server_certificate()?;
         }
         Ok(Self {
             endpoint,
-            part: terms.part,
-            local: here,
-            blocking: terms.blocking,
-            receive_timeout: terms.receive_timeout,
-            sockets: kind,
+            part: config.part,
+            local,
+            blocking: config.blocking,
+            receive_timeout: config.receive_timeout,
+            sockets,
             tls,
         })
     }
 
-    /// What the other side has to know.
+    /// The addresses that the other side needs.
     pub fn announcement(&self) -> Announcement {
         let addresses = match &self.sockets {
             EndSockets::Connecting { pool, .. } => pool.addresses().to_vec(),
-            EndSockets::Listening(door) => vec![door.address().clone()],
+            EndSockets::Listening(listener) => vec![listener.address().clone()],
             EndSockets::Paired { address, .. } => vec![address.clone()],
         };
         let certificate = match (self.endpoint.protocol, self.part) {
             (Protocol::Tls | Protocol::Quic, LinkRole::Acceptor) => certificate::server_certificate().ok(),
             _ => None,
         };
-        Announcement { addresses, certificate: certificate.map(|identity| identity.fingerprint.as_str().to_owned()) }
+        Announcement { addresses, certificate: certificate.map(|certificate| certificate.fingerprint.as_str().to_owned()) }
     }
 
-    /// Takes note of the other side's addresses. `there` is where the control connection comes from: connections
-    /// are opened to nowhere else.
-    pub fn set_peer(&mut self, mut announced: Announcement, there: HostAddress) -> io::Result<()> {
-        if is_same_machine(self.local, there) {
-            announced.addresses.iter_mut().for_each(vsock::use_loopback);
+    /// Sets the other side's addresses. `peer_host` is the peer of the control connection: connections are opened to no
+    /// other host.
+    pub fn set_peer(&mut self, mut announcement: Announcement, peer_host: HostAddress) -> io::Result<()> {
+        if is_same_machine(self.local, peer_host) {
+            announcement.addresses.iter_mut().for_each(vsock::use_loopback);
         }
-        let Some(first) = announced.addresses.first().cloned() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the other side announced no address"));
+        let Some(first) = announcement.addresses.first().cloned() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the peer announced no address"));
         };
-        let here = self.local;
-        let elsewhere = |address: &TransportAddress| match (address, there) {
-            (TransportAddress::Ip(address), HostAddress::Ip(there)) => address.ip() != there,
-            (TransportAddress::Vsock { cid, .. }, HostAddress::Vsock(there)) => *cid != there,
-            // Sockets of others on this machine are none of a run's.
-            (TransportAddress::Unix { name, .. }, there) => {
-                !name.starts_with(socket::UNIX_NAME_PREFIX) || !is_same_machine(here, there)
+        let local = self.local;
+        let is_foreign = |address: &TransportAddress| match (address, peer_host) {
+            (TransportAddress::Ip(address), HostAddress::Ip(peer_host)) => address.ip() != peer_host,
+            (TransportAddress::Vsock { cid, .. }, HostAddress::Vsock(peer_host)) => *cid != peer_host,
+            // Other programs' sockets on this machine do not belong to the run.
+            (TransportAddress::Unix { name, .. }, peer_host) => {
+                !name.starts_with(socket::UNIX_NAME_PREFIX) || !is_same_machine(local, peer_host)
             }
             _ => false,
         };
         if self.endpoint.protocol == Protocol::Tls && self.part == LinkRole::Connector {
-            let fingerprint = CertificateFingerprint::from_announcement(announced.certificate.clone())?;
+            let fingerprint = CertificateFingerprint::from_announcement(announcement.certificate.clone())?;
             self.tls = Some(tls::TlsConfig::connector(fingerprint, self.endpoint.kernel_tls)?);
         }
         match &mut self.sockets {
-            EndSockets::Connecting { peer, .. } | EndSockets::Paired { peer, .. } if elsewhere(&first) => {
+            EndSockets::Connecting { peer, .. } | EndSockets::Paired { peer, .. } if is_foreign(&first) => {
                 *peer = None;
-                let what = match first {
+                let message = match first {
                     TransportAddress::Unix { .. } => {
-                        format!("UNIX sockets reach this machine alone, and {there} is another")
+                        format!("UNIX sockets cannot reach another machine: {peer_host}")
                     }
-                    _ => format!("the other side, at {there}, announced an address elsewhere"),
+                    _ => format!("the peer at {peer_host} announced an address of another host"),
                 };
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             EndSockets::Connecting { peer, .. } => *peer = Some(first),
-            EndSockets::Listening(door) => door.expect_peers(announced.addresses.into_iter().collect::<HashSet<_>>()),
+            EndSockets::Listening(listener) => listener.expect_peers(announcement.addresses.into_iter().collect::<HashSet<_>>()),
             EndSockets::Paired { socket, peer, quic, .. } => {
                 socket.connect(&socket::sock_addr(&first)?)?;
                 socket::discard_received(socket);
@@ -204,7 +204,7 @@ impl LinkEnd {
                     let window = self.endpoint.window;
                     let role = match self.part {
                         LinkRole::Connector => quic::QuicConfig::connector(
-                            CertificateFingerprint::from_announcement(announced.certificate)?,
+                            CertificateFingerprint::from_announcement(announcement.certificate)?,
                             window,
                         ),
                         LinkRole::Acceptor => quic::QuicConfig::acceptor(window),
@@ -217,60 +217,60 @@ impl LinkEnd {
         Ok(())
     }
 
-    /// Begins to open a connection. It is made when [`Transport::establish`] says so.
+    /// Begins to open a connection. It is open once [`Transport::establish`] succeeds.
     pub fn connect(&mut self) -> io::Result<Box<dyn Transport>> {
         match &mut self.sockets {
             EndSockets::Connecting { pool, peer } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown_peer)?)?;
-                let manner = SocketConfig {
+                let config = SocketConfig {
                     endpoint: &self.endpoint,
                     local: self.local,
                     blocking: self.blocking,
                     receive_timeout: self.receive_timeout,
                 };
                 for _ in 1..pool.port_count() {
-                    let socket = pool.next_socket(&manner)?;
+                    let socket = pool.next_socket(&config)?;
                     match socket.connect(&peer) {
-                        // What was made there before has not ended yet: it is the other side's turn, or time's.
+                        // The previous connection from this port has not ended yet: try the next port.
                         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
                         connected => return self.connecting_transport(socket, connected),
                     }
                 }
-                let socket = pool.next_socket(&manner)?;
+                let socket = pool.next_socket(&config)?;
                 let connected = socket.connect(&peer);
                 self.connecting_transport(socket, connected)
             }
             EndSockets::Paired { .. } => self.paired_transport(),
-            EndSockets::Listening(_) => Err(io::Error::other("this end takes connections and opens none")),
+            EndSockets::Listening(_) => Err(io::Error::other("this end of the link accepts connections and cannot open any")),
         }
     }
 
-    /// Takes the next connection, of datagram sockets the one there is.
+    /// Accepts the next connection; for datagram sockets, returns the only one.
     pub fn accept(&mut self) -> io::Result<Box<dyn Transport>> {
         match &mut self.sockets {
-            EndSockets::Listening(door) => {
-                let socket = door.accept(self.blocking)?;
+            EndSockets::Listening(listener) => {
+                let socket = listener.accept(self.blocking)?;
                 self.transport(socket, true)
             }
             EndSockets::Paired { .. } => self.paired_transport(),
-            EndSockets::Connecting { .. } => Err(io::Error::other("this end opens connections and takes none")),
+            EndSockets::Connecting { .. } => Err(io::Error::other("this end of the link opens connections and cannot accept any")),
         }
     }
 
-    /// What to wait for after [`End::take`] said `WouldBlock`.
+    /// The condition to wait for after [`LinkEnd::accept`] returned `WouldBlock`.
     pub fn wait_condition(&self) -> WaitCondition {
         match &self.sockets {
-            EndSockets::Listening(door) => door.wait_condition(),
+            EndSockets::Listening(listener) => listener.wait_condition(),
             EndSockets::Connecting { .. } | EndSockets::Paired { .. } => {
                 WaitCondition { fd: None, interest: Interest::Readable, until: None }
             }
         }
     }
 
-    /// Connections from elsewhere that were dropped.
+    /// Takes the number of unexpected connections that were dropped.
     pub fn take_refused(&self) -> u64 {
         match &self.sockets {
-            EndSockets::Listening(door) => door.take_refused(),
+            EndSockets::Listening(listener) => listener.take_refused(),
             EndSockets::Connecting { .. } | EndSockets::Paired { .. } => 0,
         }
     }
@@ -280,14 +280,14 @@ impl LinkEnd {
             return Err(unknown_peer());
         };
         let socket = socket.try_clone()?;
-        if let Some(link) = quic {
-            return Ok(Box::new(quic::Quic::new(socket, link.clone())?));
+        if let Some(pair) = quic {
+            return Ok(Box::new(quic::Quic::new(socket, pair.clone())?));
         }
         socket.connect(&socket::sock_addr(peer)?)?;
         Ok(Box::new(DatagramSocket::new(socket)))
     }
 
-    /// A connection that is made, or about to be.
+    /// A transport over a connected socket, or one that is still connecting.
     fn connecting_transport(&self, socket: Socket, connected: io::Result<()>) -> io::Result<Box<dyn Transport>> {
         match connected {
             Ok(()) => self.transport(socket, true),
@@ -298,7 +298,7 @@ impl LinkEnd {
 
     fn transport(&self, socket: Socket, established: bool) -> io::Result<Box<dyn Transport>> {
         Ok(match (self.endpoint.protocol, &self.tls) {
-            (Protocol::Tls, Some(role)) => Box::new(Tls::new(socket, role, self.endpoint.kernel_tls)?),
+            (Protocol::Tls, Some(tls_config)) => Box::new(Tls::new(socket, tls_config, self.endpoint.kernel_tls)?),
             (Protocol::Tls, None) => return Err(unknown_peer()),
             (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
             (Protocol::Tcp, _) => Box::new(StreamSocket::new(socket, InfoKind::Tcp, established)),
@@ -308,21 +308,21 @@ impl LinkEnd {
     }
 }
 
-/// Whether both ends of a control connection are on one machine.
-fn is_same_machine(here: HostAddress, there: HostAddress) -> bool {
-    match (here, there) {
-        (HostAddress::Ip(here), HostAddress::Ip(there)) => here == there || there.is_loopback(),
-        (here, there) => here == there,
+/// Whether both ends of a control connection are on the same machine.
+fn is_same_machine(local: HostAddress, peer: HostAddress) -> bool {
+    match (local, peer) {
+        (HostAddress::Ip(local), HostAddress::Ip(peer)) => local == peer || peer.is_loopback(),
+        (local, peer) => local == peer,
     }
 }
 
-/// Whether each end has a socket of its own from the beginning, which is connected to the other.
+/// Whether each end has a single socket, which is connected to the peer's from the beginning.
 fn is_paired(protocol: Protocol) -> bool {
     protocol.is_datagram() || protocol == Protocol::Quic
 }
 
 fn unknown_peer() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known")
+    io::Error::new(io::ErrorKind::NotConnected, "the peer's address is unknown")
 }
 
 fn is_in_progress(error: &io::Error) -> bool {

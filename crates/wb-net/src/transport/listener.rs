@@ -1,4 +1,4 @@
-//! Where connections are taken, from expected addresses alone.
+//! Listeners, which accept connections from expected addresses only.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
@@ -36,26 +36,26 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// One through which connections come once or, `repeated`, over and over.
-    pub(super) fn bind(manner: &SocketConfig<'_>, repeated: bool, doors: &Arc<SharedListeners>) -> io::Result<Self> {
-        let port = manner.endpoint.port;
-        let tells_ports = matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp);
-        // The very many strands of an event queue do with one port instead of a third of those that there are.
-        let many = !manner.blocking && !repeated;
-        if port.is_some() || (tells_ports && (many || doors.ports.is_some())) {
+    /// Creates a listener through which connections are opened once or, if `repeated`, again and again.
+    pub(super) fn bind(config: &SocketConfig<'_>, repeated: bool, listeners: &Arc<SharedListeners>) -> io::Result<Self> {
+        let port = config.endpoint.port;
+        let has_ports = matches!(config.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp);
+        // The many strands of an event loop share one port; otherwise they could take a third of all ports.
+        let is_event_loop = !config.blocking && !repeated;
+        if port.is_some() || (has_ports && (is_event_loop || listeners.ports.is_some())) {
             let mailbox = Some(Arc::new(SocketQueue::new()?));
-            return Ok(Self::Shared { door: doors.listener_at(manner, port)?, mailbox, repeated });
+            return Ok(Self::Shared { door: listeners.listener_at(config, port)?, mailbox, repeated });
         }
-        let listener = manner.listen(0)?;
-        let address = socket::local_address(&listener, manner.local)?;
+        let listener = config.listen(0)?;
+        let address = socket::local_address(&listener, config.local)?;
         let (listener, expected) = (Some(listener), HashSet::new());
-        let closes = !repeated && !manner.blocking;
-        Ok(Self::Exclusive(ExclusiveListener { listener, close_when_done: closes, address, expected, refused: 0 }))
+        let close_when_done = !repeated && !config.blocking;
+        Ok(Self::Exclusive(ExclusiveListener { listener, close_when_done, address, expected, refused: 0 }))
     }
 
     pub(super) fn address(&self) -> &TransportAddress {
         match self {
-            Self::Exclusive(own) => &own.address,
+            Self::Exclusive(exclusive) => &exclusive.address,
             Self::Shared { door, .. } => &door.address,
         }
     }
@@ -63,7 +63,7 @@ impl Listener {
     pub(super) fn expect_peers(&mut self, addresses: HashSet<TransportAddress>) {
         let addresses = addresses.into_iter().map(accepted_form);
         match self {
-            Self::Exclusive(own) => own.expected = addresses.collect(),
+            Self::Exclusive(exclusive) => exclusive.expected = addresses.collect(),
             Self::Shared { door, mailbox: Some(mailbox), repeated } => {
                 let mut expected = lock(&door.expected);
                 expected.extend(
@@ -76,7 +76,7 @@ impl Listener {
 
     pub(super) fn accept(&mut self, blocking: bool) -> io::Result<Socket> {
         match self {
-            Self::Exclusive(own) => own.accept(blocking),
+            Self::Exclusive(exclusive) => exclusive.accept(blocking),
             Self::Shared { mailbox, repeated, .. } => {
                 let socket = mailbox.as_ref().ok_or_else(no_more_connections)?.pop()?;
                 socket.set_nonblocking(!blocking)?;
@@ -101,7 +101,7 @@ impl Listener {
     /// Takes the count of refused connections; a shared listener reports it once.
     pub(super) fn take_refused(&self) -> u64 {
         match self {
-            Self::Exclusive(own) => own.refused + own.drain_unexpected(),
+            Self::Exclusive(exclusive) => exclusive.refused + exclusive.drain_unexpected(),
             Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
         }
     }
@@ -110,9 +110,9 @@ impl Listener {
 /// A listening socket of one strand.
 #[derive(Debug)]
 pub(super) struct ExclusiveListener {
-    /// None when it is closed.
+    /// `None` once it is closed.
     listener: Option<Socket>,
-    /// Whether it is closed when nothing more is expected: the very many strands of an event queue need descriptors.
+    /// Whether it is closed when no more connections are expected: the many strands of an event loop need descriptors.
     close_when_done: bool,
     address: TransportAddress,
     expected: HashSet<TransportAddress>,
@@ -138,14 +138,14 @@ impl ExclusiveListener {
         Ok(socket)
     }
 
-    /// Connections from elsewhere that were made since the last one was taken.
+    /// Number of unexpected connections since the last one was accepted.
     fn drain_unexpected(&self) -> u64 {
         self.listener.as_ref().map_or(0, |listener| drain_unexpected(listener, &self.expected))
     }
 }
 
 fn no_more_connections() -> io::Error {
-    io::Error::other("every connection that was expected here has been taken")
+    io::Error::other("all expected connections have been accepted")
 }
 
 fn drain_unexpected(listener: &Socket, expected: &HashSet<TransportAddress>) -> u64 {
@@ -174,7 +174,7 @@ fn accept_from(listener: &Socket, blocking: bool) -> io::Result<(Socket, Transpo
     Ok((socket, from))
 }
 
-/// Who is at the other end of a socket that has no IP address there.
+/// The address of a peer without an IP address.
 fn non_ip_peer(socket: &Socket) -> io::Result<TransportAddress> {
     if let Some((cid, port)) = socket.peer_addr()?.as_vsock_address() {
         return Ok(TransportAddress::Vsock { cid, port });
@@ -183,7 +183,7 @@ fn non_ip_peer(socket: &Socket) -> io::Result<TransportAddress> {
     Ok(TransportAddress::Unix { name: String::new(), process: process.unsigned_abs() })
 }
 
-/// An address as it is seen when a connection is taken: of UNIX sockets, the kernel vouches for the process alone.
+/// An address as it appears on accepted connections: for UNIX sockets, the kernel reports only the process.
 fn accepted_form(address: TransportAddress) -> TransportAddress {
     match address {
         TransportAddress::Unix { process, .. } => TransportAddress::Unix { name: String::new(), process },
@@ -191,7 +191,7 @@ fn accepted_form(address: TransportAddress) -> TransportAddress {
     }
 }
 
-/// Connections that a shared door took for one strand.
+/// Connections that a shared listener accepted for one strand.
 #[derive(Debug)]
 pub(super) struct SocketQueue {
     readable_fd: OwnedFd,
@@ -200,13 +200,13 @@ pub(super) struct SocketQueue {
 
 impl SocketQueue {
     fn new() -> io::Result<Self> {
-        let filled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE)?;
-        Ok(Self { readable_fd: filled, sockets: Mutex::default() })
+        let readable_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE)?;
+        Ok(Self { readable_fd, sockets: Mutex::default() })
     }
 
     fn push(&self, socket: Socket) {
         lock(&self.sockets).push_back(socket);
-        // The counter cannot overflow before memory does.
+        // Cannot fail: memory is exhausted before the counter overflows.
         let _: Result<usize, _> = rustix::io::write(&self.readable_fd, &1_u64.to_ne_bytes());
     }
 
@@ -217,7 +217,7 @@ impl SocketQueue {
     }
 }
 
-/// A listening socket whose port several strands share; a thread takes the connections.
+/// A listening socket whose port several strands share; a thread accepts its connections.
 #[derive(Debug)]
 pub(super) struct SharedListener {
     address: TransportAddress,
@@ -225,17 +225,17 @@ pub(super) struct SharedListener {
     refused: AtomicU64,
 }
 
-/// For whom a connection from an address is, and whether there will be more of them.
+/// The strand that a connection from an address is for, and whether more will follow.
 #[derive(Debug)]
 struct ExpectedPeer {
     mailbox: Arc<SocketQueue>,
     repeated: bool,
 }
 
-/// Until descriptors that had run out may be there again.
+/// Pause after descriptors ran out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(1);
 
-/// The doors that the strands of a process share, and the ports that may be used.
+/// The listeners that the strands of a process share, and the allowed ports.
 #[derive(Debug)]
 pub struct SharedListeners {
     ports: Option<RangeInclusive<u16>>,
@@ -244,10 +244,10 @@ pub struct SharedListeners {
 }
 
 impl SharedListeners {
-    /// With the ports that may be used to take connections, all where none are named.
+    /// Creates the set; `ports` restricts the ports to listen on.
     pub fn new(ports: Option<RangeInclusive<u16>>) -> io::Result<Arc<Self>> {
-        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        Ok(Arc::new(Self { ports, shared: Mutex::default(), shutdown_fd: end }))
+        let shutdown_fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Arc::new(Self { ports, shared: Mutex::default(), shutdown_fd }))
     }
 
     /// The port for datagram sockets, and whether they share it.
@@ -255,21 +255,21 @@ impl SharedListeners {
         self.ports.as_ref().map_or((0, false), |ports| (*ports.end(), true))
     }
 
-    /// The door at a port, or at any of those that may be used.
-    fn listener_at(&self, manner: &SocketConfig<'_>, port: Option<u16>) -> io::Result<Arc<SharedListener>> {
-        let protocol = manner.endpoint.protocol;
+    /// The listener on a port, or on any of the allowed ones.
+    fn listener_at(&self, config: &SocketConfig<'_>, port: Option<u16>) -> io::Result<Arc<SharedListener>> {
+        let protocol = config.endpoint.protocol;
         let mut shared = lock(&self.shared);
-        if let Some(door) = shared.get(&(protocol, manner.local, port.unwrap_or(0))) {
-            return Ok(door.clone());
+        if let Some(listener) = shared.get(&(protocol, config.local, port.unwrap_or(0))) {
+            return Ok(listener.clone());
         }
         let candidates = port.map_or_else(|| self.ports.clone().unwrap_or(0..=0), |port| port..=port);
         let mut last = None;
         for candidate in candidates.clone() {
-            match manner.listen(candidate) {
+            match config.listen(candidate) {
                 Ok(listener) => {
-                    let door = SharedListener::open(listener, manner, self.shutdown_fd.clone())?;
-                    shared.insert((protocol, manner.local, port.unwrap_or(0)), door.clone());
-                    return Ok(door);
+                    let shared_listener = SharedListener::open(listener, config, self.shutdown_fd.clone())?;
+                    shared.insert((protocol, config.local, port.unwrap_or(0)), shared_listener.clone());
+                    return Ok(shared_listener);
                 }
                 Err(error) => last = Some(error),
             }
@@ -282,25 +282,25 @@ impl SharedListeners {
             Some(port) => format!("port {port}"),
             None => format!("a port of {}-{}", candidates.start(), candidates.end()),
         };
-        Err(io::Error::new(error.kind(), format!("{} cannot listen at {ports}: {error}", protocol.name())))
+        Err(io::Error::new(error.kind(), format!("cannot listen on {ports} ({}): {error}", protocol.name())))
     }
 }
 
 impl Drop for SharedListeners {
     fn drop(&mut self) {
-        // Ends the threads of shared doors.
+        // Ends the threads of shared listeners.
         let _: Result<usize, _> = rustix::io::write(&*self.shutdown_fd, &1_u64.to_ne_bytes());
     }
 }
 
 impl SharedListener {
-    fn open(listener: Socket, manner: &SocketConfig<'_>, end: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
-        let address = socket::local_address(&listener, manner.local)?;
+    fn open(listener: Socket, config: &SocketConfig<'_>, shutdown_fd: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
+        let address = socket::local_address(&listener, config.local)?;
         listener.set_nonblocking(true)?;
-        let door = Arc::new(Self { address, expected: Mutex::default(), refused: AtomicU64::new(0) });
-        let taken = door.clone();
-        thread::Builder::new().name("door".to_owned()).spawn(move || taken.accept_loop(&listener, &end))?;
-        Ok(door)
+        let shared = Arc::new(Self { address, expected: Mutex::default(), refused: AtomicU64::new(0) });
+        let acceptor = shared.clone();
+        thread::Builder::new().name("listener".to_owned()).spawn(move || acceptor.accept_loop(&listener, &shutdown_fd))?;
+        Ok(shared)
     }
 
     fn dispatch(&self, socket: Socket, from: TransportAddress) {
@@ -313,11 +313,11 @@ impl SharedListener {
         }
     }
 
-    fn accept_loop(&self, listener: &Socket, end: &OwnedFd) {
+    fn accept_loop(&self, listener: &Socket, shutdown_fd: &OwnedFd) {
         loop {
             let mut watched = [
                 PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(shutdown_fd.as_fd(), PollFlags::IN),
             ];
             if poll(&mut watched, None).is_err() {
                 continue;
@@ -341,6 +341,6 @@ impl SharedListener {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is guarded is whole after every step.
+    // Ignores poisoning: the data is consistent after every step.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
-//! Transports: how bytes get to the other side, one file per protocol.
+//! Transports: connections between both sides, with one file per protocol.
 //!
-//! A strand sees [`Transport`] alone. Where a socket does not block, [`io::ErrorKind::WouldBlock`] says that
-//! [`Transport::waits`] tells what to wait for; where it blocks, the system call waits, and a signal ends it with
-//! [`io::ErrorKind::Interrupted`].
+//! A strand uses only [`Transport`]. With a non-blocking socket, [`io::ErrorKind::WouldBlock`] means that
+//! [`Transport::wait_condition`] returns the condition to wait for; with a blocking one, the system call waits, and a
+//! signal ends it with [`io::ErrorKind::Interrupted`].
 //!
-//! [`ends`] says how the two sides come to know each other's addresses.
+//! [`link`] describes how both sides exchange their addresses.
 
 pub mod address;
 mod certificate;
@@ -34,46 +34,46 @@ pub use info::{ConnectionInfo, InfoKind};
 
 /// One connection.
 pub trait Transport: Send {
-    /// Hands bytes over to be sent; says how many were taken, at least one.
-    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize>;
+    /// Sends bytes; returns how many were accepted, at least one.
+    fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize>;
 
-    /// Hands several datagrams of one size over at once; says how many were taken, at least one.
-    fn send_many(&mut self, bytes: &[u8], size: usize, how: &Message) -> io::Result<usize> {
-        self.send(&bytes[..size], how).map(|_| 1)
+    /// Sends several datagrams of one size; returns how many were accepted, at least one.
+    fn send_many(&mut self, bytes: &[u8], size: usize, message: &Message) -> io::Result<usize> {
+        self.send(&bytes[..size], message).map(|_| 1)
     }
 
-    /// Takes what has come, at most as much as there is room for; 0 when the other side has closed.
-    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize>;
+    /// Receives what has arrived, up to the length of the buffer; 0 when the other side has closed.
+    fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize>;
 
-    /// Goes on with making the connection, until it is made.
+    /// Continues to establish the connection; must be called until it succeeds.
     fn establish(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Sends what was taken but is still here; most have nothing.
+    /// Sends data that was accepted and is still buffered; most transports buffer nothing.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Does what is left to do while nobody uses the connection: sends what was taken and, where no kernel does it,
-    /// answers the other side. Says whether that has to be done again soon.
+    /// Maintains an idle connection: sends buffered data and, where no kernel does it, responds to the other side.
+    /// Returns whether that must be repeated soon.
     fn maintain(&mut self) -> bool {
         false
     }
 
-    /// Sends a part of a file; says how many bytes were taken.
-    fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
-        self.send_file_by_copy(file, offset, length, how)
+    /// Sends a part of a file; returns how many bytes were accepted.
+    fn send_file(&mut self, file: &File, offset: u64, length: usize, message: &Message) -> io::Result<usize> {
+        self.send_file_by_copy(file, offset, length, message)
     }
 
-    /// The same without the kernel's help.
-    fn send_file_by_copy(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
-        let mut part = vec![0; length.min(FILE_CHUNK)];
-        let read = file.read_at(&mut part, offset)?;
-        self.send(&part[..read], how)
+    /// Sends a part of a file through a buffer, without the kernel's help.
+    fn send_file_by_copy(&mut self, file: &File, offset: u64, length: usize, message: &Message) -> io::Result<usize> {
+        let mut chunk = vec![0; length.min(FILE_CHUNK)];
+        let read = file.read_at(&mut chunk, offset)?;
+        self.send(&chunk[..read], message)
     }
 
-    /// What to wait for after `WouldBlock`.
+    /// The condition to wait for after `WouldBlock`.
     fn wait_condition(&self, intent: Intent) -> WaitCondition {
         let interest = match intent {
             Intent::Send => Interest::Writable,
@@ -82,34 +82,33 @@ pub trait Transport: Send {
         WaitCondition { fd: Some(self.socket().as_raw_fd()), interest, until: None }
     }
 
-    /// Begins an orderly end; whoever opened the connection waits for the other side to have closed, so that the
-    /// waiting that the protocol asks for (TIME_WAIT) falls to the side whose port is not needed again.
-    fn close(&mut self, opener: bool) -> io::Result<()>;
+    /// Begins an orderly close. The side that opened the connection waits until the other side has closed, so that
+    /// TIME_WAIT is on the side whose port is not needed again.
+    fn close(&mut self, is_connector: bool) -> io::Result<()>;
 
-    /// The socket beneath.
+    /// The underlying socket.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// What can be asked of the socket.
+    /// Which kernel statistics the socket offers.
     fn info_kind(&self) -> InfoKind {
         InfoKind::Buffers
     }
 
-    /// What is known of the connection's path: with one system call at most, as connections may be closed all the
-    /// time.
+    /// Statistics of the connection's path: with at most one system call, as connections may be closed at a high rate.
     fn path_info(&self) -> ConnectionInfo {
         ConnectionInfo::from_socket(self.socket(), self.info_kind())
     }
 
-    /// The same, with the socket's buffers.
+    /// The same, including the socket's buffers.
     fn info(&self) -> ConnectionInfo {
         self.path_info().with_buffers(self.socket(), self.info_kind())
     }
 }
 
-/// How much of a file is read at once where the kernel cannot send it itself.
+/// Bytes of a file that are read at once where the kernel cannot send the file itself.
 const FILE_CHUNK: usize = 1 << 16;
 
-/// What a strand was about to do.
+/// The operation that a strand waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
     /// Send, connect or flush.
@@ -118,40 +117,40 @@ pub enum Intent {
     Receive,
 }
 
-/// Which readiness of a descriptor.
+/// The readiness of a descriptor to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Something can be read.
+    /// Data can be read.
     Readable,
-    /// Something can be written.
+    /// Data can be written.
     Writable,
-    /// Either.
+    /// Either of both.
     Both,
 }
 
-/// What has to happen before it makes sense to go on.
+/// The condition that a strand waits for.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitCondition {
-    /// Something on this descriptor.
+    /// The descriptor, if any.
     pub fd: Option<RawFd>,
-    /// What on it.
+    /// The readiness of the descriptor.
     pub interest: Interest,
-    /// Or this point in time.
+    /// A point in time that ends the wait, too.
     pub until: Option<Nanos>,
 }
 
 impl WaitCondition {
-    /// For a point in time alone.
+    /// Waits for a point in time alone.
     pub fn until(point: Nanos) -> Self {
         Self { fd: None, interest: Interest::Readable, until: Some(point) }
     }
 
-    /// For something to be readable.
+    /// Waits for a descriptor to be readable.
     pub fn readable(fd: impl AsFd) -> Self {
         Self { fd: Some(fd.as_fd().as_raw_fd()), interest: Interest::Readable, until: None }
     }
 
-    /// Or for a point in time, the earlier one.
+    /// Adds a point in time that ends the wait, unless an earlier one is set.
     #[must_use]
     pub fn or_until(self, point: Nanos) -> Self {
         Self { until: Some(self.until.map_or(point, |until| until.min(point))), ..self }

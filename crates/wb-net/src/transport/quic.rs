@@ -1,11 +1,11 @@
-//! QUIC, in our own loop: one connection with one stream, on a pair of UDP sockets that know each other.
+//! QUIC with an event loop of its own: one connection with one stream, on a pair of connected UDP sockets.
 //!
-//! What a kernel does for TCP is done here by whoever uses the connection: each call takes in what has come, lets
-//! timers expire and sends what may be sent. A strand that does something else for long, as thinking, answers nobody
-//! meanwhile; between transactions [`Transport::tend`] does it. No timeout of idleness is agreed on.
+//! The caller does what a kernel does for TCP: each call receives what has arrived, handles timers and sends what may
+//! be sent. A strand that is busy otherwise, for instance with a think, does not respond meanwhile; between
+//! transactions [`Transport::maintain`] does. There is no idle timeout.
 //!
-//! Connections that follow each other on the same sockets are told apart by a number that the opener puts into the
-//! first connection id: what is left of an earlier one is dropped, what comes early of the next one is kept for it.
+//! Successive connections on the same sockets are distinguished by a number that the opener puts into the first
+//! connection ID: packets of an earlier connection are dropped, early packets of the next one are stored for it.
 
 mod socket_pair;
 
@@ -30,59 +30,59 @@ use self::socket_pair::{RECEIVE_SLOTS, SLOT_SIZE};
 use super::{ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate};
 use crate::{engine::clock, language::Message};
 
-/// What the opener sends first, so that the other side knows the stream and may be the first to use it.
+/// The first byte that the opener sends, so that the other side learns of the stream and may use it first.
 const GREETING: &[u8] = &[0];
 
-/// So many packets go out in one system call at most: more would arrive faster than a receive buffer is emptied.
+/// Maximum number of packets per system call: more would arrive faster than a receive buffer is emptied.
 const MAX_SEGMENTS: usize = 10;
 
-/// A connection.
+/// A QUIC connection.
 pub(super) struct Quic {
     socket: Socket,
     socket_pair: Arc<QuicSocketPair>,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// Of the connections over this link; 0 as long as a taker does not know.
+    /// Number of the connection on this link; 0 as long as the accepting side does not know it.
     number: u64,
     is_connector: bool,
     stream: Option<StreamId>,
     connected: bool,
-    /// Whether we have said that we send no more, and the other side knows.
+    /// Whether we have finished sending, and the other side has acknowledged that.
     finished: bool,
     finish_acknowledged: bool,
     lost: Option<ConnectionError>,
     receive_buffer: Vec<u8>,
-    /// What is to be sent next, if the socket did not take it.
+    /// The packets to send next, if the socket did not accept them.
     outgoing: Vec<u8>,
     pending_transmit: Option<quinn_proto::Transmit>,
     timeout: Option<Instant>,
 }
 
 impl Quic {
-    /// Begins the next connection over a link, or waits for it.
-    pub(super) fn new(socket: Socket, link: Arc<QuicSocketPair>) -> io::Result<Self> {
-        let mut endpoint = link.endpoint();
+    /// Opens the next connection on a link, or waits for it.
+    pub(super) fn new(socket: Socket, socket_pair: Arc<QuicSocketPair>) -> io::Result<Self> {
+        let mut endpoint = socket_pair.endpoint();
         let (mut connection, mut number) = (None, 0);
-        let opener = link.is_connector();
-        if let Some((next, config)) = link.next_connection() {
+        let is_connector = socket_pair.is_connector();
+        if let Some((next, config)) = socket_pair.next_connection() {
             number = next;
-            let made = endpoint.connect(Instant::now(), config, link.peer, certificate::SERVER_NAME);
-            connection = Some(made.map_err(io::Error::other)?);
+            let result = endpoint.connect(Instant::now(), config, socket_pair.peer, certificate::SERVER_NAME);
+            connection = Some(result.map_err(io::Error::other)?);
         }
-        let came = link.take_buffer();
+        let receive_buffer = socket_pair.take_buffer();
         let mut this = Self {
             socket,
-            socket_pair: link,
+            socket_pair,
             endpoint,
             connection,
             number,
-            is_connector: opener,
+            is_connector,
             stream: None,
             connected: false,
             finished: false,
             finish_acknowledged: false,
             lost: None,
-            receive_buffer: came,
+            receive_buffer,
             outgoing: Vec::new(),
             pending_transmit: None,
             timeout: None,
@@ -94,9 +94,9 @@ impl Quic {
         Ok(this)
     }
 
-    /// Does all that is to be done now; says whether anything came.
+    /// Receives, handles timers and events, and sends; returns whether anything arrived.
     fn drive(&mut self) -> io::Result<bool> {
-        let came = self.receive_datagrams()?;
+        let arrived = self.receive_datagrams()?;
         if self.timeout.is_some_and(|timeout| timeout <= Instant::now())
             && let Some((_, connection)) = &mut self.connection
         {
@@ -104,32 +104,32 @@ impl Quic {
         }
         self.poll_events();
         self.transmit();
-        Ok(came)
+        Ok(arrived)
     }
 
     fn receive_datagrams(&mut self) -> io::Result<bool> {
         let mut metas = [RecvMeta::default(); RECEIVE_SLOTS];
-        let mut came = std::mem::take(&mut self.receive_buffer);
-        let mut slots = came.chunks_exact_mut(SLOT_SIZE);
-        let mut parts: [IoSliceMut<'_>; RECEIVE_SLOTS] =
+        let mut buffer = std::mem::take(&mut self.receive_buffer);
+        let mut slots = buffer.chunks_exact_mut(SLOT_SIZE);
+        let mut slices: [IoSliceMut<'_>; RECEIVE_SLOTS] =
             std::array::from_fn(|_| IoSliceMut::new(slots.next().unwrap_or_default()));
-        let count = self.socket_pair.udp.recv((&self.socket).into(), &mut parts, &mut metas);
+        let count = self.socket_pair.udp.recv((&self.socket).into(), &mut slices, &mut metas);
         let count = match count {
-            // The other side's socket was not there when something was sent; what matters is sent again.
+            // The other side's socket did not exist yet when a packet was sent; QUIC retransmits.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(Some(0)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             count => count.map(Some),
         };
         if let Ok(Some(count)) = count {
-            for (meta, part) in metas[..count].iter().zip(&parts) {
-                let mut datagrams = BytesMut::from(&part[..meta.len]);
+            for (meta, slice) in metas[..count].iter().zip(&slices) {
+                let mut datagrams = BytesMut::from(&slice[..meta.len]);
                 while !datagrams.is_empty() {
                     let datagram = datagrams.split_to(meta.stride.min(datagrams.len()));
                     self.handle_datagram(datagram, meta.ecn);
                 }
             }
         }
-        self.receive_buffer = came;
+        self.receive_buffer = buffer;
         Ok(count?.is_some())
     }
 
@@ -140,7 +140,7 @@ impl Quic {
             }
             if number != self.number {
                 if number > self.number {
-                    // The other side has gone on: what it did not say of this connection it will not say any more.
+                    // The other side has opened the next connection: no more packets of this one will come.
                     self.socket_pair.save_early(datagram);
                     self.lost.get_or_insert(ConnectionError::Reset);
                 }
@@ -149,16 +149,16 @@ impl Quic {
         }
         let ecn = ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let now = Instant::now();
-        // What the endpoint itself would answer to packets of no connection is not sent.
-        let mut unsaid = Vec::new();
-        match self.endpoint.handle(now, self.socket_pair.peer, None, ecn, datagram, &mut unsaid) {
+        // The endpoint's responses to packets of unknown connections are not sent.
+        let mut discarded = Vec::new();
+        match self.endpoint.handle(now, self.socket_pair.peer, None, ecn, datagram, &mut discarded) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
-                match self.endpoint.accept(incoming, now, &mut unsaid, None) {
+                match self.endpoint.accept(incoming, now, &mut discarded, None) {
                     Ok(accepted) => self.connection = Some(accepted),
                     Err(error) => self.lost = Some(error.cause),
                 }
@@ -168,7 +168,7 @@ impl Quic {
         }
     }
 
-    /// Hears what the connection has to say.
+    /// Handles the events of the connection.
     fn poll_events(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -188,26 +188,26 @@ impl Quic {
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends all packets that may be sent now.
     fn transmit(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         loop {
-            if let Some(unsent) = &self.pending_transmit {
+            if let Some(pending) = &self.pending_transmit {
                 let transmit = quinn_udp::Transmit {
-                    destination: unsent.destination,
-                    ecn: unsent.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-                    contents: &self.outgoing[..unsent.size],
-                    segment_size: unsent.segment_size,
+                    destination: pending.destination,
+                    ecn: pending.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+                    contents: &self.outgoing[..pending.size],
+                    segment_size: pending.segment_size,
                     src_ip: None,
                 };
                 if self.socket_pair.udp.send((&self.socket).into(), &transmit).is_err() {
-                    // The socket is full, the only error there is: others are losses.
+                    // The socket's buffer is full; quinn-udp treats other errors as packet loss.
                     break;
                 }
             }
             self.outgoing.clear();
-            let most = self.socket_pair.udp.max_gso_segments().min(MAX_SEGMENTS);
-            self.pending_transmit = connection.poll_transmit(Instant::now(), most, &mut self.outgoing);
+            let max_segments = self.socket_pair.udp.max_gso_segments().min(MAX_SEGMENTS);
+            self.pending_transmit = connection.poll_transmit(Instant::now(), max_segments, &mut self.outgoing);
             if self.pending_transmit.is_none() {
                 break;
             }
@@ -215,20 +215,20 @@ impl Quic {
         self.timeout = connection.poll_timeout();
     }
 
-    /// Reads what has come of the stream, at most what there is room for; nothing when the other side has finished.
+    /// Reads from the stream what has arrived; `None` when the other side has finished.
     fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) else { return Ok(Some(0)) };
         let mut stream = connection.recv_stream(stream);
-        // A stream that is read to its end is known no more.
+        // A stream that was read to its end no longer exists.
         let Ok(mut chunks) = stream.read(true) else { return Ok(None) };
-        let mut done = 0;
-        while done < into.len() {
-            match chunks.next(into.len() - done) {
+        let mut filled = 0;
+        while filled < into.len() {
+            match chunks.next(into.len() - filled) {
                 Ok(Some(chunk)) => {
-                    into[done..done + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
-                    done += chunk.bytes.len();
+                    into[filled..filled + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
+                    filled += chunk.bytes.len();
                 }
-                Ok(None) if done == 0 => return Ok(None),
+                Ok(None) if filled == 0 => return Ok(None),
                 Ok(None) | Err(ReadError::Blocked) => break,
                 Err(ReadError::Reset(_)) => return Err(ErrorKind::ConnectionReset.into()),
             }
@@ -236,7 +236,7 @@ impl Quic {
         if chunks.finalize().should_transmit() {
             self.transmit();
         }
-        Ok(Some(done))
+        Ok(Some(filled))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -255,7 +255,7 @@ impl Quic {
         self.lost.as_ref().map_or(Ok(()), |reason| Err(to_io_error(reason)))
     }
 
-    /// Opens the stream, or takes it; says whether it is there.
+    /// Opens or accepts the stream; returns whether it exists.
     fn ensure_stream(&mut self) -> io::Result<bool> {
         let Some((_, connection)) = &mut self.connection else { return Ok(false) };
         if self.stream.is_some() || !self.connected {
@@ -268,7 +268,7 @@ impl Quic {
         self.stream = connection.streams().accept(Dir::Bi);
         let mut greeting = [0; GREETING.len()];
         if self.stream.is_some() && self.read(&mut greeting)? != Some(GREETING.len()) {
-            return Err(io::Error::new(ErrorKind::InvalidData, "QUIC: the other side did not begin as agreed"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "QUIC: unexpected first byte from the peer"));
         }
         Ok(self.stream.is_some())
     }
@@ -310,16 +310,16 @@ impl Transport for Quic {
             if self.ensure_stream()? {
                 return Ok(());
             }
-            let came = self.drive()?;
+            let arrived = self.drive()?;
             self.check_connection()?;
-            if !came && !self.ensure_stream()? {
+            if !arrived && !self.ensure_stream()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
     }
 
     fn maintain(&mut self) -> bool {
-        while self.drive().is_ok_and(|came| came) {}
+        while self.drive().is_ok_and(|arrived| arrived) {}
         self.lost.is_none()
     }
 
@@ -330,19 +330,19 @@ impl Transport for Quic {
         WaitCondition { fd: Some(self.socket.as_raw_fd()), interest, until }
     }
 
-    /// Waits until all that was sent has come to the other side, which the kernel does for other protocols.
-    fn close(&mut self, opener: bool) -> io::Result<()> {
+    /// Waits until the other side has received everything, which the kernel does for other protocols.
+    fn close(&mut self, is_connector: bool) -> io::Result<()> {
         if !self.finished {
             self.finished = true;
             if let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) {
-                // It fails where the other side stopped it, and then there is nothing to wait for.
+                // Fails if the other side stopped the stream, and then there is nothing to wait for.
                 self.finish_acknowledged = connection.send_stream(stream).finish().is_err();
             }
             self.transmit();
         }
         let mut rest = [0; 4096];
         loop {
-            let done = if opener { self.read(&mut rest)?.is_none() } else { self.finish_acknowledged };
+            let done = if is_connector { self.read(&mut rest)?.is_none() } else { self.finish_acknowledged };
             if done || self.lost.is_some() {
                 break;
             }
@@ -350,7 +350,7 @@ impl Transport for Quic {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
-        if opener && let Some((_, connection)) = &mut self.connection {
+        if is_connector && let Some((_, connection)) = &mut self.connection {
             connection.close(Instant::now(), VarInt::from_u32(0), Bytes::new());
             self.transmit();
         }
@@ -361,7 +361,7 @@ impl Transport for Quic {
         self.socket.as_fd()
     }
 
-    /// Packets that were lost count as segments that were sent again.
+    /// Statistics of the path; lost packets count as retransmitted segments.
     fn path_info(&self) -> ConnectionInfo {
         let mut info = ConnectionInfo { connections: 1, ..ConnectionInfo::default() };
         if let Some((_, connection)) = &self.connection {
@@ -381,19 +381,19 @@ impl Drop for Quic {
 }
 
 fn to_io_error(reason: &ConnectionError) -> io::Error {
-    let refused = Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
+    let mismatch = Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
     let denied = TransportErrorCode::crypto(u8::from(AlertDescription::AccessDenied));
     match reason {
-        ConnectionError::TransportError(error) if error.code == denied => certificate::to_io_error(&refused),
+        ConnectionError::TransportError(error) if error.code == denied => certificate::to_io_error(&mismatch),
         ConnectionError::TransportError(error) => io::Error::new(ErrorKind::InvalidData, format!("QUIC: {error}")),
         ConnectionError::ApplicationClosed(_) => {
-            io::Error::new(ErrorKind::BrokenPipe, "the other side ended the QUIC connection")
+            io::Error::new(ErrorKind::BrokenPipe, "the peer closed the QUIC connection")
         }
-        ConnectionError::ConnectionClosed(why) => {
-            io::Error::new(ErrorKind::ConnectionAborted, format!("the other side ended QUIC: {why}"))
+        ConnectionError::ConnectionClosed(close) => {
+            io::Error::new(ErrorKind::ConnectionAborted, format!("the peer closed the QUIC connection: {close}"))
         }
         ConnectionError::Reset => {
-            io::Error::new(ErrorKind::ConnectionReset, "the other side knows this QUIC connection no more")
+            io::Error::new(ErrorKind::ConnectionReset, "the peer no longer has this QUIC connection")
         }
         reason => io::Error::new(ErrorKind::ConnectionAborted, format!("QUIC: {reason}")),
     }

@@ -1,7 +1,7 @@
 //! SCTP, one-to-one style (RFC 4960; its sockets: RFC 6458).
 //!
-//! A message of a profile is one message of SCTP, or several if it is large. What is given up under partial
-//! reliability never comes, so that the other side must not wait for all of it.
+//! A message of a profile is one SCTP message, or several if it is large. Messages that are abandoned under partial
+//! reliability never arrive, so the other side must not wait for them.
 
 mod sys;
 
@@ -16,10 +16,11 @@ use socket2::Socket;
 use super::{Transport, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
-/// The largest message: larger ones would not fit into a send buffer, and the kernel takes a whole one or none.
+/// Maximum size of a message in bytes: a larger one would not fit into the send buffer, and the kernel accepts only
+/// whole messages.
 const MAX_MESSAGE: usize = 1 << 16;
 
-/// An association.
+/// An SCTP association.
 #[derive(Debug)]
 pub struct Association {
     socket: Socket,
@@ -27,75 +28,75 @@ pub struct Association {
 }
 
 impl Association {
-    /// Of a socket that is connected, or about to be.
+    /// Creates an association from a socket that is connected or connecting.
     pub fn new(socket: Socket) -> Self {
         Self { socket, graceful_close: stream::GracefulClose::default() }
     }
 }
 
-/// Sets what a profile says of associations.
-pub(super) fn configure(socket: &Socket, said: &SctpEndpoint, no_delay: bool) -> io::Result<()> {
+/// Sets the options that a profile gives for associations.
+pub(super) fn configure(socket: &Socket, options: &SctpEndpoint, no_delay: bool) -> io::Result<()> {
     let socket = socket.as_fd();
-    let or_same = |value: Option<u32>| value.unwrap_or(0);
-    if said.rto_initial.is_some() || said.rto_min.is_some() || said.rto_max.is_some() {
-        let (initial, max, min) = (or_same(said.rto_initial), or_same(said.rto_max), or_same(said.rto_min));
+    let or_zero = |value: Option<u32>| value.unwrap_or(0);
+    if options.rto_initial.is_some() || options.rto_min.is_some() || options.rto_max.is_some() {
+        let (initial, max, min) = (or_zero(options.rto_initial), or_zero(options.rto_max), or_zero(options.rto_min));
         name_option("sctp_rto", sys::RtoInfo { association: 0, initial, max, min }.set(socket))?;
     }
-    if said.sack_delay.is_some() || said.sack_frequency.is_some() {
-        let (delay, frequency) = (or_same(said.sack_delay), or_same(said.sack_frequency));
+    if options.sack_delay.is_some() || options.sack_frequency.is_some() {
+        let (delay, frequency) = (or_zero(options.sack_delay), or_zero(options.sack_frequency));
         name_option("sctp_sack", sys::SackInfo { association: 0, delay, frequency }.set(socket))?;
     }
-    if let Some(burst) = said.max_burst {
+    if let Some(burst) = options.max_burst {
         name_option("sctp_max_burst_size", sys::set_max_burst(socket, burst))?;
     }
-    if let Some(size) = said.max_fragment {
+    if let Some(size) = options.max_fragment {
         name_option("sctp_max_fragment_size", sys::set_max_fragment(socket, size))?;
     }
-    if said.heartbeat.is_some() || said.path_mtu.is_some() {
-        let path = sys::PathParameters::new(said.heartbeat, said.path_mtu);
+    if options.heartbeat.is_some() || options.path_mtu.is_some() {
+        let path = sys::PathParameters::new(options.heartbeat, options.path_mtu);
         name_option("sctp_hb_interval or sctp_path_mtu", path.set(socket))?;
     }
-    if said.in_streams.is_some() || said.out_streams.is_some() {
-        let streams = sys::InitMessage::new(said.in_streams.unwrap_or(0), said.out_streams.unwrap_or(0));
+    if options.in_streams.is_some() || options.out_streams.is_some() {
+        let streams = sys::InitMessage::new(options.in_streams.unwrap_or(0), options.out_streams.unwrap_or(0));
         name_option("sctp_in_streams or sctp_out_streams", streams.set(socket))?;
     }
-    if no_delay || said.no_delay {
+    if no_delay || options.no_delay {
         name_option("sctp_nodelay", sys::set_no_delay(socket))?;
     }
-    if let Some(port) = said.encapsulation {
+    if let Some(port) = options.encapsulation {
         name_option("encaps", sys::Encapsulation::new(port).set(socket))?;
     }
     Ok(())
 }
 
-/// Says which option the kernel did not take.
-fn name_option(option: &str, set: Result<(), rustix::io::Errno>) -> io::Result<()> {
-    set.map_err(|error| {
+/// Adds the option's name to the error if the kernel rejects its value.
+fn name_option(option: &str, result: Result<(), rustix::io::Errno>) -> io::Result<()> {
+    result.map_err(|error| {
         let error = io::Error::from(error);
-        io::Error::new(error.kind(), format!("{option}: the kernel does not take this value: {error}"))
+        io::Error::new(error.kind(), format!("{option}: the kernel rejects this value: {error}"))
     })
 }
 
 impl Transport for Association {
-    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+    fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         let part = &bytes[..bytes.len().min(MAX_MESSAGE)];
-        let said = &how.sctp;
-        if said.stream.is_none() && !said.unordered && said.partial.is_none() {
+        let options = &message.sctp;
+        if options.stream.is_none() && !options.unordered && options.partial.is_none() {
             return Ok(rustix::net::send(&self.socket, part, flags)?);
         }
-        let (policy, value) = match said.partial {
+        let (policy, value) = match options.partial {
             None | Some(PartialReliability::Never) => (sys::ReliabilityPolicy::Never, 0),
             Some(PartialReliability::Lifetime(milliseconds)) => (sys::ReliabilityPolicy::Lifetime, milliseconds),
             Some(PartialReliability::Retransmissions(count)) => (sys::ReliabilityPolicy::Retransmissions, count),
             Some(PartialReliability::Priority(priority)) => (sys::ReliabilityPolicy::Priority, priority),
         };
-        let told = sys::ControlMessages::new(said.stream.unwrap_or(0), said.unordered, policy, value);
-        sys::send(self.socket.as_fd(), part, told, flags)
+        let control = sys::ControlMessages::new(options.stream.unwrap_or(0), options.unordered, policy, value);
+        sys::send(self.socket.as_fd(), part, control, flags)
     }
 
-    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
-        let flags = if how.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+    fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
+        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(rustix::net::recv(&self.socket, into, flags)?.0)
     }
 
@@ -103,16 +104,16 @@ impl Transport for Association {
         stream::check_connected(&self.socket)
     }
 
-    fn close(&mut self, opener: bool) -> io::Result<()> {
-        if !opener {
+    fn close(&mut self, is_connector: bool) -> io::Result<()> {
+        if !is_connector {
             return Ok(());
         }
         match self.graceful_close.finish(&self.socket, stream::receive_raw) {
-            // That it is gone is not told to who does not block.
+            // A non-blocking receive does not report the end of the association.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !sys::is_associated(self.socket.as_fd()) => {
                 Ok(())
             }
-            ended => ended,
+            result => result,
         }
     }
 
@@ -128,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_is_not_taken_is_named() {
+    fn a_rejected_option_is_named() {
         let tcp = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        let said = SctpEndpoint { max_burst: Some(8), ..SctpEndpoint::default() };
-        let error = configure(&tcp, &said, false).expect_err("it is not SCTP");
+        let options = SctpEndpoint { max_burst: Some(8), ..SctpEndpoint::default() };
+        let error = configure(&tcp, &options, false).expect_err("it is not SCTP");
         assert!(error.to_string().starts_with("sctp_max_burst_size: "), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets as an endpoint of a profile wants them.
+//! Creation of sockets according to the endpoints of a profile.
 
 use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
 
@@ -10,25 +10,25 @@ use super::{
 };
 use crate::language::{Endpoint, Protocol};
 
-/// How long a connection may take to be made where the profile does not say.
+/// Default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// With this begin the names of UNIX sockets.
+/// Prefix of the names of UNIX sockets.
 pub const UNIX_NAME_PREFIX: &str = "weighbridge-";
 
-/// Queue of a listening socket; the kernel cuts it to its own limit.
+/// Backlog of a listening socket; the kernel reduces it to its own limit.
 const BACKLOG: i32 = 4096;
 
 /// Configuration of a socket.
 #[derive(Debug, Clone)]
 pub struct SocketConfig<'a> {
-    /// What the profile says.
+    /// The endpoint in the profile.
     pub endpoint: &'a Endpoint,
-    /// Where it is bound.
+    /// The address to bind to.
     pub local: HostAddress,
-    /// Whether system calls wait.
+    /// Whether system calls block.
     pub blocking: bool,
-    /// After which time a blocking receive gives up.
+    /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,
 }
 
@@ -42,7 +42,7 @@ impl SocketConfig<'_> {
         }
     }
 
-    /// A socket of the right kind, not bound, with the options that must be set before it is.
+    /// Creates an unbound socket, with the options that must be set before binding.
     pub fn socket(&self) -> io::Result<Socket> {
         let (kind, protocol) = match self.endpoint.protocol {
             Protocol::Tcp | Protocol::Tls => (Type::STREAM, Some(socket2::Protocol::TCP)),
@@ -50,7 +50,7 @@ impl SocketConfig<'_> {
             Protocol::Sctp => (Type::STREAM, Some(socket2::Protocol::from(libc::IPPROTO_SCTP))),
             Protocol::Unix | Protocol::Vsock => (Type::STREAM, None),
             Protocol::UnixDgram => (Type::DGRAM, None),
-            Protocol::Rds => return Err(io::Error::new(io::ErrorKind::Unsupported, "nothing here speaks RDS")),
+            Protocol::Rds => return Err(io::Error::new(io::ErrorKind::Unsupported, "RDS is not implemented")),
         };
         let kind = if self.blocking { kind } else { kind.nonblocking() };
         let socket = Socket::new(self.domain(), kind, protocol)?;
@@ -81,23 +81,23 @@ impl SocketConfig<'_> {
         Ok(socket)
     }
 
-    /// Such a socket, bound to a port, or to one that is free.
+    /// Creates a socket bound to a port, or to a free one for port 0.
     pub fn bind(&self, port: u16, shared: bool) -> io::Result<Socket> {
         let socket = self.socket()?;
         if shared && matches!(self.domain(), Domain::IPV4 | Domain::IPV6) {
-            // Sockets of others cannot have the port: all that share one must belong to one user.
+            // Safe from other users: all sockets that share a port must belong to the same user.
             socket.set_reuse_port(true)?;
         }
         socket.bind(&self.bind_address(port)?)?;
         Ok(socket)
     }
 
-    /// Such a socket, taking connections.
+    /// Creates a listening socket.
     pub fn listen(&self, port: u16) -> io::Result<Socket> {
         let socket = self.socket()?;
         if self.domain() != Domain::UNIX && port > 0 {
-            // Connections of an earlier run that still wait for their end must not stand in the way. Where any port
-            // will do, the kernel would go through half of them all each time that it looks for a free one.
+            // Connections of an earlier run in TIME_WAIT must not prevent binding. For port 0 this is not set: the
+            // kernel would then search half of all ports each time that it looks for a free one.
             socket.set_reuse_address(true)?;
         }
         socket.bind(&self.bind_address(port)?)?;
@@ -116,7 +116,7 @@ impl SocketConfig<'_> {
     }
 }
 
-/// A name in the abstract namespace, which vanishes with its socket.
+/// An address in the abstract namespace, which vanishes with its socket.
 fn abstract_address(name: &str) -> io::Result<SockAddr> {
     SockAddr::unix(format!("\0{name}"))
 }
@@ -127,21 +127,21 @@ fn random_unix_name() -> io::Result<String> {
     Ok(format!("{UNIX_NAME_PREFIX}{:032x}", u128::from_ne_bytes(random)))
 }
 
-/// The address of a socket as others are told it.
-pub fn local_address(socket: &Socket, here: HostAddress) -> io::Result<TransportAddress> {
+/// The address of a socket, in the form that is announced to the other side.
+pub fn local_address(socket: &Socket, host: HostAddress) -> io::Result<TransportAddress> {
     let name = socket.local_addr()?;
     if let Some(address) = name.as_socket() {
         return Ok(TransportAddress::Ip(address));
     }
     if let Some((_, port)) = name.as_vsock_address() {
-        let cid = if let HostAddress::Vsock(cid) = here { cid } else { vsock::local_cid_or_loopback() };
+        let cid = if let HostAddress::Vsock(cid) = host { cid } else { vsock::local_cid_or_loopback() };
         return Ok(TransportAddress::Vsock { cid, port });
     }
     let name = name.as_abstract_namespace().unwrap_or_default();
     Ok(TransportAddress::Unix { name: String::from_utf8_lossy(name).into_owned(), process: std::process::id() })
 }
 
-/// An address as the kernel wants it.
+/// Converts an address to the kernel's representation.
 pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
     Ok(match address {
         TransportAddress::Ip(address) => (*address).into(),
@@ -150,8 +150,8 @@ pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
     })
 }
 
-/// Throws away what a socket has received so far.
+/// Discards everything that a socket has received so far.
 pub fn discard_received(socket: &Socket) {
-    let mut nothing = [MaybeUninit::uninit(); 1];
-    while socket.recv_with_flags(&mut nothing, libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok() {}
+    let mut byte = [MaybeUninit::uninit(); 1];
+    while socket.recv_with_flags(&mut byte, libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok() {}
 }

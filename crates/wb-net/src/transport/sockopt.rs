@@ -1,4 +1,4 @@
-//! Options of sockets that no library offers.
+//! Socket options that no library provides.
 
 use std::{
     io,
@@ -7,7 +7,7 @@ use std::{
 
 use rustix::io::Errno;
 
-/// Sets one. The value is laid out as the kernel has it.
+/// Sets an option. The value has the kernel's memory layout.
 #[allow(unsafe_code)]
 pub(super) fn set<T: Copy>(
     socket: BorrowedFd<'_>,
@@ -17,11 +17,12 @@ pub(super) fn set<T: Copy>(
 ) -> Result<(), Errno> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of a value that outlives the call.
-    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) };
-    if set == 0 { Ok(()) } else { Err(last_errno()) }
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Asks for one, whose value is all numbers, laid out as the kernel has it; what the kernel does not fill stays.
+/// Reads an option, whose value consists of integers in the kernel's memory layout; bytes that the kernel does not fill
+/// stay unchanged.
 #[allow(unsafe_code)]
 pub(super) fn get<T: Copy>(
     socket: BorrowedFd<'_>,
@@ -32,8 +33,8 @@ pub(super) fn get<T: Copy>(
     let mut value = value;
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes no more than `length` bytes of a value for which any bytes are valid.
-    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
-    if got == 0 { Ok(value) } else { Err(last_errno()) }
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
+    if result == 0 { Ok(value) } else { Err(last_errno()) }
 }
 
 fn last_errno() -> Errno {
@@ -49,11 +50,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_is_set_and_one_that_does_not_exist_is_refused() {
+    fn an_option_is_set_and_an_unknown_one_is_rejected() {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32).expect("it exists");
         assert_eq!(get(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 0_i32), Ok(1));
-        assert!(socket.tcp_nodelay().expect("it can be asked"));
+        assert!(socket.tcp_nodelay().expect("it can be read"));
         assert_eq!(set(socket.as_fd(), libc::IPPROTO_TCP, 10_000, &1_i32), Err(Errno::NOPROTOOPT));
     }
 }

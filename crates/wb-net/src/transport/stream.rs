@@ -1,4 +1,4 @@
-//! Byte streams that the kernel carries alone: TCP, UNIX and vsock.
+//! Byte streams that the kernel implements completely: TCP, UNIX and vsock.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ pub struct StreamSocket {
 }
 
 impl StreamSocket {
-    /// Of a socket that is connected, or about to be.
+    /// Creates a transport from a socket that is connected or connecting.
     pub fn new(socket: Socket, info_kind: InfoKind, established: bool) -> Self {
         Self { socket, info_kind, established, graceful_close: GracefulClose::default() }
     }
@@ -30,19 +30,19 @@ impl StreamSocket {
 
 impl Transport for StreamSocket {
     #[inline]
-    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
-        // Without a signal: the other side may be gone, and that is an error like others.
-        let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
-        Ok(match how.call {
+    fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
+        // No SIGPIPE: a lost peer is an ordinary error.
+        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::writev(&self.socket, &[IoSlice::new(bytes)])?,
             _ => rustix::net::send(&self.socket, bytes, flags)?,
         })
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
-        let flags = if how.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-        Ok(match how.call {
+    fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
+        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
             _ => rustix::net::recv(&self.socket, into, flags)?.0,
         })
@@ -60,8 +60,8 @@ impl Transport for StreamSocket {
         send_file(&self.socket, file, offset, length)
     }
 
-    fn close(&mut self, opener: bool) -> io::Result<()> {
-        if opener { self.graceful_close.finish(&self.socket, receive_raw) } else { Ok(()) }
+    fn close(&mut self, is_connector: bool) -> io::Result<()> {
+        if is_connector { self.graceful_close.finish(&self.socket, receive_raw) } else { Ok(()) }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -73,7 +73,7 @@ impl Transport for StreamSocket {
     }
 }
 
-/// Whether a socket is connected; `WouldBlock` while it is on its way.
+/// Checks whether a socket is connected; `WouldBlock` while it is connecting.
 pub(super) fn check_connected(socket: &Socket) -> io::Result<()> {
     match socket.take_error()? {
         Some(error) => Err(error),
@@ -84,27 +84,27 @@ pub(super) fn check_connected(socket: &Socket) -> io::Result<()> {
     }
 }
 
-/// Has the kernel send a part of a file.
+/// Sends a part of a file with sendfile(2).
 pub(super) fn send_file(socket: &Socket, file: &File, offset: u64, length: usize) -> io::Result<usize> {
     let mut offset = offset;
     Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), length)?)
 }
 
-/// An orderly end that is under way.
+/// The progress of an orderly close.
 #[derive(Debug, Default)]
 pub(super) struct GracefulClose {
     shutdown_sent: bool,
 }
 
 impl GracefulClose {
-    /// Says that no more will be sent, and waits until the other side has closed; to be called again after
+    /// Shuts down the sending direction, and waits until the other side has closed; to be called again after
     /// `WouldBlock`.
     pub(super) fn finish(
         &mut self,
         socket: &Socket,
         mut receive: impl FnMut(&Socket, &mut [u8]) -> io::Result<usize>,
     ) -> io::Result<()> {
-        // Once: each time the kernel wakes whoever waits for this socket.
+        // Only once: every shutdown wakes the threads that wait for this socket.
         if !self.shutdown_sent {
             ignore_disconnect(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
             self.shutdown_sent = true;
@@ -120,16 +120,16 @@ impl GracefulClose {
     }
 }
 
-/// Receives what no protocol above the socket's own has to look at.
+/// Receives raw bytes, without any protocol above that of the socket.
 pub(super) fn receive_raw(socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, into, RecvFlags::empty())?.0)
 }
 
-/// That the other side was faster in closing is no failure of a close.
-pub(super) fn ignore_disconnect(closed: io::Result<()>) -> io::Result<()> {
+/// Treats a disconnect during a close as success: the other side has closed first.
+pub(super) fn ignore_disconnect(result: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
-    match closed {
+    match result {
         Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
-        closed => closed,
+        result => result,
     }
 }

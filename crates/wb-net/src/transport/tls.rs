@@ -1,8 +1,8 @@
-//! TLS 1.3 over TCP, in this process or, from the end of the handshake on, in the kernel.
+//! TLS 1.3 over TCP, in this process or, after the handshake, in the kernel.
 //!
-//! Every connection is a full handshake, none is resumed, so that each costs the same; making a connection includes
-//! it. The cipher is the first that rustls offers (AES-256-GCM) with X25519. What [`Transport::send`] takes is
-//! encrypted at once; if the socket does not take all of it, the rest, of one call, stays here and goes first the
+//! Every connection performs a full handshake without resumption, so that each costs the same; establishing a
+//! connection includes it. The cipher is rustls' first choice (AES-256-GCM) with X25519. [`Transport::send`] encrypts
+//! immediately; if the socket does not accept everything, the rest, of at most one call, is buffered and sent first
 //! next time.
 
 mod ktls;
@@ -25,24 +25,24 @@ use crate::language::Message;
 
 pub(super) use ktls::check_support as require_kernel;
 
-/// How connections of one end are made.
+/// The role of one end, with its TLS configuration.
 #[derive(Debug, Clone)]
 pub(super) enum TlsConfig {
-    /// By connecting.
+    /// Connects.
     Connector(Arc<ClientConfig>),
-    /// By accepting.
+    /// Accepts.
     Acceptor(Arc<ServerConfig>),
 }
 
 impl TlsConfig {
-    /// Of a side that knows the other's certificate.
+    /// The configuration of a side that knows the peer's certificate.
     pub(super) fn connector(fingerprint: certificate::CertificateFingerprint, kernel: bool) -> io::Result<Self> {
         let mut config = certificate::client_config(fingerprint)?;
         config.enable_secret_extraction = kernel;
         Ok(Self::Connector(Arc::new(config)))
     }
 
-    /// Of a side that shows one.
+    /// The configuration of a side that presents a certificate.
     pub(super) fn acceptor(kernel: bool) -> io::Result<Self> {
         let mut config = certificate::server_certificate()?.server_config()?;
         config.enable_secret_extraction = kernel;
@@ -50,36 +50,36 @@ impl TlsConfig {
     }
 }
 
-/// A connection.
+/// A TLS connection.
 pub(super) struct Tls {
     socket: Socket,
     encryption: Encryption,
-    /// Whether the kernel takes over after the handshake.
+    /// Whether the kernel takes over after the handshake (kTLS).
     kernel: bool,
     connected: bool,
     handshake_done: bool,
-    /// Whether we have said that we send no more.
+    /// Whether we have sent a close_notify alert.
     close_notify_sent: bool,
     graceful_close: stream::GracefulClose,
 }
 
-/// Who encrypts.
+/// Where records are encrypted.
 enum Encryption {
     Userspace(Box<RecordLayer>),
     Kernel,
 }
 
 impl Tls {
-    /// Over a socket that is connected, or about to be.
+    /// Creates a connection over a socket that is connected or connecting.
     pub(super) fn new(socket: Socket, role: &TlsConfig, kernel: bool) -> io::Result<Self> {
         let records = match role {
             TlsConfig::Connector(config) => RecordLayer::connector(config.clone())?,
             TlsConfig::Acceptor(config) => RecordLayer::acceptor(config.clone())?,
         };
-        let carrier = Encryption::Userspace(Box::new(records));
+        let encryption = Encryption::Userspace(Box::new(records));
         Ok(Self {
             socket,
-            encryption: carrier,
+            encryption,
             kernel,
             connected: false,
             handshake_done: false,
@@ -88,7 +88,7 @@ impl Tls {
         })
     }
 
-    /// Sends what is encrypted.
+    /// Sends the encrypted records.
     fn send_records(&mut self, flags: SendFlags) -> io::Result<()> {
         let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
         while !records.outgoing.is_empty() {
@@ -104,7 +104,7 @@ impl Tls {
             let done = match records.handshake() {
                 Ok(done) => done,
                 Err(error) => {
-                    // The other side learns why, if it can be told at once.
+                    // Sends the alert, if that is possible without waiting.
                     let _: io::Result<()> = self.send_records(SendFlags::DONTWAIT);
                     return Err(error);
                 }
@@ -114,7 +114,7 @@ impl Tls {
                 return Ok(());
             }
             let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
-            // What follows the handshake is for the kernel.
+            // The kernel must receive everything after the handshake.
             let limit = if self.kernel { records.remaining_in_record() } else { usize::MAX };
             let room = records.receive_buffer();
             let length = room.len().min(limit);
@@ -125,38 +125,38 @@ impl Tls {
         }
     }
 
-    /// Gives the keys to the kernel.
+    /// Installs the keys in the kernel.
     fn offload_to_kernel(&mut self) -> io::Result<()> {
         let Encryption::Userspace(records) = std::mem::replace(&mut self.encryption, Encryption::Kernel) else {
             return Ok(());
         };
         let session = records.into_session();
-        let session = session.ok_or_else(|| io::Error::other("bytes came before the kernel had the keys"))?;
+        let session = session.ok_or_else(|| io::Error::other("data arrived before the keys were installed in the kernel"))?;
         ktls::offload(self.socket.as_fd(), session)
     }
 }
 
 impl Transport for Tls {
-    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
-        let flags = if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+    fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
+        let flags = if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         if matches!(self.encryption, Encryption::Kernel) {
             return Ok(rustix::net::send(&self.socket, bytes, flags | SendFlags::NOSIGNAL)?);
         }
         self.send_records(flags)?;
         let Encryption::Userspace(records) = &mut self.encryption else { return Ok(0) };
-        let taken = records.encrypt(bytes)?;
+        let accepted = records.encrypt(bytes)?;
         match self.send_records(flags) {
             Err(error) if !would_block(&error) => Err(error),
-            _ => Ok(taken),
+            _ => Ok(accepted),
         }
     }
 
-    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
+    fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
         if !self.handshake_done {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let (mut send, mut receive) = (SendFlags::empty(), RecvFlags::empty());
-        if how.non_blocking {
+        if message.non_blocking {
             (send, receive) = (SendFlags::DONTWAIT, RecvFlags::DONTWAIT);
         }
         match self.send_records(send) {
@@ -178,7 +178,7 @@ impl Transport for Tls {
         }
     }
 
-    /// Includes the handshake, and the kernel's taking over.
+    /// Includes the handshake, and the installation of keys in the kernel.
     fn establish(&mut self) -> io::Result<()> {
         if !self.connected {
             stream::check_connected(&self.socket)?;
@@ -202,27 +202,27 @@ impl Transport for Tls {
         self.flush().is_err_and(|error| would_block(&error))
     }
 
-    fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
+    fn send_file(&mut self, file: &File, offset: u64, length: usize, message: &Message) -> io::Result<usize> {
         match self.encryption {
             Encryption::Kernel => stream::send_file(&self.socket, file, offset, length),
-            Encryption::Userspace(_) => self.send_file_by_copy(file, offset, length, how),
+            Encryption::Userspace(_) => self.send_file_by_copy(file, offset, length, message),
         }
     }
 
     fn wait_condition(&self, intent: Intent) -> WaitCondition {
-        let left = matches!(&self.encryption, Encryption::Userspace(records) if !records.outgoing.is_empty());
+        let unsent = matches!(&self.encryption, Encryption::Userspace(records) if !records.outgoing.is_empty());
         let interest = match intent {
             _ if !self.connected => Interest::Writable,
-            _ if !self.handshake_done && left => Interest::Writable,
+            _ if !self.handshake_done && unsent => Interest::Writable,
             _ if !self.handshake_done => Interest::Readable,
             Intent::Send => Interest::Writable,
-            Intent::Receive if left => Interest::Both,
+            Intent::Receive if unsent => Interest::Both,
             Intent::Receive => Interest::Readable,
         };
         WaitCondition { fd: Some(self.socket.as_raw_fd()), interest, until: None }
     }
 
-    fn close(&mut self, opener: bool) -> io::Result<()> {
+    fn close(&mut self, is_connector: bool) -> io::Result<()> {
         if !self.close_notify_sent {
             match &mut self.encryption {
                 Encryption::Userspace(records) => records.queue_close_notify()?,
@@ -231,7 +231,7 @@ impl Transport for Tls {
             self.close_notify_sent = true;
         }
         stream::ignore_disconnect(self.send_records(SendFlags::DONTWAIT))?;
-        if !opener {
+        if !is_connector {
             return Ok(());
         }
         match self.encryption {

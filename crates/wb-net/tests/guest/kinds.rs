@@ -1,4 +1,4 @@
-//! What holds for every kind of connection.
+//! Tests of every kind of connection that needs kernel support beyond sockets.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::{Test, common::*};
 pub(crate) const TESTS: &[Test] = &[
     ("requests_are_answered", requests_are_answered),
     ("a_stream_of_a_window_arrives", a_stream_of_a_window_arrives),
-    ("what_is_sent_at_the_end_arrives", what_is_sent_at_the_end_arrives),
-    ("connections_are_made_over_and_over", connections_are_made_over_and_over),
+    ("data_in_flight_at_the_end_arrives", data_in_flight_at_the_end_arrives),
+    ("connections_are_opened_repeatedly", connections_are_opened_repeatedly),
 ];
 
-/// What needs more of a kernel than sockets.
+/// Kinds of connections that need kernel support beyond sockets.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Sctp,
@@ -35,21 +35,21 @@ impl Kind {
     }
 }
 
-/// Every kind with every executor.
+/// Runs a check for every kind with every executor.
 fn each(check: impl Fn(Kind, &Settings)) {
     for kind in [Kind::Sctp, Kind::KernelTls, Kind::Vsock] {
         for settings in both_executors() {
-            println!("{kind:?}, {} threads", settings.threads);
+            println!("{kind:?}, {} threads", settings.max_threads);
             check(kind, &settings);
         }
     }
 }
 
 pub(crate) fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
 }
 
-/// Connects, does this, disconnects.
+/// Runs a profile that connects, executes `middle`, and disconnects.
 fn run_between(
     kind: Kind,
     strands: u32,
@@ -83,7 +83,7 @@ fn a_stream_of_a_window_arrives() {
     });
 }
 
-fn what_is_sent_at_the_end_arrives() {
+fn data_in_flight_at_the_end_arrives() {
     each(|kind, settings| {
         let middle = transaction(Extent::Iterations(5), vec![send(100_000)]);
         let (_, _, server) = run_between(kind, 2, middle, settings);
@@ -91,7 +91,7 @@ fn what_is_sent_at_the_end_arrives() {
     });
 }
 
-fn connections_are_made_over_and_over() {
+fn connections_are_opened_repeatedly() {
     each(|kind, settings| {
         let endpoint = kind.endpoint();
         let flowops = vec![
@@ -105,6 +105,6 @@ fn connections_are_made_over_and_over() {
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, settings);
         assert_eq!(client.groups[0].transactions[0].flowops[3].count, 120);
-        assert_eq!(server.refused, 0);
+        assert_eq!(server.rejected_connections, 0);
     });
 }

@@ -1,5 +1,5 @@
-//! What needs a kernel with SCTP, vsock and TLS: carried out by this same program in a machine in software, whatever
-//! the kernel at hand has. `WEIGHBRIDGE_IN_GUEST=1` carries them out right here.
+//! Tests that need a kernel with SCTP, vsock and TLS: this program runs them in an emulated machine, whatever this
+//! machine's kernel supports. `WEIGHBRIDGE_IN_GUEST=1` runs them directly.
 
 #[path = "../suite/common/mod.rs"]
 mod common;
@@ -16,10 +16,10 @@ use std::{
 use libtest_mimic::{Arguments, Failed, Trial};
 use wb_guest::{Errand, GuestError, carry_out};
 
-/// Says that it is the guest where this runs.
+/// The environment variable that marks the guest.
 const HERE: &str = "WEIGHBRIDGE_IN_GUEST";
 
-/// A test's name and what it does; it panics when it fails.
+/// A test's name and function; it panics on failure.
 type Test = (&'static str, fn());
 
 fn tests() -> impl Iterator<Item = Test> {
@@ -42,21 +42,21 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// One trial for each test, all answered by one machine, which does those whose names contain `filter`.
+/// One trial per test. A single machine runs all tests whose names contain `filter`.
 fn in_guest(filter: &str) -> Vec<Trial> {
-    let said = Arc::new(OnceLock::new());
+    let output = Arc::new(OnceLock::new());
     let names: Vec<_> = tests().map(|(name, _)| name).filter(|name| name.contains(filter)).collect();
     let script =
         names.iter().map(|name| format!("timeout -s KILL 25 tests --color never --exact {name}\n")).collect::<String>();
     let script = Arc::new(format!("export {HERE}=1\n{script}"));
     let trial = |name: &'static str| {
-        let (said, script) = (said.clone(), script.clone());
-        Trial::test(name, move || verdict(name, said.get_or_init(|| guest(&script)))).with_ignored_flag(true)
+        let (output, script) = (output.clone(), script.clone());
+        Trial::test(name, move || verdict(name, output.get_or_init(|| guest(&script)))).with_ignored_flag(true)
     };
     names.into_iter().map(trial).collect()
 }
 
-/// What the tests print in a machine; without one, why.
+/// Runs the tests in an emulated machine and returns their output, or the reason why there is no machine.
 fn guest(script: &str) -> Result<String, GuestError> {
     let program = std::env::current_exe().expect("this program has a path");
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
@@ -66,8 +66,8 @@ fn guest(script: &str) -> Result<String, GuestError> {
     Ok(outcome.output)
 }
 
-fn verdict(name: &str, said: &Result<String, GuestError>) -> Result<(), Failed> {
-    let lines = match said {
+fn verdict(name: &str, output: &Result<String, GuestError>) -> Result<(), Failed> {
+    let lines = match output {
         Ok(lines) => lines,
         Err(missing @ GuestError::Missing { .. }) => {
             println!("SKIPPED: {name}: {missing}");
@@ -79,5 +79,5 @@ fn verdict(name: &str, said: &Result<String, GuestError>) -> Result<(), Failed> 
         let words: Vec<_> = line.split_whitespace().collect();
         words == ["test", name, "...", "ok"]
     });
-    if passed { Ok(()) } else { Err("it did not pass in the guest; what was printed there is above".into()) }
+    if passed { Ok(()) } else { Err("the test did not pass in the guest; see its output above".into()) }
 }

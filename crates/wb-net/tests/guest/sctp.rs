@@ -1,4 +1,4 @@
-//! SCTP's own: options of an association, streams within it.
+//! Tests specific to SCTP: options of an association, and its streams.
 
 use wb_net::{engine::report::EngineReport, language::*, transport::address::TransportAddress};
 
@@ -10,8 +10,8 @@ use crate::{
 
 pub(crate) const TESTS: &[Test] = &[
     ("sctp::requests_are_answered_on_streams_with_options", requests_are_answered_on_streams_with_options),
-    ("sctp::a_message_of_the_largest_size_arrives_whole", a_message_of_the_largest_size_arrives_whole),
-    ("sctp::a_stranger_at_the_door_is_dropped_and_counted", a_stranger_at_the_door_is_dropped_and_counted),
+    ("sctp::a_message_of_maximum_size_arrives_complete", a_message_of_maximum_size_arrives_complete),
+    ("sctp::an_unexpected_connection_is_dropped_and_counted", an_unexpected_connection_is_dropped_and_counted),
 ];
 
 fn options() -> SctpEndpoint {
@@ -32,7 +32,7 @@ fn options() -> SctpEndpoint {
     }
 }
 
-/// Connect with options, this, disconnect.
+/// A profile that connects with options, executes `middle`, and disconnects.
 fn with_options(strands: u32, middle: Transaction) -> NetProfile {
     let mut profile = profile(strands, Protocol::Sctp, middle);
     let endpoint = Endpoint { sctp: options(), ..*endpoint(Protocol::Sctp) };
@@ -60,7 +60,7 @@ fn requests_are_answered_on_streams_with_options() {
     }
 }
 
-fn a_message_of_the_largest_size_arrives_whole() {
+fn a_message_of_maximum_size_arrives_complete() {
     for settings in both_executors() {
         let middle = transaction(Extent::Iterations(20), vec![send(100_000)]);
         let (_, client, server) = run(&with_options(1, middle), &settings);
@@ -69,13 +69,13 @@ fn a_message_of_the_largest_size_arrives_whole() {
     }
 }
 
-fn a_stranger_at_the_door_is_dropped_and_counted() {
+fn an_unexpected_connection_is_dropped_and_counted() {
     let mut ends = link::link(&endpoint(Protocol::Sctp), false, |announcement| announcement).expect("both ends");
-    let TransportAddress::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
-    let stranger = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::SCTP));
-    let stranger = stranger.expect("a socket");
-    stranger.connect(&door.into()).expect("it listens");
-    let (opened, taken) = link::connect(&mut ends);
-    opened.and(taken).expect("the one that is expected comes through");
+    let TransportAddress::Ip(listener_addr) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let unexpected = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::SCTP));
+    let unexpected = unexpected.expect("a socket");
+    unexpected.connect(&listener_addr.into()).expect("it listens");
+    let (connected, accepted) = link::connect(&mut ends);
+    connected.and(accepted).expect("the expected connection is established");
     assert_eq!(ends.1.take_refused(), 1);
 }

@@ -1,4 +1,4 @@
-//! vsock's own: its sizes of buffers, and ports that are held for a run.
+//! Tests specific to vsock: buffer sizes, and ports that are reserved for a run.
 
 use wb_net::{language::*, transport::link::LinkRole};
 
@@ -8,17 +8,17 @@ use crate::{
 };
 
 pub(crate) const TESTS: &[Test] =
-    &[("vsock::ports_are_held_and_buffers_are_as_large_as_asked", ports_are_held_and_buffers_are_as_large_as_asked)];
+    &[("vsock::ports_are_reserved_and_buffers_have_the_requested_size", ports_are_reserved_and_buffers_have_the_requested_size)];
 
-fn ports_are_held_and_buffers_are_as_large_as_asked() {
-    let wanted = Endpoint { window: Some(1 << 20), ..*endpoint(Protocol::Vsock) };
+fn ports_are_reserved_and_buffers_have_the_requested_size() {
+    let endpoint = Endpoint { window: Some(1 << 20), ..*endpoint(Protocol::Vsock) };
     for part in [LinkRole::Connector, LinkRole::Acceptor] {
-        let end = link::end(&wanted, part, true).expect("an end");
+        let end = link::end(&endpoint, part, true).expect("an end");
         assert!(!end.announcement().addresses.is_empty());
     }
-    let mut ends = link::link(&wanted, false, |announcement| announcement).expect("both ends");
-    let (opened, taken) = link::connect(&mut ends);
-    for transport in [opened.expect("it opens"), taken.expect("it takes")] {
+    let mut ends = link::link(&endpoint, false, |announcement| announcement).expect("both ends");
+    let (connected, accepted) = link::connect(&mut ends);
+    for transport in [connected.expect("it connects"), accepted.expect("it accepts")] {
         println!("{:?}", transport.info());
     }
 }

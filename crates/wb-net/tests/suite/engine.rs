@@ -1,4 +1,4 @@
-//! Both sides of a run in one process: what is moved, counted and timed.
+//! Tests with both sides of a run in one process: bytes, counters and latencies.
 
 use crate::common::*;
 use wb_net::{
@@ -9,7 +9,7 @@ use wb_net::{
 #[test]
 fn a_stream_of_a_window_arrives() {
     for threads in [128, 0] {
-        let settings = Settings { threads, ..Settings::default() };
+        let settings = Settings { max_threads: threads, ..Settings::default() };
         let (_, client, server) = run(&profile(2, Protocol::Tcp, transaction(WINDOW, vec![send(8192)])), &settings);
         let (sent, received) = (&client.groups[0].transactions[1], &server.groups[0].transactions[1]);
         let (sent, received) = (&sent.flowops[0], &received.flowops[0]);
@@ -29,7 +29,7 @@ fn a_stream_of_a_window_arrives() {
 fn requests_are_answered_over_every_protocol() {
     for threads in [128, 0] {
         for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::UnixDgram] {
-            let settings = Settings { threads, ..Settings::default() };
+            let settings = Settings { max_threads: threads, ..Settings::default() };
             let profile = profile(3, protocol, transaction(Extent::Iterations(200), vec![send(90), receive(90)]));
             let (_, client, server) = run(&profile, &settings);
             for report in [&client, &server] {
@@ -44,29 +44,29 @@ fn requests_are_answered_over_every_protocol() {
 }
 
 #[test]
-fn datagrams_go_in_batches_and_every_one_counts() {
+fn datagrams_are_sent_in_batches_and_counted_individually() {
     for threads in [128, 0] {
         for (protocol, size) in [(Protocol::Udp, 64), (Protocol::UnixDgram, 64), (Protocol::Udp, 4)] {
-            let settings = Settings { threads, ..Settings::default() };
-            // More than go with one system call, and a rest.
+            let settings = Settings { max_threads: threads, ..Settings::default() };
+            // More than one system call sends, and a remainder.
             let batched = Flowop { count: 150, batch: 100, ..send(size) };
-            let (ended, client, server) =
+            let (outcome, client, server) =
                 run(&profile(2, protocol, transaction(Extent::Iterations(10), vec![batched])), &settings);
             let (sent, received) = (&client.groups[0].transactions[1], &server.groups[0].transactions[1]);
             assert_eq!((sent.flowops[0].count, sent.flowops[0].bytes), (3000, 3000 * u64::from(size)), "{protocol:?}");
-            let moved = ended.datagrams[0];
-            println!("{protocol:?} {threads}: {} of {} arrived", moved.server_received, moved.client_sent);
-            assert_eq!(moved.client_sent, 3000);
-            assert!(moved.server_received <= 3000 && received.flowops[0].count <= moved.server_received);
+            let datagrams = outcome.datagrams[0];
+            println!("{protocol:?} {threads}: {} of {} arrived", datagrams.server_received, datagrams.client_sent);
+            assert_eq!(datagrams.client_sent, 3000);
+            assert!(datagrams.server_received <= 3000 && received.flowops[0].count <= datagrams.server_received);
             assert!(received.flowops[0].count > 0);
         }
     }
 }
 
 #[test]
-fn a_window_that_ends_amid_a_connection_loses_no_datagram() {
+fn a_window_that_ends_during_a_connection_loses_no_datagram() {
     for threads in [128, 0] {
-        let settings = Settings { threads, ..Settings::default() };
+        let settings = Settings { max_threads: threads, ..Settings::default() };
         let flowops = vec![
             flowop("connect", FlowopAction::Connect(endpoint(Protocol::Udp))),
             send(90),
@@ -76,17 +76,17 @@ fn a_window_that_ends_amid_a_connection_loses_no_datagram() {
         let mut profile = profile(4, Protocol::Udp, transaction(WINDOW, flowops));
         profile.groups[0].transactions.remove(0);
         profile.groups[0].transactions.pop();
-        let (ended, ..) = run(&profile, &settings);
-        let moved = ended.datagrams[0];
-        assert!(moved.client_sent > 100, "{moved:?}");
-        assert_eq!((moved.client_sent, moved.server_sent), (moved.server_received, moved.client_received), "{threads}");
+        let (outcome, ..) = run(&profile, &settings);
+        let datagrams = outcome.datagrams[0];
+        assert!(datagrams.client_sent > 100, "{datagrams:?}");
+        assert_eq!((datagrams.client_sent, datagrams.server_sent), (datagrams.server_received, datagrams.client_received), "{threads}");
     }
 }
 
 #[test]
-fn connections_are_made_over_and_over() {
+fn connections_are_opened_repeatedly() {
     for (threads, protocol) in [(128, Protocol::Tcp), (0, Protocol::Tcp), (128, Protocol::Unix), (0, Protocol::Unix)] {
-        let settings = Settings { threads, ..Settings::default() };
+        let settings = Settings { max_threads: threads, ..Settings::default() };
         let flowops = vec![
             flowop("connect", FlowopAction::Connect(endpoint(protocol))),
             send(90),
@@ -98,14 +98,14 @@ fn connections_are_made_over_and_over() {
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, &settings);
         assert_eq!(client.groups[0].transactions[0].flowops[3].count, 1200);
-        assert_eq!(server.refused, 0);
+        assert_eq!(server.rejected_connections, 0);
     }
 }
 
 #[test]
-fn messages_of_random_size_end_where_they_should() {
+fn messages_of_random_size_end_at_the_right_byte() {
     for threads in [128, 0] {
-        let settings = Settings { threads, ..Settings::default() };
+        let settings = Settings { max_threads: threads, ..Settings::default() };
         let size = MessageSize::Random { min: 1, max: 1 << 20 };
         let flowops = vec![
             flowop("write", FlowopAction::Send(message(size))),

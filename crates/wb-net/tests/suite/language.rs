@@ -1,4 +1,4 @@
-//! How profiles are read, and what is said of those that cannot be.
+//! Tests of the parser for profiles, and of its diagnostics.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use wb_net::language::{
     ProfileDiagnostics, Protocol, StrandKind, Variables, check, decode_text, parse,
 };
 
-/// A profile of one group that connects and then does `flowops`.
+/// A profile of one group that connects and then executes `flowops`.
 fn connected(flowops: &str) -> String {
     format!(
         "<profile name='p'><group nthreads='1'><transaction>\n\
@@ -27,7 +27,7 @@ fn read(text: &str) -> ParsedProfile {
 
 fn read_with(text: &str, variables: &[(&str, &str)]) -> ParsedProfile {
     let variables: Variables = variables.iter().copied().collect();
-    parse("p.xml", text, &variables).unwrap_or_else(|faults| panic!("{}", drawn(&faults)))
+    parse("p.xml", text, &variables).unwrap_or_else(|diagnostics| panic!("{}", drawn(&diagnostics)))
 }
 
 fn faults(text: &str) -> ProfileDiagnostics {
@@ -37,28 +37,28 @@ fn faults(text: &str) -> ProfileDiagnostics {
 fn faults_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostics {
     let variables: Variables = variables.iter().copied().collect();
     match parse("p.xml", text, &variables) {
-        Err(faults) => faults,
+        Err(diagnostics) => diagnostics,
         Ok(read) => panic!("nothing is wrong with {read:?}"),
     }
 }
 
 /// `line:column message [label]`, a line each.
-fn lines(faults: &ProfileDiagnostics) -> String {
+fn lines(diagnostics: &ProfileDiagnostics) -> String {
     let line =
-        |fault: &ProfileDiagnostic| format!("{}:{} {} [{}]", fault.line, fault.column, fault.message, fault.label);
-    faults.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
+        |diagnostic: &ProfileDiagnostic| format!("{}:{} {} [{}]", diagnostic.line, diagnostic.column, diagnostic.message, diagnostic.label);
+    diagnostics.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn listed(text: &str) -> String {
     lines(&faults(text))
 }
 
-/// As the command line draws it.
-fn drawn(faults: &ProfileDiagnostics) -> String {
+/// Renders diagnostics like the command line.
+fn drawn(diagnostics: &ProfileDiagnostics) -> String {
     let mut text = String::new();
     GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
         .with_width(100)
-        .render_report(&mut text, faults)
+        .render_report(&mut text, diagnostics)
         .expect("a string takes everything");
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
@@ -73,9 +73,9 @@ fn actions(profile: &NetProfile) -> impl Iterator<Item = &FlowopAction> {
 }
 
 #[test]
-fn a_wrong_word_is_shown_where_it_stands() {
+fn an_unknown_option_is_shown_in_its_source_line() {
     assert_snapshot!(drawn(&faults(&connected("<flowop type='write' options='sise=64'/>"))), @r"
-     × there is no option `sise`
+     × unknown option `sise`
       ╭─[p.xml:3:31]
     2 │ <flowop type='connect' options='remotehost=h protocol=tcp'/>
     3 │ <flowop type='write' options='sise=64'/>
@@ -83,20 +83,20 @@ fn a_wrong_word_is_shown_where_it_stands() {
       ·                                 ╰── did you mean `size`?
     4 │ </transaction></group></profile>
       ╰────
-     help: `write` knows conn, size, rsize, batch_size, count, repeat, rate, duration, canfail,
-           non_blocking, timeout, poll_timeout, and some of SCTP
+     help: `write` accepts conn, size, rsize, batch_size, count, repeat, rate, duration, canfail,
+           non_blocking, timeout, poll_timeout, and SCTP options
     ");
 }
 
 #[test]
-fn several_faults_are_all_shown() {
+fn several_errors_are_all_shown() {
     let text = "<profile name='p'>\n<group>\n<transaction iterations='5' duration='0'>\n\
         <flowop type='conect' options='protocol=tcp'/>\n</transaction>\n</group>\n</profile>\n";
     assert_snapshot!(drawn(&faults(text)), @r#"
-      × `p.xml` has 4 faults
+      × `p.xml` has 4 errors
 
     Error:
-      × a group does not say how many strands it has
+      × missing number of strands
        ╭─[p.xml:2:1]
      1 │ <profile name='p'>
      2 │ <group>
@@ -115,10 +115,10 @@ fn several_faults_are_all_shown() {
        ·                                 ╰── `iterations` is given, too
      4 │ <flowop type='conect' options='protocol=tcp'/>
        ╰────
-      help: leave one away: uperf would look at the last only
+      help: remove one of them: uperf would use only the last
 
     Error:
-      × `0` is no time at all
+      × invalid duration `0`
        ╭─[p.xml:3:39]
      2 │ <group>
      3 │ <transaction iterations='5' duration='0'>
@@ -126,11 +126,10 @@ fn several_faults_are_all_shown() {
        ·                                       ╰── must be more than 0
      4 │ <flowop type='conect' options='protocol=tcp'/>
        ╰────
-      help: a time is a number with ns, us, ms, s or min; without, it is in seconds: 500us, 10ms,
-            1.5s, 30
+      help: expected a number of seconds, or one with ns, us, ms, s or min: 500us, 10ms, 1.5s, 30
 
     Error:
-      × there is no flowop `conect`
+      × unknown flowop `conect`
        ╭─[p.xml:4:15]
      3 │ <transaction iterations='5' duration='0'>
      4 │ <flowop type='conect' options='protocol=tcp'/>
@@ -138,8 +137,8 @@ fn several_faults_are_all_shown() {
        ·                  ╰── did you mean `connect`?
      5 │ </transaction>
        ╰────
-      help: known are connect, accept, disconnect, read, write, recv, send, recvfrom, sendto, readv,
-            writev, sendfile, sendfilev, think, nop
+      help: expected one of connect, accept, disconnect, read, write, recv, send, recvfrom, sendto,
+            readv, writev, sendfile, sendfilev, think, nop
     "#);
 }
 
@@ -147,22 +146,22 @@ fn several_faults_are_all_shown() {
 fn a_removed_dialect_is_named_as_such() {
     let flowops = "<flowop type='write' options='async subtype=rdma size=100'/>\n<flowop type='wait'/>";
     assert_snapshot!(listed(&connected(flowops).replace("=tcp", "=udapl")), @r"
-    2:55 there is no protocol `udapl` [unknown]
-    3:31 there is no option `async` [unknown]
-    3:37 there is no option `subtype` [unknown]
-    4:15 there is no flowop `wait` [unknown]
+    2:55 unknown protocol `udapl` [unknown]
+    3:31 unknown option `async` [unknown]
+    3:37 unknown option `subtype` [unknown]
+    4:15 unknown flowop `wait` [unknown]
     ");
 }
 
 #[test]
-fn every_unset_variable_is_named_once() {
+fn every_unset_variable_is_reported_once() {
     let text = "<profile><group nthreads='$n'><transaction duration='$time'>
         <flowop type='connect' options='remotehost=$h protocol=$proto'/>
         <flowop type='write' options='size=rand($min,${max})'/><flowop type='read' options='size=${max}'/>
         <flowop type='think' options='$how'/>
         <flowop type='nop' options='count=$a-b rate=$empty'/>";
-    let faults = faults_with(text, &[("hh", "x"), ("empty", "")]);
-    assert_snapshot!(lines(&faults), @r"
+    let diagnostics = faults_with(text, &[("hh", "x"), ("empty", "")]);
+    assert_snapshot!(lines(&diagnostics), @r"
     1:27 the variable `n` is not set, or empty [used here]
     1:54 the variable `time` is not set, or empty [used here]
     2:52 the variable `h` is not set, or empty [did you mean `hh`?]
@@ -170,21 +169,21 @@ fn every_unset_variable_is_named_once() {
     3:49 the variable `min` is not set, or empty [used here]
     3:54 the variable `max` is not set, or empty [used here]
     4:39 the variable `how` is not set, or empty [used here]
-    5:43 `$a-b` names no variable [not a variable]
+    5:43 invalid variable `$a-b` [not a variable]
     5:53 the variable `empty` is not set, or empty [used here]
     ");
-    assert_eq!(faults.diagnostics()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
+    assert_eq!(diagnostics.diagnostics()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
 }
 
 #[test]
-fn variables_are_filled_in_wherever_they_stand() {
+fn variables_are_expanded_everywhere() {
     let text = "<profile name='${what}-test'><group nprocs='$N'><transaction iterations=$i rate=${r}>
         <flowop type=connect options='remotehost=${H}.example.org protocol=$proto'>
         <flowop type=write options='size=rand(${min},$max)'>
         <flowop type=read options=\"$opts\">";
-    let mut given = vec![("what", "My"), ("N", "3"), ("i", "1k"), ("r", "10"), ("H", "Www"), ("proto", "TCP")];
-    given.extend([("min", "1"), ("max", "8k"), ("opts", "size=$max  count=2")]);
-    let read = read_with(text, &given);
+    let mut variables = vec![("what", "My"), ("N", "3"), ("i", "1k"), ("r", "10"), ("H", "Www"), ("proto", "TCP")];
+    variables.extend([("min", "1"), ("max", "8k"), ("opts", "size=$max  count=2")]);
+    let read = read_with(text, &variables);
     assert_eq!(read.profile.name, "My-test");
     let group = &read.profile.groups[0];
     assert_eq!((group.strands, group.kind), (3, StrandKind::Process));
@@ -198,13 +197,13 @@ fn variables_are_filled_in_wherever_they_stand() {
 }
 
 #[test]
-fn a_fault_in_a_variables_value_is_shown_where_the_variable_is_used() {
-    let faults = faults_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
-    assert_eq!(faults.diagnostics()[0].text, "$opts");
+fn an_error_in_a_variables_value_is_shown_where_the_variable_is_used() {
+    let diagnostics = faults_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
+    assert_eq!(diagnostics.diagnostics()[0].text, "$opts");
 }
 
 #[test]
-fn old_profiles_are_read_as_they_are() {
+fn old_profiles_are_parsed_unchanged() {
     let text = "\u{feff} <!-- > a note -->\n<Profile NAME = \"Old\" >  >
         <group nthreads=2 >
           <transaction iterations=\"1\">
@@ -226,14 +225,14 @@ fn old_profiles_are_read_as_they_are() {
 }
 
 #[test]
-fn a_profile_without_a_name_is_called_like_its_file() {
+fn a_profile_without_a_name_is_named_after_its_file() {
     let text = "<profile><group nthreads=1><transaction><flowop type=nop/>";
-    let read = parse("some/where/mine.xml", text, &Variables::new()).expect("it is sound");
+    let read = parse("some/where/mine.xml", text, &Variables::new()).expect("it is valid");
     assert_eq!(read.profile.name, "mine");
 }
 
 #[test]
-fn what_changes_nothing_is_noted() {
+fn options_without_effect_are_noted() {
     let text = "<profile><group nthreads=1><transaction rate=1k>
         <flowop type=connect options='remotehost=h protocol=sctp tcp_nodelay cc=bbr engine=pkcs11 stack=rack size=4'/>
         <flowop type=write options='size=4 sctp_pr_policy=rtt sctp_pr_value=50'/>
@@ -242,22 +241,22 @@ fn what_changes_nothing_is_noted() {
     let read = read(text);
     assert_snapshot!(notes(&read), @r"
     line 1: a rate of `1k` means 1024 per second, as in uperf
-    line 2: `tcp_nodelay` means nothing with protocol sctp
-    line 2: `cc` means nothing with protocol sctp
-    line 2: `engine` is OpenSSL's and is passed over: TLS is done by rustls
-    line 2: `stack` is FreeBSD's and is passed over: Linux has one TCP stack
-    line 2: `size` means nothing on `connect`
-    line 3: Linux has no policy `rtt`: messages are never given up
-    line 4: `rsize` is passed over: the other side takes messages of random size as they are
-    line 5: `remotehost` means nothing on `disconnect`
-    line 5: `protocol` means nothing on `disconnect`
+    line 2: `tcp_nodelay` has no effect with protocol sctp
+    line 2: `cc` has no effect with protocol sctp
+    line 2: `engine` is an OpenSSL option and is ignored: TLS is implemented by rustls
+    line 2: `stack` is a FreeBSD option and is ignored: Linux has one TCP stack
+    line 2: `size` has no effect on `connect`
+    line 3: Linux does not support policy `rtt`: messages are never abandoned
+    line 4: `rsize` is ignored: both sides use the same size for a message of random size
+    line 5: `remotehost` has no effect on `disconnect`
+    line 5: `protocol` has no effect on `disconnect`
     ");
     let Some(FlowopAction::Send(message)) = actions(&read.profile).nth(1) else { panic!("no write") };
     assert_eq!(message.sctp.partial, Some(PartialReliability::Never));
 }
 
 #[test]
-fn what_protects_is_strict() {
+fn errors_are_reported_strictly() {
     let text = "<profile name='p' colour='red'>
         <group nthreads='0'>
           <transaction iterations='1' iterations='2' speed='9'>
@@ -284,32 +283,32 @@ fn what_protects_is_strict() {
         <profile>
         <group nthreads='1'><transaction><flowop type='nop'/>";
     assert_snapshot!(listed(text), @r"
-    1:19 `profile` has no attribute `colour` [unknown]
-    2:26 `0` is out of range [out of range]
+    1:19 unknown attribute `colour` of `profile` [unknown]
+    2:26 integer `0` out of range [out of range]
     3:39 `iterations` is given twice [again here]
-    3:54 `transaction` has no attribute `speed` [unknown]
+    3:54 unknown attribute `speed` of `transaction` [unknown]
     4:13 a flowop without a type [`type` is missing]
-    5:13 `connect` has no `remotehost` [`remotehost` is missing]
-    5:13 `connect` has no `protocol` [`protocol` is missing]
-    6:67 there is no protocol `tpc` [did you mean `tcp`?]
-    6:76 `70000` is out of range [out of range]
-    6:87 `0` is out of range [out of range]
-    7:13 `write` has no `size` [`size` is missing]
-    7:49 `10k` is no whole number [not a whole number]
-    8:52 a size of `0` is out of range [out of range]
+    5:13 missing option `remotehost` of `connect` [`remotehost` is missing]
+    5:13 missing option `protocol` of `connect` [`protocol` is missing]
+    6:67 unknown protocol `tpc` [did you mean `tcp`?]
+    6:76 integer `70000` out of range [out of range]
+    6:87 integer `0` out of range [out of range]
+    7:13 missing option `size` of `write` [`size` is missing]
+    7:49 invalid integer `10k` [not an integer]
+    8:52 size `0` out of range [out of range]
     8:57 `size` is given twice [again here]
-    9:47 a random size from 8 to 4 bytes [the smallest is above the largest]
-    10:47 `rand(8,4` is no size [not a size]
-    11:13 `think` has no `duration` [`duration` is missing]
-    11:48 a think is idle or busy, not both [`idle` is given, too]
-    12:52 `5parsec` is no time [not a time]
+    9:47 invalid random size from 8 to 4 bytes [the minimum exceeds the maximum]
+    10:47 invalid size `rand(8,4` [not a size]
+    11:13 missing option `duration` of `think` [`duration` is missing]
+    11:48 `think` with both `idle` and `busy` [`idle` is given, too]
+    12:52 invalid duration `5parsec` [not a duration]
     12:60 `canfail` takes no value [here]
     12:72 `timeout` has no value [a value is missing]
-    14:12 there is no element `transactoin` [did you mean `transaction`?]
+    14:12 unknown element `transactoin` [did you mean `transaction`?]
     16:9 a group without transactions [it does nothing]
-    16:29 a group of threads and of processes [`nthreads` is given, too]
+    16:29 a group with both `nthreads` and `nprocs` [`nthreads` is given, too]
     18:11 a transaction without flowops [it does nothing]
-    19:81 4 processes cannot all accept at one port [fixed for all of them]
+    19:81 4 processes cannot all accept on one port [fixed for all of them]
     20:11 a flowop outside of a transaction [here]
     22:9 a transaction outside of a group [here]
     24:9 a second profile [starts here]
@@ -328,20 +327,20 @@ fn ill_formed_markup_is_shown_where_it_starts() {
     assert_snapshot!(listed(text), @r#"
     1:1 text outside of any tag [here]
     2:9 a tag without a name [here]
-    3:9 a tag without its end [starts here]
-    3:25 a value without its end [starts here]
-    3:26 `1>` is no whole number [not a whole number]
+    3:9 unterminated tag [starts here]
+    3:25 unterminated value [starts here]
+    3:26 invalid integer `1>` [not an integer]
     4:22 `iterations` has no value [a value is missing]
-    4:33 a stray `"` in a tag [here]
+    4:33 unexpected `"` in a tag [here]
     4:35 `duration` has no value [empty]
-    5:9 a tag without its end [starts here]
-    6:9 `<!--` has no end [starts here]
+    5:9 unterminated tag [starts here]
+    6:9 unterminated `<!--` [starts here]
     "#);
 }
 
 #[test]
-fn empty_texts_are_no_profiles() {
-    assert_snapshot!(listed(""), @r"1:1 there is no profile in this text []");
+fn empty_texts_are_not_profiles() {
+    assert_snapshot!(listed(""), @r"1:1 no profile found []");
     assert_snapshot!(listed("<profile name='p'/>"), @r"1:1 a profile without groups [it does nothing]");
     assert_snapshot!(listed("<group nthreads='1'><transaction><flowop type='nop'/>"), @r"1:1 a group outside of a profile [here]");
 }
@@ -353,7 +352,7 @@ fn a_connection_that_is_certainly_not_open_is_an_error() {
          <flowop type='read' options='size=4'/>",
     );
     assert_snapshot!(drawn(&faults(&text)), @r#"
-      × `p.xml` has 2 faults
+      × `p.xml` has 2 errors
 
     Error:
       × `write` uses conn=2, which is not open
@@ -361,7 +360,7 @@ fn a_connection_that_is_certainly_not_open_is_an_error() {
      2 │ <flowop type='connect' options='remotehost=h protocol=tcp'/>
      3 │ <flowop type='write' options='conn=2 size=4'/>
        ·                               ───┬──
-       ·                                  ╰── nothing before opens it
+       ·                                  ╰── nothing opens it earlier
      4 │ <flowop type='disconnect'/>
        ╰────
       help: open it earlier in this group: `<flowop type="connect" options="conn=2 remotehost=…
@@ -373,7 +372,7 @@ fn a_connection_that_is_certainly_not_open_is_an_error() {
      4 │ <flowop type='disconnect'/>
      5 │ <flowop type='read' options='size=4'/>
        · ───────────────────┬──────────────────
-       ·                    ╰── it is disconnected before
+       ·                    ╰── it was disconnected earlier
      6 │ </transaction></group></profile>
        ╰────
       help: open it earlier in this group: `<flowop type="connect" options="remotehost=… protocol=…"/
@@ -392,7 +391,7 @@ fn a_disconnect_in_a_loop_is_counted() {
         )
     };
     read(&rounds(5, 4));
-    assert_snapshot!(listed(&rounds(5, 5)), @r"4:27 `write` uses a connection without a name, which is not open [it is disconnected before]");
+    assert_snapshot!(listed(&rounds(5, 5)), @r"4:27 `write` uses a connection without a name, which is not open [it was disconnected earlier]");
     let uncertain = rounds(5, 4).replace("iterations=4", "duration=1s");
     read(&uncertain);
     read(&uncertain.replace("iterations=5", "duration=1s"));
@@ -407,34 +406,34 @@ fn a_datagram_is_not_larger_than_it_can_be() {
 }
 
 #[test]
-fn other_files_are_no_profiles() {
-    assert_snapshot!(lines(&decode_text("p.xml", b"<profile>\n\xff\xfe").expect_err("no UTF-8")), @r"2:1 this file is not UTF-8 [from here on]");
+fn other_files_are_not_profiles() {
+    assert_snapshot!(lines(&decode_text("p.xml", b"<profile>\n\xff\xfe").expect_err("not UTF-8")), @r"2:1 this file is not UTF-8 [from here on]");
     let large = vec![b' '; 1024 * 1024 + 1];
     assert_snapshot!(lines(&decode_text("p.xml", &large).expect_err("too large")), @r"1:1 `p.xml` is larger than 1 MiB []");
     assert!(parse("p.xml", &" ".repeat(large.len()), &Variables::new()).is_err());
     let growing = connected("<flowop type='write' options='size=${v}${v}'/>");
-    assert_snapshot!(lines(&faults_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 this value grows longer than 64 KiB [here]");
+    assert_snapshot!(lines(&faults_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 value too long: more than 64 KiB with its variables expanded [here]");
 }
 
 #[test]
-fn a_check_tells_wrong_from_lacking() {
+fn a_check_distinguishes_invalid_from_unsupported() {
     let text = connected("<flowop type='write' options='size=4'/>");
     assert!(matches!(check("p.xml", &text, &Variables::new()), ProfileCheck::Valid { .. }));
     assert!(matches!(check("p.xml", "", &Variables::new()), ProfileCheck::Invalid(_)));
     let ProfileCheck::Unsupported { lacks, .. } = check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new())
     else {
-        panic!("nothing speaks RDS")
+        panic!("RDS is not implemented")
     };
     assert_eq!(lacks[0].feature, "protocol rds");
 }
 
-/// Everything that profiles of users and of examples ask for.
+/// All variables that the profiles of users and the examples use.
 fn variables() -> Variables {
     let hosts = ["h", "h1", "h2", "h3", "h4", "host", "host1", "hostlo1", "from", "to"];
-    let mut figures = vec![("nthr", "4"), ("nth", "2"), ("iter", "10"), ("conn", "3"), ("proto", "tcp")];
-    figures.extend([("dur", "10s"), ("msg_w", "64"), ("msg_r", "1k"), ("threads", "4"), ("time", "10s")]);
-    figures.push(("largest", "8k"));
-    hosts.iter().map(|host| (*host, *host)).chain(figures).collect()
+    let mut values = vec![("nthr", "4"), ("nth", "2"), ("iter", "10"), ("conn", "3"), ("proto", "tcp")];
+    values.extend([("dur", "10s"), ("msg_w", "64"), ("msg_r", "1k"), ("threads", "4"), ("time", "10s")]);
+    values.push(("largest", "8k"));
+    hosts.iter().map(|host| (*host, *host)).chain(values).collect()
 }
 
 fn profiles_in(folder: &Path) -> Vec<PathBuf> {
@@ -452,50 +451,50 @@ fn file(path: &Path) -> Result<ParsedProfile, ProfileDiagnostics> {
 }
 
 #[test]
-fn the_examples_are_sound() {
+fn the_examples_are_valid() {
     let paths = profiles_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/net"));
     assert_eq!(paths.len(), 6);
     for path in paths {
-        let read = file(&path).unwrap_or_else(|faults| panic!("{}", drawn(&faults)));
+        let read = file(&path).unwrap_or_else(|diagnostics| panic!("{}", drawn(&diagnostics)));
         assert!(read.notes.is_empty(), "{}: {}", path.display(), notes(&read));
         assert_eq!(read.profile.name, path.file_stem().expect("a name").to_string_lossy());
     }
 }
 
 #[test]
-fn the_profiles_that_users_have_are_read() {
+fn existing_profiles_of_users_are_parsed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads");
     let paths = profiles_in(&folder);
     if paths.is_empty() {
-        // Not by eprintln!, which is only shown of tests that fail.
-        let skipped = format!("SKIPPED: there are no profiles of users in {}\n", folder.display());
-        std::io::stderr().write_all(skipped.as_bytes()).expect("somebody reads it");
+        // Not by eprintln!, whose output is only shown for failing tests.
+        let skipped = format!("SKIPPED: no profiles of users in {}\n", folder.display());
+        std::io::stderr().write_all(skipped.as_bytes()).expect("stderr is open");
         return;
     }
     assert_eq!(paths.len(), 24);
-    let (read, wrong): (Vec<_>, Vec<_>) = paths.iter().map(|path| file(path)).partition(Result::is_ok);
-    let noted = read.into_iter().flatten().filter(|read| !read.notes.is_empty());
-    let noted: Vec<_> = noted.map(|read| format!("{}\n{}", read.profile.name, notes(&read))).collect();
-    let [Err(faults)] = wrong.as_slice() else { panic!("{wrong:#?}") };
-    assert_eq!(faults.source_name(), "oraclerac.xml");
-    assert_snapshot!(lines(faults), @r"
-    5:68 there is no protocol `udapl` [unknown]
-    8:43 there is no option `async` [unknown]
-    8:49 there is no option `subtype` [unknown]
-    9:18 there is no flowop `wait` [unknown]
+    let (read, invalid): (Vec<_>, Vec<_>) = paths.iter().map(|path| file(path)).partition(Result::is_ok);
+    let with_notes = read.into_iter().flatten().filter(|read| !read.notes.is_empty());
+    let with_notes: Vec<_> = with_notes.map(|read| format!("{}\n{}", read.profile.name, notes(&read))).collect();
+    let [Err(diagnostics)] = invalid.as_slice() else { panic!("{invalid:#?}") };
+    assert_eq!(diagnostics.source_name(), "oraclerac.xml");
+    assert_snapshot!(lines(diagnostics), @r"
+    5:68 unknown protocol `udapl` [unknown]
+    8:43 unknown option `async` [unknown]
+    8:49 unknown option `subtype` [unknown]
+    9:18 unknown flowop `wait` [unknown]
     ");
-    assert_snapshot!(noted.join("\n"), @r"
+    assert_snapshot!(with_notes.join("\n"), @r"
     sctp-over-udp
-    line 21: Linux has no policy `rtt`: messages are never given up
+    line 21: Linux does not support policy `rtt`: messages are never abandoned
     sctp
-    line 10: Linux has no policy `rtt`: messages are never given up
+    line 10: Linux does not support policy `rtt`: messages are never abandoned
     specweb
-    line 75: `remotehost` means nothing on `disconnect`
-    line 75: `protocol` means nothing on `disconnect`
+    line 75: `remotehost` has no effect on `disconnect`
+    line 75: `protocol` has no effect on `disconnect`
     iSSL
-    line 5: `engine` is OpenSSL's and is passed over: TLS is done by rustls
+    line 5: `engine` is an OpenSSL option and is ignored: TLS is implemented by rustls
     tcp-change-cc
-    line 6: `stack` is FreeBSD's and is passed over: Linux has one TCP stack
+    line 6: `stack` is a FreeBSD option and is ignored: Linux has one TCP stack
     ");
 }
 
@@ -504,42 +503,42 @@ const SOUND: &str = "<?xml version='1.0'?><profile name='p'><group nprocs='$nth'
     <flowop type='write' options='size=rand(1, 8k) conn=1 sctp_pr_policy=ttl sctp_pr_value=5'/><!-- &lt; -->\
     <flowop type='think' options='duration=1.5ms busy'/></transaction></group></profile>";
 
-/// Pieces that a profile's text is made of, in any order.
+/// Tokens of a profile's text, in any order.
 const PIECES: &str = "([<>/='\"&$(){},; \n]|<flowop |type=write |options=|size=rand\\(|\
     <profile |<group |<transaction>|nthreads=1|\\$\\{|µ){0,60}";
 
 proptest! {
     #[test]
-    fn no_text_is_too_odd(text in any::<String>()) {
+    fn arbitrary_text_does_not_panic(text in any::<String>()) {
         let _ = parse("p.xml", &text, &variables());
     }
 
     #[test]
-    fn no_markup_is_too_odd(text in PIECES) {
+    fn arbitrary_markup_does_not_panic(text in PIECES) {
         let _ = parse("p.xml", &text, &variables());
     }
 
     #[test]
-    fn no_change_is_too_odd(
+    fn arbitrary_changes_do_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..5_u8, any::<char>()), 0..12)
     ) {
         let mut text: Vec<char> = SOUND.chars().collect();
-        for (at, change, with) in changes {
-            let at = at.index(text.len());
+        for (index, change, character) in changes {
+            let index = index.index(text.len());
             match change {
-                0 => text[at] = with,
-                1 if text.len() > 1 => drop(text.remove(at)),
-                2 => text.truncate(at + 1),
-                _ => text.insert(at, with),
+                0 => text[index] = character,
+                1 if text.len() > 1 => drop(text.remove(index)),
+                2 => text.truncate(index + 1),
+                _ => text.insert(index, character),
             }
         }
         let text: String = text.into_iter().collect();
-        if let Err(faults) = parse("p.xml", &text, &variables()) {
-            prop_assert!(!faults.diagnostics().is_empty());
-            for fault in faults.diagnostics() {
-                prop_assert_eq!(text.get(fault.span.clone()), Some(fault.text.as_str()));
+        if let Err(diagnostics) = parse("p.xml", &text, &variables()) {
+            prop_assert!(!diagnostics.diagnostics().is_empty());
+            for diagnostic in diagnostics.diagnostics() {
+                prop_assert_eq!(text.get(diagnostic.span.clone()), Some(diagnostic.text.as_str()));
             }
-            drawn(&faults);
+            drawn(&diagnostics);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a kernel lacks is said to be lacking, not to have failed.
+//! Features that a kernel does not support are reported as unsupported, not as failures.
 
 use std::io::ErrorKind;
 
@@ -6,10 +6,10 @@ use crate::common::*;
 use wb_net::{language::*, transport::link::LinkRole};
 
 #[test]
-fn a_protocol_that_the_kernel_lacks_is_told_as_such() {
+fn a_protocol_that_the_kernel_does_not_support_is_reported_as_unsupported() {
     for protocol in [Protocol::Sctp, Protocol::Vsock] {
         let Err(error) = link::end(&endpoint(protocol), LinkRole::Acceptor, false) else {
-            println!("SKIPPED: how missing {protocol:?} is told: this kernel has it");
+            println!("SKIPPED: report of missing {protocol:?}: this kernel supports it");
             continue;
         };
         let numbers = [libc::EPROTONOSUPPORT, libc::ESOCKTNOSUPPORT, libc::EAFNOSUPPORT];
@@ -19,10 +19,10 @@ fn a_protocol_that_the_kernel_lacks_is_told_as_such() {
 }
 
 #[test]
-fn kernel_tls_is_refused_with_a_reason_where_there_is_none() {
-    let wanted = Endpoint { kernel_tls: true, ..*endpoint(Protocol::Tls) };
-    match link::end(&wanted, LinkRole::Acceptor, false) {
+fn missing_kernel_tls_is_reported_as_unsupported() {
+    let endpoint = Endpoint { kernel_tls: true, ..*endpoint(Protocol::Tls) };
+    match link::end(&endpoint, LinkRole::Acceptor, false) {
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
-        Ok(_) => println!("SKIPPED: how missing TLS is told: this kernel has it"),
+        Ok(_) => println!("SKIPPED: report of missing kernel TLS: this kernel supports it"),
     }
 }

@@ -1,5 +1,5 @@
-//! A site is told things in any order, as a client that is let in and malicious could: it may refuse and fail, but
-//! neither panic nor outlive its end.
+//! An engine receives arbitrary commands in any order, as a malicious authenticated client could send them: it may
+//! refuse and fail, but must neither panic nor continue after its end.
 
 use std::{
     collections::BTreeMap,
@@ -35,9 +35,9 @@ fn assignment(protocol: Protocol, threads: u32) -> Assignment {
         profile: mirrored(&profile(2, protocol, middle)),
         side: Side::Server,
         strands: std::iter::once(0..2).collect(),
-        hosts: BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]),
+        hosts: BTreeMap::from([("there".to_owned(), HostAddresses { local: here, peer: here })]),
         seed: 1,
-        settings: Settings { threads, ..Settings::default() },
+        settings: Settings { max_threads: threads, ..Settings::default() },
     }
 }
 
@@ -84,13 +84,13 @@ fn order() -> impl Strategy<Value = EngineCommand> {
         prop::sample::select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::Tls, Protocol::Quic]);
     prop_oneof![
         2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| EngineCommand::Prepare(Box::new(assignment(protocol, threads * 8)))),
-        3 => links().prop_map(EngineCommand::Meet),
+        3 => links().prop_map(EngineCommand::SetPeers),
         4 => (place(), place(), proptest::option::of(number()))
             .prop_map(|(group, transaction, limit)| EngineCommand::Run { group, transaction, limit }),
         2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Finish { group, totals }),
-        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Settle { group, totals }),
+        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Drain { group, totals }),
         1 => Just(EngineCommand::Stop),
-        1 => Just(EngineCommand::Alive),
+        1 => Just(EngineCommand::Heartbeat),
         1 => Just(EngineCommand::Report),
     ]
 }
@@ -98,33 +98,33 @@ fn order() -> impl Strategy<Value = EngineCommand> {
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
-fn orders_in_any_order_neither_panic_nor_hold_a_site() {
-    let told = std::panic::take_hook();
+fn commands_in_any_order_neither_panic_nor_block_an_engine() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, SeqCst);
-        told(panic);
+        default_hook(panic);
     }));
-    let first = assignment(Protocol::Tcp, 8);
-    proptest!(ProptestConfig::with_cases(2000), |(orders in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
-        let (tell, events) = channel();
-        let site = LocalEngine::start(move |event| tell.send(event).is_ok()).expect("a thread");
+    let prepared_assignment = assignment(Protocol::Tcp, 8);
+    proptest!(ProptestConfig::with_cases(2000), |(commands in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
+        let (sender, events) = channel();
+        let engine = LocalEngine::start(move |event| sender.send(event).is_ok()).expect("a thread");
         if prepared {
-            site.send(EngineCommand::Prepare(Box::new(first.clone())));
-            site.send(EngineCommand::Meet(Vec::new()));
+            engine.send(EngineCommand::Prepare(Box::new(prepared_assignment.clone())));
+            engine.send(EngineCommand::SetPeers(Vec::new()));
         }
-        for order in &orders {
-            site.send(order.clone());
+        for command in &commands {
+            engine.send(command.clone());
         }
-        // What it does of that it has begun soon; then whoever gave the orders is gone.
+        // Gives it time to start working, before the coordinator disconnects.
         let _ = events.recv_timeout(Duration::from_millis(2));
-        drop(site);
+        drop(engine);
         let ended = loop {
             match events.recv_timeout(Duration::from_secs(10)) {
                 Ok(_) => {}
                 Err(end) => break end,
             }
         };
-        prop_assert_eq!(ended, RecvTimeoutError::Disconnected, "it goes on after its end");
+        prop_assert_eq!(ended, RecvTimeoutError::Disconnected, "it continues after its end");
         prop_assert_eq!(PANICS.load(SeqCst), 0, "it panicked");
     });
 }

@@ -1,4 +1,4 @@
-//! Connections that are encrypted: TLS and QUIC.
+//! Tests of encrypted connections: TLS and QUIC.
 
 use std::{
     io::ErrorKind,
@@ -19,7 +19,7 @@ use wb_net::{
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
 
 fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
 }
 
 fn each(check: impl Fn(Protocol, &Settings)) {
@@ -39,7 +39,7 @@ fn a_stream_of_a_window_arrives() {
         let (sent, received) = (sent.flowops[0].bytes, received.flowops[0].bytes);
         println!(
             "{protocol:?} {} threads: {} MB/s sent, {} received",
-            settings.threads,
+            settings.max_threads,
             sent / 1_000_000,
             received / 1_000_000
         );
@@ -56,12 +56,12 @@ fn requests_are_answered() {
             assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
         }
         let rounds = &client.groups[0].transactions[1].rounds;
-        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.to_hdr().value_at_quantile(0.5));
+        println!("{protocol:?} {} threads: median {} ns", settings.max_threads, rounds.to_hdr().value_at_quantile(0.5));
     });
 }
 
 #[test]
-fn messages_of_random_size_end_where_they_should() {
+fn messages_of_random_size_end_at_the_right_byte() {
     each(|protocol, settings| {
         let size = MessageSize::Random { min: 1, max: 1 << 20 };
         let flowops = vec![
@@ -89,7 +89,7 @@ fn a_window_is_followed_by_requests_on_the_same_connection() {
 }
 
 #[test]
-fn connections_are_made_over_and_over() {
+fn connections_are_opened_repeatedly() {
     each(|protocol, settings| {
         let flowops = vec![
             flowop("connect", FlowopAction::Connect(endpoint(protocol))),
@@ -101,10 +101,10 @@ fn connections_are_made_over_and_over() {
         profile.groups[0].transactions.remove(0);
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, settings);
-        let made = client.groups[0].transactions[0].flowops[3].count;
-        println!("{protocol:?} {} threads: {made} connections in 300 ms", settings.threads);
-        assert!(made > 20, "{made}");
-        assert_eq!(server.refused, 0);
+        let count = client.groups[0].transactions[0].flowops[3].count;
+        println!("{protocol:?} {} threads: {count} connections in 300 ms", settings.max_threads);
+        assert!(count > 20, "{count}");
+        assert_eq!(server.rejected_connections, 0);
     });
 }
 
@@ -117,53 +117,53 @@ fn another_certificate_than_the_announced_one_is_refused() {
             fingerprint.replace_range(..1, other);
             announcement
         });
-        let (opened, taken) = connect(ends.as_mut().expect("both ends"));
-        let error = opened.err().expect("it is refused");
+        let (connected, accepted) = connect(ends.as_mut().expect("both ends"));
+        let error = connected.err().expect("it is refused");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
-        let error = taken.err().expect("it learns of it");
-        assert!(error.to_string().contains("the other side ended"), "{error}");
+        let error = accepted.err().expect("it receives the alert");
+        assert!(error.to_string().contains("the peer closed"), "{error}");
     }
 }
 
 #[test]
 fn an_announcement_without_a_certificate_is_refused() {
     for protocol in SECURE {
-        let met = link(&endpoint(protocol), false, |mut announcement| {
+        let result = link(&endpoint(protocol), false, |mut announcement| {
             announcement.certificate = None;
             announcement
         });
-        let error = met.expect_err("it is refused");
-        assert_eq!(error.to_string(), "the other side announced no certificate");
+        let error = result.expect_err("it is refused");
+        assert_eq!(error.to_string(), "the peer announced no certificate");
     }
 }
 
 #[test]
-fn a_stranger_at_the_door_is_dropped_and_counted() {
+fn an_unexpected_connection_is_dropped_and_counted() {
     let mut ends = link(&endpoint(Protocol::Tls), false, |announcement| announcement).expect("both ends");
-    let TransportAddress::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
-    let stranger = TcpStream::connect(door).expect("it listens");
-    let (opened, taken) = connect(&mut ends);
-    opened.and(taken).expect("the one that is expected comes through");
+    let TransportAddress::Ip(listener_addr) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let unexpected = TcpStream::connect(listener_addr).expect("it listens");
+    let (connected, accepted) = connect(&mut ends);
+    connected.and(accepted).expect("the expected connection is established");
     assert_eq!(ends.1.take_refused(), 1);
-    drop(stranger);
+    drop(unexpected);
 }
 
 #[test]
-fn strangers_do_not_reach_a_pair_of_sockets() {
+fn other_sockets_do_not_reach_a_pair_of_sockets() {
     let mut ends = link(&endpoint(Protocol::Quic), false, |announcement| announcement).expect("both ends");
-    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let other = UdpSocket::bind("127.0.0.1:0").expect("a port");
     for end in [&ends.0, &ends.1] {
-        let TransportAddress::Ip(there) = end.announcement().addresses[0] else { panic!("an address") };
-        stranger.send_to(&[0xc0; 1200], there).expect("it can be sent");
+        let TransportAddress::Ip(address) = end.announcement().addresses[0] else { panic!("an address") };
+        other.send_to(&[0xc0; 1200], address).expect("it can be sent");
     }
     for _ in 0..5 {
-        let (opened, taken) = connect(&mut ends);
-        opened.and(taken).expect("the one that is expected comes through");
+        let (connected, accepted) = connect(&mut ends);
+        connected.and(accepted).expect("the expected connection is established");
     }
 }
 
 #[test]
-fn what_is_sent_at_the_end_arrives_although_nobody_sends_any_more() {
+fn data_in_flight_arrives_after_the_last_send() {
     each(|protocol, settings| {
         let flowops = vec![send(1 << 20)];
         let (_, _, server) = run(&profile(2, protocol, transaction(Extent::Iterations(5), flowops)), settings);

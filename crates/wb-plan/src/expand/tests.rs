@@ -1,5 +1,5 @@
-use wb_model::{Nanos, Requirement, Sides};
-use wb_stats::Rule;
+use wb_model::{Nanos, Requirement, Topology};
+use wb_stats::SamplingRule;
 
 use super::*;
 use crate::plan::Shortfall;
@@ -7,7 +7,7 @@ use crate::spec;
 
 struct One(Declaration);
 
-impl Catalogue for One {
+impl Catalog for One {
     fn declaration(&self, test: &str) -> Option<&Declaration> {
         (test == "t").then_some(&self.0)
     }
@@ -26,17 +26,17 @@ impl Catalogue for One {
     fn knobs(&self) -> Vec<&'static str> {
         vec!["thp-enabled"]
     }
-    fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let all = (1..=facts.cpus_for(2).len() as i64).map(Value::Integer).collect();
+    fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let all = (1..=facts.cpus_for(2).len() as i64).map(ParamValue::Integer).collect();
         if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
     }
     fn unsupported(&self, _: &str, params: &Params, _: &Facts) -> Option<String> {
-        (params.get("rw") == Some(&Value::Text("write".into()))).then(|| "read only".to_owned())
+        (params.get("rw") == Some(&ParamValue::Text("write".into()))).then(|| "read only".to_owned())
     }
-    fn sides(&self, _: &str, _: &Params) -> Sides {
-        Sides::Alone
+    fn topology(&self, _: &str, _: &Params) -> Topology {
+        Topology::Single
     }
-    fn rule(&self, _: &str, _: &Params) -> Option<Rule> {
+    fn rule(&self, _: &str, _: &Params) -> Option<SamplingRule> {
         None
     }
     fn estimate(&self, _: &str, _: &Params, min_time: Nanos) -> Nanos {
@@ -44,24 +44,24 @@ impl Catalogue for One {
     }
 }
 
-fn param(name: &str, kind: ParamKind, default: Option<Value>, axis: bool) -> Param {
+fn param(name: &str, kind: ParamKind, default: Option<ParamValue>, axis: bool) -> Param {
     let resolved = default.is_none().then(|| "one per CPU".to_owned());
-    Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved, axis }
+    Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved_from: resolved, axis }
 }
 
 fn catalogue() -> One {
     let rw = ParamKind::Choice { values: vec!["read".into(), "write".into()] };
-    let whole = ParamKind::Integer { min: Some(1), max: None };
+    let integer = ParamKind::Integer { min: Some(1), max: None };
     One(Declaration {
         name: TestName::new("t").unwrap(),
         summary: String::new(),
         version: 1,
         params: vec![
-            param("rw", rw, Some(Value::Text("read".into())), true),
-            param("bs", ParamKind::Bytes { min: None }, Some(Value::Text("4k".into())), false),
-            param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(Value::List(vec![])), false),
-            param("threads", whole, None, true),
-            param("note", ParamKind::Text, Some(Value::Text(String::new())), false),
+            param("rw", rw, Some(ParamValue::Text("read".into())), true),
+            param("bs", ParamKind::Bytes { min: None }, Some(ParamValue::Text("4k".into())), false),
+            param("cpus", ParamKind::List { of: Box::new(integer.clone()) }, Some(ParamValue::List(vec![])), false),
+            param("threads", integer, None, true),
+            param("note", ParamKind::Text, Some(ParamValue::Text(String::new())), false),
         ],
         scope: Scope::Cell,
         requires: vec![],
@@ -71,7 +71,7 @@ fn catalogue() -> One {
 fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, PlanError> {
     let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
     let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
-    let workers = facts.map(|facts| Workers::local(facts.clone()));
+    let workers = facts.map(|facts| PlanWorkers::local(facts.clone()));
     expand(&requests, &sampling, &catalogue(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
 }
 
@@ -93,7 +93,7 @@ fn axes_and_lists_make_cases_and_nothing_else_does() {
 }
 
 #[test]
-fn knobs_are_axes_by_their_proper_names() {
+fn knobs_are_axes_by_their_canonical_names() {
     let list = |text: &str| planned(&[text], Some(&two_cpus())).unwrap().cells[0].params["cpus"].to_string();
     assert_eq!(list("t:threads=1,cpus=1-2"), "1+2");
     assert_eq!(list("t:threads=1,cpus=[1-2,4]"), "1+2+4");
@@ -101,51 +101,51 @@ fn knobs_are_axes_by_their_proper_names() {
     let plan = planned(&["t:threads=1,knobs.thp=[always,never]"], Some(&two_cpus())).unwrap();
     let case = |value| format!("Localhost/t/0000:knobs.thp-enabled={value},rw=read,threads=1");
     assert_eq!(names(&plan), ["always", "never"].map(case));
-    let told = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
-    assert_eq!(told("t:knobs.tph=never"), "there is no knob `tph`");
-    assert_eq!(told("t:knobs.thp=never,knobs.thp-enabled=never"), "`knobs.thp-enabled` is given twice");
+    let message = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+    assert_eq!(message("t:knobs.tph=never"), "unknown knob `tph`");
+    assert_eq!(message("t:knobs.thp=never,knobs.thp-enabled=never"), "`knobs.thp-enabled` is given twice");
 }
 
 #[test]
-fn workers_that_measure_together_are_part_of_what_is_compared_and_their_names_are_not() {
-    let named = |names: [&str; 2], specs: &[&str]| {
+fn the_number_of_workers_is_part_of_the_key_and_their_names_are_not() {
+    let plan_on = |names: [&str; 2], specs: &[&str]| {
         let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
         let worker = |name: &str, cpus: usize| {
             let Facts { cpus: all, .. } = two_cpus();
             (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
         };
-        let workers = Workers { all: vec![worker(names[0], 2), worker(names[1], 0)], ..Workers::default() };
+        let workers = PlanWorkers { workers: vec![worker(names[0], 2), worker(names[1], 0)], ..PlanWorkers::default() };
         let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
         expand(&requests, &sampling, &catalogue(), Some(&workers), &profile, &Selection::default())
     };
-    let key = |names, spec: &str| named(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
+    let key = |names, spec: &str| plan_on(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
     assert_eq!(key(["a", "b"], "t:threads=1"), key(["c", "d"], "t:threads=1"));
     assert_ne!(key(["a", "b"], "t:threads=1"), key(["a", "b"], "t:threads=1,on=a"));
     let alone = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
     assert_eq!(Some(key(["a", "b"], "t:threads=1,on=b")), alone.cells[0].key);
-    let plan = named(["a", "b"], &["t:threads=1"]).unwrap();
+    let plan = plan_on(["a", "b"], &["t:threads=1"]).unwrap();
     assert_eq!((plan.cells[0].teams.len(), plan.cells[0].params["workers"].to_string()), (2, "2".to_owned()));
-    // What follows from the machine has to be the same on all.
-    let told = named(["a", "b"], &["t"]).unwrap_err().to_string();
-    assert_eq!(told, "`threads` would be 1, 2 on `a` and nothing on `b`");
-    let write = named(["a", "b"], &["t:threads=1,rw=write"]).unwrap();
+    // Values resolved from the machine must be the same on all workers.
+    let message = plan_on(["a", "b"], &["t"]).unwrap_err().to_string();
+    assert_eq!(message, "`threads` would be 1, 2 on `a` and nothing on `b`");
+    let write = plan_on(["a", "b"], &["t:threads=1,rw=write"]).unwrap();
     assert_eq!(write.cells[0].unsupported.as_deref(), Some("on `a`: read only"));
 }
 
 #[test]
-fn a_text_with_commas_is_a_list_where_no_value_can_have_a_comma() {
-    let named = |text: &str| names(&planned(&[text], Some(&two_cpus())).unwrap());
-    assert_eq!(named(r#"t:{"rw":"read,write","threads":"1, 2"}"#), named("t:rw=[read,write],threads=[1,2]"));
-    assert_eq!(named(r#"t:rw="read,write",threads="1,2""#), named("t:rw=[read,write],threads=[1,2]"));
-    assert_eq!(named(r#"t:{"rw":["read","write"],"threads":"1,worker-cpus"}"#).len(), 4);
+fn a_text_with_commas_is_a_list_if_no_value_can_contain_a_comma() {
+    let cell_names = |text: &str| names(&planned(&[text], Some(&two_cpus())).unwrap());
+    assert_eq!(cell_names(r#"t:{"rw":"read,write","threads":"1, 2"}"#), cell_names("t:rw=[read,write],threads=[1,2]"));
+    assert_eq!(cell_names(r#"t:rw="read,write",threads="1,2""#), cell_names("t:rw=[read,write],threads=[1,2]"));
+    assert_eq!(cell_names(r#"t:{"rw":["read","write"],"threads":"1,worker-cpus"}"#).len(), 4);
     // Texts keep their commas, whether they are an axis or not.
     let plan = planned(&[r#"t:{"knobs.thp":"always,never","note":"a,b","threads":"1"}"#], Some(&two_cpus())).unwrap();
-    assert_eq!(plan.cells[0].params["knobs.thp-enabled"], Value::Text("always,never".into()));
-    assert_eq!(plan.cells[0].params["note"], Value::Text("a,b".into()));
+    assert_eq!(plan.cells[0].params["knobs.thp-enabled"], ParamValue::Text("always,never".into()));
+    assert_eq!(plan.cells[0].params["note"], ParamValue::Text("a,b".into()));
     assert_eq!(plan.cells.len(), 1);
     let error = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
-    assert_eq!(error(r#"t:{"rw":"read,raed"}"#), "`rw` of `t`: `raed` is not one of its values");
-    assert_eq!(error(r#"t:{"rw":"read,"}"#), "`rw` of `t`: `` is not one of its values");
+    assert_eq!(error(r#"t:{"rw":"read,raed"}"#), "`rw` of `t`: invalid value `raed`");
+    assert_eq!(error(r#"t:{"rw":"read,"}"#), "`rw` of `t`: invalid value ``");
     assert_eq!(error(r#"t:{"bs":"4k,8k"}"#), error(r#"t:bs="4k,8k""#), "no axis");
 }
 
@@ -164,28 +164,28 @@ proptest::proptest! {
         let quoted = serde_json::to_string(&text).unwrap();
         let plan = planned(&[&format!(r#"t:{{"note":{quoted},"threads":1}}"#)], Some(&two_cpus())).unwrap();
         assert_eq!(plan.cells.len(), 1);
-        assert_eq!(plan.cells[0].params["note"], Value::Text(text));
+        assert_eq!(plan.cells[0].params["note"], ParamValue::Text(text));
     }
 }
 
 #[test]
-fn the_machine_decides_what_was_left_open() {
+fn parameters_not_given_are_resolved_from_the_machine() {
     let plan = planned(&["t"], Some(&two_cpus())).unwrap();
     assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=1", "Localhost/t/0000:rw=read,threads=2"]);
     let plan = planned(&["t"], None).unwrap();
     assert_eq!(plan.cells[0].key, None);
-    assert_eq!(plan.cells[0].open["threads"], "one per CPU");
+    assert_eq!(plan.cells[0].unresolved["threads"], "one per CPU");
 }
 
 #[test]
-fn the_number_of_a_workers_cpus_can_be_a_value() {
+fn a_workers_number_of_cpus_can_be_a_value() {
     let plan = planned(&["t:threads=worker-cpus"], Some(&two_cpus())).unwrap();
     assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=2"]);
     assert_eq!(plan.cells[0].key, planned(&["t:threads=2"], Some(&two_cpus())).unwrap().cells[0].key);
     let plan = planned(&["t:threads=[1,worker-cpus]"], Some(&two_cpus())).unwrap();
     assert_eq!(names(&plan).len(), 2);
     let plan = planned(&["t:threads=worker-cpus"], None).unwrap();
-    assert_eq!(plan.cells[0].open["threads"], "the CPUs of a worker");
+    assert_eq!(plan.cells[0].unresolved["threads"], "the CPUs of a worker");
     assert_eq!((&plan.cells[0].key, plan.cells[0].params.get("threads")), (&None, None));
     assert!(planned(&["t:rw=worker-cpus"], Some(&two_cpus())).is_err(), "it is a number");
 }
@@ -200,7 +200,7 @@ fn an_id_renumbers_nothing() {
 }
 
 #[test]
-fn the_same_definition_has_the_same_key_however_it_was_written() {
+fn equal_definitions_have_equal_keys_in_any_notation() {
     let facts = two_cpus();
     let key = |spec: &str| planned(&[spec], Some(&facts)).unwrap().cells[0].key.clone().unwrap();
     assert_eq!(key("t:bs=4096,threads=1"), key("t:threads=1"));
@@ -209,42 +209,42 @@ fn the_same_definition_has_the_same_key_however_it_was_written() {
 }
 
 #[test]
-fn cells_that_stay_prepared_are_cut_into_blocks() {
+fn cells_that_stay_prepared_are_divided_into_blocks() {
     let plan = planned(&["t:bs=[1k,2k,3k,4k,5k],threads=1"], Some(&two_cpus())).unwrap();
     assert_eq!(plan.cells.iter().map(|cell| cell.block).collect::<Vec<_>>(), [0, 0, 1, 1, 2]);
 }
 
 #[test]
-fn mistakes_name_the_nearest_right_spelling() {
+fn errors_suggest_the_nearest_spelling() {
     use miette::Diagnostic;
-    let said = |spec: &str| {
+    let error_parts = |spec: &str| {
         let error = planned(&[spec], None).unwrap_err();
         let label = error.labels().into_iter().flatten().filter_map(|l| l.label().map(str::to_owned)).next();
         (error.to_string(), label.unwrap_or_default(), Diagnostic::help(&error).unwrap().to_string())
     };
-    assert_eq!(said("t:thread=1").0, "`t` has no parameter `thread`");
-    assert_eq!(said("t:thread=1").1, "did you mean `threads`?");
-    assert_eq!(said("t:rw=raed").1, "did you mean `read`?");
-    assert_eq!(said("t:rw=raed").2, "expected one of read, write");
-    assert_eq!(said("u").2, "the tests are t");
-    assert_eq!(said("t::x=1").0, "`t` has no stages");
-    assert!(said("t:threads=0").0.contains("below the least"));
-    assert_eq!(said("t:rw=read:bs=4k").2, "put all into one group: `t:rw=read,bs=4k`");
-    assert_eq!(said("t::").2, "leave out the `:`");
-    assert_eq!(said("t:rw=[[read]]").0, "a value of `rw` is no list");
-    assert_eq!(said("t:cpus=[[1],[[2]]]").1, "a list within a list");
+    assert_eq!(error_parts("t:thread=1").0, "`t` has no parameter `thread`");
+    assert_eq!(error_parts("t:thread=1").1, "did you mean `threads`?");
+    assert_eq!(error_parts("t:rw=raed").1, "did you mean `read`?");
+    assert_eq!(error_parts("t:rw=raed").2, "expected one of read, write");
+    assert_eq!(error_parts("u").2, "available tests: t");
+    assert_eq!(error_parts("t::x=1").0, "test `t` has a single stage");
+    assert!(error_parts("t:threads=0").0.contains("below the least"));
+    assert_eq!(error_parts("t:rw=read:bs=4k").2, "put all properties into one group: `t:rw=read,bs=4k`");
+    assert_eq!(error_parts("t::").2, "remove the `:`");
+    assert_eq!(error_parts("t:rw=[[read]]").0, "a value of `rw` cannot be a list");
+    assert_eq!(error_parts("t:cpus=[[1],[[2]]]").1, "a list within a list");
 }
 
 #[test]
-fn a_budget_too_small_for_the_fewest_samples_is_found() {
+fn a_budget_below_the_minimum_number_of_samples_is_a_shortfall() {
     let shortfall = |budget: u64| {
         let mut plan = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
         plan.sampling.budget = Some(Nanos(budget * 1_000_000_000));
         plan.shortfall(&plan.cells[0])
     };
     assert_eq!(shortfall(600), None);
-    // A warm-up and six samples of five seconds; the last begins after thirty.
+    // A warm-up and six samples of five seconds each; the last starts after thirty.
     assert_eq!(shortfall(31), None);
-    assert_eq!(shortfall(30), Some(Shortfall { holds: 5, wanted: 6 }));
-    assert_eq!(shortfall(1), Some(Shortfall { holds: 0, wanted: 6 }));
+    assert_eq!(shortfall(30), Some(Shortfall { affordable: 5, required: 6 }));
+    assert_eq!(shortfall(1), Some(Shortfall { affordable: 0, required: 6 }));
 }

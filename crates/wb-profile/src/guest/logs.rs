@@ -1,15 +1,15 @@
-//! Logs that libvirt has kept of guests of ours which are gone: of hosts that were killed with their guests, and by
-//! versions that did not remove them.
+//! Lists and removes libvirt's logs of our former guests, left by killed hosts and by versions that did not remove
+//! them.
 
 use wb_agent::{Command, Worker, WorkerError};
 use wb_model::{Bytes, Nanos};
 
-/// The log of a guest whose domain has a name as ours have: whether it was one of ours cannot be told otherwise.
+/// The log of a guest of ours, recognised by the name of its domain alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestLog {
     /// Its file on the host.
     pub path: String,
-    /// What it takes.
+    /// Its size.
     pub size: Bytes,
     /// When it was last written to, in seconds since 1970.
     pub written_s: u64,
@@ -20,15 +20,15 @@ pub struct GuestLog {
 /// The logs on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GuestLogs {
-    /// Those that can be seen.
+    /// The visible logs.
     pub logs: Vec<GuestLog>,
-    /// The folder of libvirt's logs, where this user cannot read it.
+    /// The folder of libvirt's logs, if this user cannot read it.
     pub unreadable: Option<String>,
 }
 
-/// Where libvirt of the system keeps them, unless it was built to do otherwise.
+/// The default log folder of the system's libvirt.
 const FOLDER: &str = "/var/log/libvirt/qemu";
-/// Lists them.
+/// Lists the logs in `$1`.
 const LIST: &str = r#"
 folder=$1
 [ -e "$folder" ] || exit 0
@@ -44,49 +44,49 @@ done
 
 const LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// The logs of guests of ours on a worker's host, in this folder or where libvirt keeps them.
+/// The logs of our guests on a worker's host, in this folder or in libvirt's default one.
 ///
 /// # Errors
-/// When the worker cannot be asked.
+/// If the worker cannot be reached.
 pub async fn guest_logs(worker: &Worker, folder: Option<&str>) -> Result<GuestLogs, WorkerError> {
     let text = shell(worker, ["sh", "-c", LIST, "sh", folder.unwrap_or(FOLDER)].map(str::to_owned).to_vec()).await?;
     Ok(parse(&text))
 }
 
-/// Removes logs; those whose guests run are left.
+/// Removes logs, except those of running guests.
 ///
 /// # Errors
-/// When the worker cannot be asked.
+/// If the worker cannot be reached.
 pub async fn remove_guest_logs(worker: &Worker, logs: &[GuestLog]) -> Result<(), WorkerError> {
     let paths = logs.iter().filter(|log| !log.is_running).map(|log| log.path.clone());
     shell(worker, ["rm", "-f", "--"].map(str::to_owned).into_iter().chain(paths).collect()).await.map(drop)
 }
 
 async fn shell(worker: &Worker, words: Vec<String>) -> Result<String, WorkerError> {
-    let group = worker.group().await?;
+    let group = worker.new_group().await?;
     let finished = group.spawn(Command::new(words)).await?.wait(Some(LIMIT)).await?;
     group.teardown().await?;
     Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
 }
 
 fn parse(text: &str) -> GuestLogs {
-    let mut found = GuestLogs::default();
+    let mut logs = GuestLogs::default();
     for line in text.lines() {
         if let Some(folder) = line.strip_prefix("unreadable ") {
-            found.unreadable = Some(folder.to_owned());
+            logs.unreadable = Some(folder.to_owned());
             continue;
         }
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         let [state, size, written, path] = words[..] else { continue };
         let (Ok(size), Ok(written_s)) = (size.parse(), written.parse()) else { continue };
-        found.logs.push(GuestLog {
+        logs.logs.push(GuestLog {
             path: path.to_owned(),
             size: Bytes(size),
             written_s,
             is_running: state == "running",
         });
     }
-    found
+    logs
 }
 
 #[cfg(test)]
@@ -94,11 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_lists_is_read() {
-        let found = parse("gone 5944 1700000000 /var/log/a b.log\nrunning 1 2 /x.log\nlogin says hello\n");
-        let paths: Vec<(&str, bool)> = found.logs.iter().map(|log| (log.path.as_str(), log.is_running)).collect();
+    fn listing_is_parsed() {
+        let parsed = parse("gone 5944 1700000000 /var/log/a b.log\nrunning 1 2 /x.log\nlogin says hello\n");
+        let paths: Vec<(&str, bool)> = parsed.logs.iter().map(|log| (log.path.as_str(), log.is_running)).collect();
         assert_eq!(paths, [("/var/log/a b.log", false), ("/x.log", true)]);
-        assert_eq!((found.logs[0].size, found.logs[0].written_s, found.unreadable), (Bytes(5944), 1_700_000_000, None));
+        assert_eq!((parsed.logs[0].size, parsed.logs[0].written_s, parsed.unreadable), (Bytes(5944), 1_700_000_000, None));
         assert_eq!(parse("unreadable /var/log\n").unreadable.as_deref(), Some("/var/log"));
     }
 }

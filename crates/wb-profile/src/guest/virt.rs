@@ -1,25 +1,26 @@
-//! Whether a host's processor runs guests. That /dev/kvm can be opened says little: there are machines on which a guest
-//! never gets to its first instruction.
+//! Probes whether KVM works on a host. That /dev/kvm can be opened is not enough: on some machines a guest never
+//! reaches its first instruction.
 
 use wb_agent::{Group, Scratch};
 
-use crate::error::Why;
+use crate::error::ProfileErrorKind;
 use crate::host::run;
 use crate::profile::VirtType;
 
-/// A boot sector that ends its machine with a status of its own: `mov dx, 0x501; mov al, 0x10; out dx, al; hlt`.
+/// A boot sector that exits QEMU with a known status: `mov dx, 0x501; mov al, 0x10; out dx, al; hlt`.
 const SECTOR: [u8; 7] = [0xba, 0x01, 0x05, 0xb0, 0x10, 0xee, 0xf4];
-/// The status that QEMU makes of it: twice the value, and one.
-const ALIVE: i32 = 0x10 * 2 + 1;
-/// How long a start may take that software does in a tenth of a second, in seconds.
-const LIMIT: &str = "3";
-/// How much of what QEMU printed is quoted: a failed assertion is the last line, its cause the one before.
-const LINES: usize = 2;
+/// QEMU's exit status for it: twice the written value plus one.
+const SUCCESS_STATUS: i32 = 0x10 * 2 + 1;
+/// Time limit of the probe in seconds; emulated in software it takes a tenth of a second.
+const PROBE_LIMIT: &str = "3";
+/// Number of last lines of QEMU's output that are quoted: a failed assertion is the last line, its cause the one
+/// before.
+const MAX_QUOTED_LINES: usize = 2;
 
-/// Starts a machine of one sector by the processor, as the user that libvirt runs guests as, and with the CPU that guests
-/// get (virt-install's default for KVM): a processor may run a guest with a plainer one and not with its own. `$1` is the
-/// limit, `$2` the sector's file, `$3` the program.
-const TRY: &str = r#"
+/// Boots the sector under KVM, as the user that libvirt runs guests as and with the CPU model that guests get
+/// (virt-install's default for KVM): a host may run guests with a simpler model and not with its own. `$1` is the
+/// limit, `$2` the sector's file, `$3` the emulator.
+const PROBE_SCRIPT: &str = r#"
 for user in $(sed -n 's/^ *user *= *"\{0,1\}\([^"]*\).*/\1/p' /etc/libvirt/qemu.conf 2>/dev/null) libvirt-qemu qemu root; do
     id "$user" >/dev/null 2>&1 && break
 done
@@ -28,35 +29,41 @@ TMPDIR=/var/tmp runuser -u "$user" -- timeout -k 1 "$1" "$3" -accel kvm -cpu hos
 echo "status $?"
 "#;
 
-/// What guests are run by where `wanted` is asked for, and why it is not the processor where that was left open.
+/// Resolves the requested type of virtualisation; if it is chosen automatically and falls back to emulation, also
+/// returns the reason.
 ///
 /// # Errors
-/// When the processor is asked for and cannot.
+/// If KVM is requested and does not work.
 pub(crate) async fn resolve(
-    wanted: VirtType,
+    requested: VirtType,
     arch: &str,
     emulator: Option<&str>,
     folder: &Scratch,
     group: &Group,
-) -> Result<(VirtType, Option<String>), Why> {
-    if wanted == VirtType::Qemu {
-        return Ok((wanted, None));
+) -> Result<(VirtType, Option<String>), ProfileErrorKind> {
+    if requested == VirtType::Qemu {
+        return Ok((requested, None));
     }
-    match (fault(arch, emulator, folder, group).await?, wanted) {
+    match (kvm_fault(arch, emulator, folder, group).await?, requested) {
         (None, _) => Ok((VirtType::Kvm, None)),
-        (Some(said), VirtType::Kvm) => Err(Why::NoKvm { said }),
-        (Some(said), _) => Ok((VirtType::Qemu, Some(said))),
+        (Some(reason), VirtType::Kvm) => Err(ProfileErrorKind::NoKvm { said: reason }),
+        (Some(reason), _) => Ok((VirtType::Qemu, Some(reason))),
     }
 }
 
-/// Why the processor runs no guests; none where one was seen to run.
-async fn fault(arch: &str, emulator: Option<&str>, folder: &Scratch, group: &Group) -> Result<Option<String>, Why> {
-    let there = run(group, ["sh", "-c", "test -c /dev/kvm && echo yes || echo no"]).await?;
-    if there.trim() != "yes" {
-        return Ok(Some("there is no /dev/kvm".to_owned()));
+/// The reason why KVM does not work; none if the probe succeeded.
+async fn kvm_fault(
+    arch: &str,
+    emulator: Option<&str>,
+    folder: &Scratch,
+    group: &Group,
+) -> Result<Option<String>, ProfileErrorKind> {
+    let exists = run(group, ["sh", "-c", "test -c /dev/kvm && echo yes || echo no"]).await?;
+    if exists.trim() != "yes" {
+        return Ok(Some("no such device: /dev/kvm".to_owned()));
     }
     if arch != "x86_64" {
-        // There is no such machine of one sector elsewhere: libvirt will say.
+        // The probe exists for x86_64 only: elsewhere libvirt reports errors.
         return Ok(None);
     }
     let mut disk = vec![0; 1 << 20];
@@ -65,11 +72,13 @@ async fn fault(arch: &str, emulator: Option<&str>, folder: &Scratch, group: &Gro
     let path = folder.join("sector");
     group.worker().put(&path, &disk, 0o644).await?;
     let emulator = emulator.unwrap_or("qemu-system-x86_64");
-    let said = run(group, ["sh", "-c", TRY, "sh", LIMIT, &path, emulator]).await?;
-    let (words, status) = said.trim().rsplit_once("status ").unwrap_or(("", &said));
+    let output = run(group, ["sh", "-c", PROBE_SCRIPT, "sh", PROBE_LIMIT, &path, emulator]).await?;
+    let (printed, status) = output.trim().rsplit_once("status ").unwrap_or(("", &output));
     Ok(match status.trim().parse() {
-        Ok(ALIVE) => None,
-        Ok(124 | 137) => Some(format!("/dev/kvm is there, and no guest got to its first instruction in {LIMIT} s")),
-        _ => Some(crate::host::last_lines(words, LINES)),
+        Ok(SUCCESS_STATUS) => None,
+        Ok(124 | 137) => {
+            Some(format!("/dev/kvm exists, but no guest reached its first instruction within {PROBE_LIMIT} s"))
+        }
+        _ => Some(crate::host::last_lines(printed, MAX_QUOTED_LINES)),
     })
 }

@@ -1,135 +1,143 @@
-//! Why a host has no image, as it tells it.
+//! Errors in preparing an image on a host, as the host reports them.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Figure, Nanos};
+use wb_model::{Bytes, Nanos, Quantity};
 
-/// Why an image could not be had on a host.
+/// Error in preparing an image on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "failure")]
-pub enum Failure {
-    /// No image of that name for the machine.
-    #[error("there is no image `{image}` for {architecture}")]
+pub enum ImageFailure {
+    /// The catalogue has no such image for the machine's architecture.
+    #[error("no such image for {architecture}: `{image}`")]
     Architecture {
         /// The image.
         image: String,
-        /// The machine's.
+        /// The machine's architecture.
         architecture: String,
     },
-    /// Nobody knows the host of a URL.
-    #[error("the host of {url} is unknown: no address was found for its name")]
+    /// The host name of a URL cannot be resolved.
+    #[error("cannot resolve the host name of {url}")]
     HostUnknown {
-        /// What was to be fetched.
+        /// The URL.
         url: String,
     },
-    /// There is no way to it, or it hangs up.
-    #[error("{url} cannot be fetched: {why}")]
+    /// The server cannot be reached, or closes the connection.
+    #[error("cannot fetch {url}: {why}")]
     Unreachable {
-        /// What was to be fetched.
+        /// The URL.
         url: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
-    /// It answers, and does not give it.
-    #[error("{url} is answered with HTTP status {status}")]
+    /// The server responds with an error.
+    #[error("cannot fetch {url}: HTTP status {status}")]
     Status {
-        /// What was to be fetched.
+        /// The URL.
         url: String,
         /// The status.
         status: u16,
     },
-    /// It comes too slowly, or not at all.
-    #[error("{url} sends less than {} in {within}: given up after {}, which are kept", shown(least), shown(got))]
+    /// The download is too slow, or stopped.
+    #[error(
+        "cannot fetch {url}: less than {} in {within}; stopped after {}, which are kept",
+        format_size(least),
+        format_size(got)
+    )]
     Stalled {
-        /// What was to be fetched.
+        /// The URL.
         url: String,
-        /// What was waited for.
+        /// The minimum that was expected.
         least: Bytes,
-        /// How long.
+        /// The time in which it was expected.
         within: Nanos,
-        /// What had come.
+        /// The size received so far.
         got: Bytes,
     },
-    /// What came is not what was to come; it is removed.
-    #[error("{url} has the {kind} {found}, not {expected}: what came is removed")]
+    /// The download has the wrong hash; it was removed.
+    #[error("{url} has {kind} {found}, expected {expected}; the download was removed")]
     Hash {
-        /// What was fetched.
+        /// The URL.
         url: String,
-        /// Of which hash.
-        kind: super::checksums::Kind,
-        /// What it should be.
+        /// The kind of hash.
+        kind: super::checksums::HashKind,
+        /// The expected hash.
         expected: String,
-        /// What it is.
+        /// The actual hash.
         found: String,
     },
-    /// The list of hashes does not have it.
+    /// The list of hashes does not have the file.
     #[error("{url} has no {kind} of `{file}`")]
     NotListed {
-        /// The list.
+        /// The URL of the list.
         url: String,
-        /// Of which hash.
-        kind: super::checksums::Kind,
+        /// The kind of hash.
+        kind: super::checksums::HashKind,
         /// The file.
         file: String,
     },
-    /// No room.
-    #[error("there is no room for {what} in {folder}: it takes {}, {} are free", shown(needed), shown(free))]
+    /// Not enough free space.
+    #[error(
+        "not enough space for {what} in {folder}: {} required, {} free",
+        format_size(needed),
+        format_size(free)
+    )]
     NoSpace {
-        /// For what.
+        /// The item to be stored.
         what: String,
-        /// Where.
+        /// The folder.
         folder: String,
-        /// What it takes.
+        /// The required space.
         needed: Bytes,
-        /// What there is.
+        /// The free space.
         free: Bytes,
     },
-    /// A program is not there.
-    #[error("there is no program `{tool}`, which the package `{package}` brings")]
-    NoTool {
+    /// A program is not installed.
+    #[error("no such program: `{tool}`; the package `{package}` contains it")]
+    ToolNotFound {
         /// The program.
         tool: String,
         /// Debian's package with it.
         package: String,
     },
-    /// A program did not do it.
+    /// A program failed.
     #[error("`{tool}` ended with {ending}: {said}")]
     Tool {
         /// The program.
         tool: String,
-        /// How.
+        /// How it ended.
         ending: String,
-        /// The end of what it wrote.
+        /// The last lines of its output.
         said: String,
     },
-    /// Packages that no archive has.
+    /// Packages that are not in the archive.
     #[error("the archive has no package {}", .packages.join(", "))]
     NoPackages {
-        /// Which.
+        /// Their names.
         packages: Vec<String>,
     },
-    /// Only root can do it.
-    #[error("an image is built from packages by root alone: reach the host as root, or with sudo")]
+    /// The operation requires root.
+    #[error("building an image from packages requires root: connect to the host as root, or with sudo")]
     NotRoot,
-    /// A file that is not there, or no file.
-    #[error("there is no file {path}")]
+    /// A path that does not exist, or is not a file.
+    #[error("no such file: {path}")]
     Missing {
         /// Its path.
         path: String,
     },
-    /// Neither qcow2 nor raw.
-    #[error("{path} is in the format {format}; what can be used is qcow2 and raw")]
+    /// An image in an unsupported format.
+    #[error("unsupported format {format} of {path}: expected qcow2 or raw")]
     Format {
         /// Its path.
         path: String,
-        /// What it is.
+        /// Its format.
         format: String,
     },
-    /// An overlay, whose hash says nothing of what is below.
-    #[error("{path} is an overlay of {backing}: make one image of both with `qemu-img convert -O qcow2`")]
+    /// An overlay, whose hash does not cover its backing file.
+    #[error("{path} is an overlay of {backing}: merge both into one image with `qemu-img convert -O qcow2`")]
     Overlay {
         /// Its path.
         path: String,
-        /// What it lies upon.
+        /// Its backing file.
         backing: String,
     },
     /// A file that cannot be used.
@@ -137,18 +145,18 @@ pub enum Failure {
     File {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
 }
 
-impl Failure {
-    /// Of a file.
+impl ImageFailure {
+    /// The failure of an operation on a file.
     pub(super) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), why: error.to_string() }
     }
 }
 
-pub(super) fn shown(bytes: &Bytes) -> Figure<'static> {
-    Figure { value: bytes.0 as f64, unit: "B" }
+pub(super) fn format_size(bytes: &Bytes) -> Quantity<'static> {
+    Quantity { value: bytes.0 as f64, unit: "B" }
 }

@@ -1,66 +1,67 @@
-//! What a guest's disk is made from.
+//! Base images for guests' disks.
 //!
-//! [`Image`] is what a user asks for, [`ready`] has it lie on a host as a [`Base`], and [`Seed`] is the volume that tells
-//! a guest of it who it is. All of it lies in one folder of the host, which [`cache`](mod@cache) shows and empties.
+//! [`Image`] is the image that a user requests, [`ready`] prepares it on a host as a [`Base`], and [`Seed`] is the
+//! volume that configures a guest. All images are stored in one folder of the host, which [`cache`](mod@cache) lists
+//! and empties.
 
 pub mod cache;
 pub mod catalogue;
 pub mod checksums;
 mod failure;
 mod host;
-pub mod order;
-mod ready;
+mod prepare;
+pub mod request;
 mod seed;
 mod spec;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use failure::Failure;
-pub use host::carry_out;
-pub use ready::{ImageError, Options, check, ready};
-pub use seed::{HostKey, Seed, SeedError};
-pub use spec::{BadImage, Built, Image, LocalFile, Named, Remote};
+pub use failure::ImageFailure;
+pub use host::execute;
+pub use prepare::{ImageError, ImageOptions, check, prepare};
+pub use seed::{HostKey, SeedConfig, SeedError};
+pub use spec::{BuiltImage, CatalogueName, ImageSpec, LocalImage, ParseImageError, RemoteImage};
 
-/// An image that lies on a host, ready to have overlays made upon it. It is never written to.
+/// An image on a host from which guests' disks are created. It is never written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Base {
-    /// What it is, for people and for the record: `debian-12`, its URL, its path, the packages it was built from.
+pub struct BaseImage {
+    /// Its display name: `debian-12`, its URL, its path, or the packages it was built from.
     pub name: String,
-    /// Where it lies on the host.
+    /// Its path on the host.
     pub path: String,
     /// Its format.
-    pub format: Format,
+    pub format: ImageFormat,
     /// The SHA-256 of its file, in hexadecimal digits.
     pub sha256: String,
-    /// How it is started.
-    pub boot: Boot,
+    /// How guests boot from it.
+    pub boot: GuestBoot,
 }
 
-/// Formats of disk images.
+/// Format of a disk image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// QEMU's, with holes and overlays.
+pub enum ImageFormat {
+    /// QEMU's format, with holes and overlays.
     Qcow2,
-    /// The bytes of the disk.
+    /// The plain bytes of the disk.
     Raw,
 }
 
-/// How a guest starts.
+/// How a guest boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "from")]
-pub enum Boot {
-    /// Its disk has a boot loader.
+pub enum GuestBoot {
+    /// By the boot loader on its disk.
     Disk,
-    /// A kernel beside the disk.
+    /// With a kernel from outside the disk.
     Kernel {
-        /// Its path on the host.
+        /// Path of the kernel on the host.
         kernel: String,
-        /// Its initial file system's.
+        /// Path of its initial RAM file system on the host.
         initrd: String,
-        /// What it is told: where the root is and the like.
+        /// Kernel arguments, such as the root device.
         arguments: String,
     },
 }

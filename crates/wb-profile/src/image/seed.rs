@@ -1,7 +1,7 @@
-//! The volume that tells a guest who it is.
+//! Writes the seed volume that configures a guest.
 //!
-//! A FAT volume labelled CIDATA with cloud-init's NoCloud files, which clouds' images read, and three files that the built
-//! Debian image reads. The same words make the same bytes.
+//! A FAT volume labelled CIDATA with cloud-init's NoCloud files, which cloud images read, and three files that the
+//! built Debian image reads. Equal configurations yield equal bytes.
 
 use std::io::{Cursor, Write};
 
@@ -9,26 +9,26 @@ use fatfs::{Dir, FileSystem, FormatVolumeOptions, FsOptions, format_volume};
 use serde_json::json;
 use wb_model::Sha256;
 
-/// What a guest is told.
+/// Configuration of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seed<'a> {
-    /// What it is called.
+pub struct SeedConfig<'a> {
+    /// Its host name.
     pub hostname: &'a str,
-    /// The public key, as OpenSSH writes it in one line, that may log in as root.
+    /// The public key that may log in as root, in OpenSSH's one-line format.
     pub authorized_key: &'a str,
-    /// What its ssh server proves itself with.
+    /// The host key of its ssh server.
     pub host_key: HostKey<'a>,
-    /// The hardware addresses of its network devices, each of which asks for its address by DHCP; without, those of all
-    /// whose names begin with `e`, which systems of Red Hat's kind do not understand.
+    /// The MAC addresses of its network devices, which are configured by DHCP; if empty, all devices whose names start
+    /// with `e`, a pattern that Red Hat's systems do not support.
     pub macs: &'a [&'a str],
 }
 
-/// An ed25519 key pair, as OpenSSH writes it.
+/// An ed25519 key pair in OpenSSH's format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HostKey<'a> {
-    /// The private part, many lines.
+    /// The private key, several lines.
     pub private: &'a str,
-    /// The public part, one line.
+    /// The public key, one line.
     pub public: &'a str,
 }
 
@@ -38,53 +38,53 @@ impl std::fmt::Debug for HostKey<'_> {
     }
 }
 
-/// What cannot be told to a guest.
+/// Invalid configuration of a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    /// No name for a machine.
+    /// An invalid host name.
     #[error(
-        "`{given}` is no host name: letters, digits and hyphens, 63 at most, not beginning or ending with a hyphen"
+        "invalid host name `{given}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end"
     )]
     Hostname {
-        /// What was given.
+        /// The invalid value.
         given: String,
     },
-    /// No key.
-    #[error("this is no {what}")]
+    /// An invalid key.
+    #[error("invalid key: expected a {what}")]
     Key {
-        /// What it should be.
+        /// The expected kind of key.
         what: &'static str,
     },
-    /// No hardware address.
-    #[error("`{given}` is no hardware address: write 52:54:00:12:34:56")]
+    /// An invalid MAC address.
+    #[error("invalid MAC address `{given}`: expected the form 52:54:00:12:34:56")]
     Mac {
-        /// What was given.
+        /// The invalid value.
         given: String,
     },
     /// The volume could not be written.
-    #[error("the seed volume cannot be made: {0}")]
+    #[error("cannot write the seed volume: {0}")]
     Volume(#[from] std::io::Error),
 }
 
 const LABEL: [u8; 11] = *b"CIDATA     ";
-/// Any; the volume is known by its label.
-const VOLUME: u32 = 0x5742_0001;
-/// What a volume takes at least.
-const LEAST: usize = 1 << 20;
-/// What file system and slack may take beside the files.
+/// An arbitrary volume ID; the volume is identified by its label.
+const VOLUME_ID: u32 = 0x5742_0001;
+/// Minimum size of a volume in bytes.
+const MIN_VOLUME_SIZE: usize = 1 << 20;
+/// Space for the file system's metadata and slack in bytes.
 const SLACK: usize = 256 << 10;
 
-impl Seed<'_> {
-    /// The volume's bytes.
+impl SeedConfig<'_> {
+    /// The content of the volume.
     ///
     /// # Errors
-    /// When something cannot be what it should be.
+    /// If the configuration is invalid.
     pub fn volume(&self) -> Result<Vec<u8>, SeedError> {
-        self.require()?;
+        self.validate()?;
         let files = self.files();
         let length: usize = files.iter().map(|(_, text)| text.len()).sum();
-        let mut volume = Cursor::new(vec![0; LEAST.max((length + SLACK).next_multiple_of(LEAST))]);
-        format_volume(&mut volume, FormatVolumeOptions::new().volume_label(LABEL).volume_id(VOLUME))?;
+        let mut volume = Cursor::new(vec![0; MIN_VOLUME_SIZE.max((length + SLACK).next_multiple_of(MIN_VOLUME_SIZE))]);
+        format_volume(&mut volume, FormatVolumeOptions::new().volume_label(LABEL).volume_id(VOLUME_ID))?;
         {
             let system = FileSystem::new(&mut volume, FsOptions::new())?;
             let root = system.root_dir();
@@ -94,7 +94,7 @@ impl Seed<'_> {
         Ok(volume.into_inner())
     }
 
-    fn require(&self) -> Result<(), SeedError> {
+    fn validate(&self) -> Result<(), SeedError> {
         let name = self.hostname;
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if name.is_empty()
@@ -113,19 +113,19 @@ impl Seed<'_> {
             return Err(SeedError::Key { what: "public ed25519 key in one line" });
         }
         if !self.host_key.private.starts_with("-----BEGIN OPENSSH PRIVATE KEY-----\n") {
-            return Err(SeedError::Key { what: "private key as OpenSSH writes it" });
+            return Err(SeedError::Key { what: "private key in OpenSSH's format" });
         }
         match self.macs.iter().find(|mac| !is_mac(mac)) {
-            Some(given) => Err(SeedError::Mac { given: (*given).to_owned() }),
+            Some(mac) => Err(SeedError::Mac { given: (*mac).to_owned() }),
             None => Ok(()),
         }
     }
 
-    /// The files, in order.
+    /// The files on the volume, in order.
     fn files(&self) -> [(&'static str, String); 6] {
         let private = format!("{}\n", self.host_key.private.trim());
         let (user, network) = (self.user_data(&private), self.network_config());
-        // A guest that is told something else is another one.
+        // A changed configuration makes a new instance for cloud-init.
         let id = Sha256::of(format!("{}{user}{network}", self.hostname).as_bytes());
         let meta =
             json!({"instance-id": format!("weighbridge-{}", &id.as_str()[..16]), "local-hostname": self.hostname});
@@ -139,7 +139,7 @@ impl Seed<'_> {
         ]
     }
 
-    /// JSON is YAML, and leaves nothing to be escaped wrongly.
+    /// The `user-data` file, in JSON, which is valid YAML without its escaping pitfalls.
     fn user_data(&self, private: &str) -> String {
         let config = json!({
             "hostname": self.hostname,
@@ -158,9 +158,9 @@ impl Seed<'_> {
 
     fn network_config(&self) -> String {
         let device =
-            |found: serde_json::Value| json!({"match": found, "dhcp4": true, "dhcp6": false, "accept-ra": true});
-        let named = |(place, mac): (usize, &&str)| {
-            let name = format!("eth{place}");
+            |criteria: serde_json::Value| json!({"match": criteria, "dhcp4": true, "dhcp6": false, "accept-ra": true});
+        let named = |(index, mac): (usize, &&str)| {
+            let name = format!("eth{index}");
             let mut device = device(json!({"macaddress": mac.to_ascii_lowercase()}));
             device["set-name"] = json!(name);
             (name, device)
@@ -193,9 +193,9 @@ mod tests {
 
     const PRIVATE: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n";
 
-    fn seed() -> Seed<'static> {
+    fn seed() -> SeedConfig<'static> {
         let host_key = HostKey { private: PRIVATE, public: "ssh-ed25519 AAAA host\n" };
-        Seed { hostname: "guest-1", authorized_key: "ssh-ed25519 BBBB run\n", host_key, macs: &[] }
+        SeedConfig { hostname: "guest-1", authorized_key: "ssh-ed25519 BBBB run\n", host_key, macs: &[] }
     }
 
     fn read(volume: &[u8], path: &str) -> String {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_has_what_a_guest_is_told() {
+    fn volume_contains_the_configuration() {
         let volume = seed().volume().unwrap();
         assert_eq!(volume.len(), 1 << 20);
         let system = FileSystem::new(Cursor::new(volume.clone()), FsOptions::new()).unwrap();
@@ -227,32 +227,32 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_make_the_same_bytes_and_others_another_guest() {
-        let volume = |seed: Seed| seed.volume().unwrap();
+    fn equal_configurations_yield_equal_bytes_and_others_a_new_instance() {
+        let volume = |seed: SeedConfig| seed.volume().unwrap();
         assert!(volume(seed()) == volume(seed()));
-        let id = |seed: Seed| json(&read(&volume(seed), "meta-data"))["instance-id"].clone();
-        assert_ne!(id(seed()), id(Seed { authorized_key: "ssh-ed25519 CCCC run", ..seed() }));
+        let id = |seed: SeedConfig| json(&read(&volume(seed), "meta-data"))["instance-id"].clone();
+        assert_ne!(id(seed()), id(SeedConfig { authorized_key: "ssh-ed25519 CCCC run", ..seed() }));
     }
 
     #[test]
-    fn devices_that_are_known_are_named() {
-        let volume = Seed { macs: &["52:54:00:AB:00:01", "52:54:00:ab:00:02"], ..seed() }.volume().unwrap();
+    fn devices_with_mac_addresses_are_named() {
+        let volume = SeedConfig { macs: &["52:54:00:AB:00:01", "52:54:00:ab:00:02"], ..seed() }.volume().unwrap();
         let config = json(&read(&volume, "network-config"));
         assert_eq!(config["ethernets"]["eth0"]["match"]["macaddress"], "52:54:00:ab:00:01");
         assert_eq!(config["ethernets"]["eth1"]["set-name"], "eth1");
     }
 
     #[test]
-    fn what_no_guest_can_be_told_is_refused() {
-        let refused = |seed: Seed| seed.volume().unwrap_err();
+    fn invalid_configurations_are_refused() {
+        let refused = |seed: SeedConfig| seed.volume().unwrap_err();
         for hostname in ["", "-a", "a_b", "a.b", &"a".repeat(64)] {
-            assert!(matches!(refused(Seed { hostname, ..seed() }), SeedError::Hostname { .. }), "{hostname}");
+            assert!(matches!(refused(SeedConfig { hostname, ..seed() }), SeedError::Hostname { .. }), "{hostname}");
         }
-        let two = "ssh-ed25519 A\nssh-ed25519 B";
-        assert!(matches!(refused(Seed { authorized_key: two, ..seed() }), SeedError::Key { .. }));
+        let two_keys = "ssh-ed25519 A\nssh-ed25519 B";
+        assert!(matches!(refused(SeedConfig { authorized_key: two_keys, ..seed() }), SeedError::Key { .. }));
         let host_key = HostKey { private: "secret", ..seed().host_key };
-        assert!(matches!(refused(Seed { host_key, ..seed() }), SeedError::Key { .. }));
-        assert!(matches!(refused(Seed { macs: &["52:54"], ..seed() }), SeedError::Mac { .. }));
+        assert!(matches!(refused(SeedConfig { host_key, ..seed() }), SeedError::Key { .. }));
+        assert!(matches!(refused(SeedConfig { macs: &["52:54"], ..seed() }), SeedError::Mac { .. }));
         assert!(!format!("{:?}", seed()).contains("PRIVATE"));
     }
 }

@@ -1,78 +1,78 @@
-//! Why hosts could not be provisioned.
+//! Errors of provisioning hosts.
 
 use wb_agent::WorkerError;
 
-/// Something that is no provisioner.
+/// Invalid specification of a provisioner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadProvisioner {
-    /// Its name cannot be one.
-    #[error("`{name}` is no provisioner: NAME or NAME:{{JSON}} is expected, such as command:{{\"command\": \"…\"}}")]
+pub enum ParseProvisionerError {
+    /// An invalid name.
+    #[error("invalid provisioner `{name}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
     Name {
-        /// What was given.
+        /// The invalid name.
         name: String,
     },
-    /// What it is given is not what it takes.
-    #[error("the provisioner `{name}`: {why}")]
+    /// Invalid parameters.
+    #[error("invalid parameters of provisioner `{name}`: {why}")]
     Json {
-        /// Which.
+        /// The name of the provisioner.
         name: String,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
-    /// Something in the place of a host's property that none has.
-    #[error("a command has no `{place}`; there are {}", super::target::Place::all())]
+    /// An unknown placeholder in a command.
+    #[error("unknown placeholder `{place}`: expected one of {}", super::target::Placeholder::all())]
     Place {
-        /// What was written.
+        /// The placeholder.
         place: String,
     },
-    /// A command that is none.
-    #[error("`{command}` is no command: it is empty, or a quote is open")]
+    /// A command that cannot be split into words.
+    #[error("invalid command `{command}`: it is empty, or a quote is not closed")]
     Command {
-        /// What was given.
+        /// The command.
         command: String,
     },
-    /// A file that cannot be read.
-    #[error("the playbook {path} cannot be read: {why}")]
+    /// A playbook that cannot be read.
+    #[error("cannot read the playbook {path}: {why}")]
     Playbook {
-        /// Which.
+        /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
 }
 
-/// Why a provisioner could not be run at all.
+/// Error that prevents a provisioner from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
-    /// Its program is not here.
-    #[error("the provisioner `{name}` needs `{program}`, which is not on the path")]
+    /// Its program is not installed on this machine.
+    #[error("the provisioner `{name}` requires `{program}`, which is not in PATH")]
     Missing {
-        /// Which provisioner.
+        /// The name of the provisioner.
         name: String,
         /// The program.
         program: String,
-        /// The package that has it, where that is known.
+        /// The package that contains it, if known.
         package: Option<&'static str>,
     },
-    /// It could not be started.
-    #[error("the provisioner `{name}` cannot be run: {source}")]
+    /// Its program could not be started.
+    #[error("cannot run the provisioner `{name}`: {source}")]
     Worker {
-        /// Which.
+        /// The name of the provisioner.
         name: String,
-        /// Why.
+        /// The cause.
         source: WorkerError,
     },
 }
 
 impl ProvisionError {
-    /// The way out, where there is one to be told.
+    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Missing { package: Some(package), .. } => {
                 Some(format!("install the package `{package}` on this machine"))
             }
             Self::Missing { .. } => {
-                Some("a provisioner of your own is an executable of this name: docs/provisioning.md".to_owned())
+                Some("write an executable of this name to define your own provisioner: docs/provisioning.md".to_owned())
             }
             Self::Worker { .. } => None,
         }

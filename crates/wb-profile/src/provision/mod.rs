@@ -1,8 +1,7 @@
-//! Provisioning: hosts are made what they shall be by programs of the user's on this machine, before anything connects to
-//! them to measure.
+//! Provisions hosts with the user's programs on this machine, before anything connects to the hosts to measure.
 //!
-//! Three kinds, of which the last is open: any program, once per host ([`command`]); an Ansible playbook ([`ansible`]); any
-//! executable that keeps to the contract of `docs/provisioning.md` ([`external`]).
+//! Three kinds of provisioners: any program, once per host ([`command`]); an Ansible playbook ([`ansible`]); any
+//! executable that implements the contract in `docs/provisioning.md` ([`external`]).
 
 mod ansible;
 mod command;
@@ -16,68 +15,68 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::Value;
-use wb_model::wording::without_rust_types;
+use wb_model::serde_message::humanize_serde_error;
 use wb_model::{Nanos, Sha256, WorkerName};
 
 use wb_plan::tools::is_program;
 
 pub use ansible::Ansible;
-pub use command::PerHost;
-pub use error::{BadProvisioner, ProvisionError};
-pub use external::External;
-pub use target::{Asks, Target};
+pub use command::CommandProvisioner;
+pub use error::{ParseProvisionerError, ProvisionError};
+pub use external::ExternalProvisioner;
+pub use target::{ProvisionTarget, RequiredFacts};
 
 use crate::controller::Controller;
 
-/// How long a provisioner may take where nothing else is said.
-const LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
+/// Default time limit of a provisioner.
+const DEFAULT_LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
 
-/// A provisioner, as it was asked for.
+/// A provisioner with its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provisioner {
-    /// What it is called: `command`, `ansible`, or what an executable on the path ends in.
+    /// Its name: `command`, `ansible`, or the end of an executable's name.
     pub name: String,
-    kind: Kind,
-    /// The hash of all that it was given.
+    kind: ProvisionerKind,
+    /// Hash of its name, parameters and playbook.
     sha256: Sha256,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    PerHost(PerHost),
+enum ProvisionerKind {
+    PerHost(CommandProvisioner),
     Ansible(Ansible),
-    External(External),
+    External(ExternalProvisioner),
 }
 
-/// What a provisioner came to.
+/// The results of a provisioner.
 #[derive(Debug)]
-pub struct Provisioned {
-    /// Each host, and what went wrong with it if anything.
+pub struct ProvisionReport {
+    /// The result for each host.
     pub hosts: BTreeMap<WorkerName, Result<(), String>>,
-    /// What was said, of one host or of all together.
+    /// The output for one host, or for all together.
     pub logs: Vec<(Option<WorkerName>, Vec<u8>)>,
-    /// How long it took.
+    /// Its duration.
     pub elapsed: Nanos,
 }
 
 impl Provisioner {
-    /// What it has to know of a host beside its name and its address.
-    pub fn asks(&self) -> Asks {
+    /// The facts that it requires about a host besides name and address.
+    pub fn required_facts(&self) -> RequiredFacts {
         match &self.kind {
-            Kind::PerHost(per_host) => per_host.asks(),
-            Kind::Ansible(_) | Kind::External(_) => Asks::default(),
+            ProvisionerKind::PerHost(per_host) => per_host.required_facts(),
+            ProvisionerKind::Ansible(_) | ProvisionerKind::External(_) => RequiredFacts::default(),
         }
     }
 
-    /// Whether its program is on this machine; what a command names by a property of the host is not looked for.
+    /// Requires that its program is installed on this machine; a program whose name has placeholders is not checked.
     ///
     /// # Errors
-    /// When there is no such program.
+    /// If there is no such program.
     pub fn require_program(&self) -> Result<(), ProvisionError> {
         let (program, package) = match &self.kind {
-            Kind::PerHost(per_host) => (per_host.program(), None),
-            Kind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
-            Kind::External(_) => (Some(External::program(&self.name)), None),
+            ProvisionerKind::PerHost(per_host) => (per_host.program(), None),
+            ProvisionerKind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
+            ProvisionerKind::External(_) => (Some(ExternalProvisioner::program(&self.name)), None),
         };
         match program.filter(|program| !is_program(program)) {
             None => Ok(()),
@@ -85,60 +84,62 @@ impl Provisioner {
         }
     }
 
-    /// The hash of what it was given: what tells it from another of its name.
+    /// Hash of its name, parameters and playbook, which identifies it.
     pub fn sha256(&self) -> &Sha256 {
         &self.sha256
     }
 
-    /// Provisions hosts. `tell` is given what is to be told meanwhile.
+    /// Provisions hosts. `report` is called with messages for the user.
     ///
     /// # Errors
-    /// When there is no such program here, or it could not be run at all.
+    /// If its program is not installed or cannot be run.
     pub async fn run(
         &self,
         controller: &Controller,
-        targets: &[Target],
+        targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
-        tell: &mut dyn FnMut(String),
-    ) -> Result<Provisioned, ProvisionError> {
+        report: &mut dyn FnMut(String),
+    ) -> Result<ProvisionReport, ProvisionError> {
         match &self.kind {
-            Kind::PerHost(per_host) => Ok(per_host.run(controller, targets).await),
-            Kind::Ansible(ansible) => ansible.run(controller, targets, ssh_config).await,
-            Kind::External(external) => external.run(&self.name, controller, targets, ssh_config, tell).await,
+            ProvisionerKind::PerHost(per_host) => Ok(per_host.run(controller, targets).await),
+            ProvisionerKind::Ansible(ansible) => ansible.run(controller, targets, ssh_config).await,
+            ProvisionerKind::External(external) => {
+                external.run(&self.name, controller, targets, ssh_config, report).await
+            }
         }
     }
 }
 
 impl FromStr for Provisioner {
-    type Err = BadProvisioner;
+    type Err = ParseProvisionerError;
 
-    /// `NAME`, or `NAME:{JSON}`.
-    fn from_str(text: &str) -> Result<Self, BadProvisioner> {
+    /// Parses `NAME` or `NAME:{JSON}`.
+    fn from_str(text: &str) -> Result<Self, ParseProvisionerError> {
         let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if !is_name {
-            return Err(BadProvisioner::Name { name: name.to_owned() });
+            return Err(ParseProvisionerError::Name { name: name.to_owned() });
         }
-        let given: Value = match json {
+        let params: Value = match json {
             None => Value::Object(serde_json::Map::default()),
-            Some(json) => serde_json::from_str(json).map_err(|error| BadProvisioner::Json {
+            Some(json) => serde_json::from_str(json).map_err(|error| ParseProvisionerError::Json {
                 name: name.to_owned(),
-                why: without_rust_types(&error.to_string()),
+                why: humanize_serde_error(&error.to_string()),
             })?,
         };
-        if !given.is_object() {
-            return Err(BadProvisioner::Json { name: name.to_owned(), why: "an object is expected".to_owned() });
+        if !params.is_object() {
+            return Err(ParseProvisionerError::Json { name: name.to_owned(), why: "expected an object".to_owned() });
         }
-        let mut identity = format!("{name}\0{given}").into_bytes();
+        let mut identity = format!("{name}\0{params}").into_bytes();
         let kind = match name {
-            "command" => Kind::PerHost(PerHost::parse(given)?),
+            "command" => ProvisionerKind::PerHost(CommandProvisioner::parse(params)?),
             "ansible" => {
-                let ansible = Ansible::parse(given)?;
+                let ansible = Ansible::parse(params)?;
                 identity.extend(ansible.text()?);
-                Kind::Ansible(ansible)
+                ProvisionerKind::Ansible(ansible)
             }
-            _ => Kind::External(External::parse(name, given)?),
+            _ => ProvisionerKind::External(ExternalProvisioner::parse(name, params)?),
         };
         Ok(Self { name: name.to_owned(), kind, sha256: Sha256::of(&identity) })
     }
@@ -150,37 +151,39 @@ impl fmt::Display for Provisioner {
     }
 }
 
-/// Reads what a provisioner was given into its type.
-fn given<T: serde::de::DeserializeOwned>(name: &str, given: Value) -> Result<T, BadProvisioner> {
-    serde_json::from_value(given)
-        .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: without_rust_types(&error.to_string()) })
+/// Parses a provisioner's parameters.
+fn parse_params<T: serde::de::DeserializeOwned>(name: &str, params: Value) -> Result<T, ParseProvisionerError> {
+    serde_json::from_value(params).map_err(|error| ParseProvisionerError::Json {
+        name: name.to_owned(),
+        why: humanize_serde_error(&error.to_string()),
+    })
 }
 
-/// The limit that was given, or the usual one.
-fn limit(given: Option<Nanos>) -> Nanos {
-    given.unwrap_or(LIMIT)
+/// The requested time limit, or the default.
+fn limit_or_default(requested: Option<Nanos>) -> Nanos {
+    requested.unwrap_or(DEFAULT_LIMIT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn bad(text: &str) -> String {
+    fn error(text: &str) -> String {
         Provisioner::from_str(text).unwrap_err().to_string()
     }
 
     #[test]
-    fn a_provisioner_is_a_name_and_an_object() {
-        let read = |text: &str| Provisioner::from_str(text).unwrap();
-        let one = read(r#"command:{"command": "sh -c 'x %(name)s'", "limit": "5min"}"#);
-        assert_eq!((one.name.as_str(), one.asks()), ("command", Asks::default()));
-        assert_ne!(read("beaker").sha256(), read(r#"beaker:{"pool": "a"}"#).sha256());
-        assert_eq!(read("beaker").sha256(), read("beaker:{}").sha256());
+    fn provisioner_is_a_name_and_an_object() {
+        let parse = |text: &str| Provisioner::from_str(text).unwrap();
+        let command = parse(r#"command:{"command": "sh -c 'x %(name)s'", "limit": "5min"}"#);
+        assert_eq!((command.name.as_str(), command.required_facts()), ("command", RequiredFacts::default()));
+        assert_ne!(parse("beaker").sha256(), parse(r#"beaker:{"pool": "a"}"#).sha256());
+        assert_eq!(parse("beaker").sha256(), parse("beaker:{}").sha256());
     }
 
     #[test]
-    fn what_is_none_is_told_with_what_is_expected() {
-        let all = [
+    fn invalid_provisioners_are_refused_with_the_expected_form() {
+        let texts = [
             "",
             "../x",
             "command",
@@ -195,20 +198,20 @@ mod tests {
             r#"ansible:{"playbook": "/no/such.yml"}"#,
             r#"ansible:{"playbook": "x", "vars": []}"#,
         ];
-        insta::assert_snapshot!(all.map(bad).join("\n"), @r#"
-        `` is no provisioner: NAME or NAME:{JSON} is expected, such as command:{"command": "…"}
-        `../x` is no provisioner: NAME or NAME:{JSON} is expected, such as command:{"command": "…"}
-        the provisioner `command`: missing field `command`
-        the provisioner `command`: EOF while parsing an object at line 1 column 1
-        the provisioner `command`: an object is expected
-        the provisioner `command`: unknown field `comand`, expected `command` or `limit`
-        `x '` is no command: it is empty, or a quote is open
-        a command has no `%(hots)s`; there are %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
-        a command has no `%d`; there are %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
-        the provisioner `command`: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds
-        the provisioner `ansible`: missing field `playbook`
-        the playbook /no/such.yml cannot be read: No such file or directory (os error 2)
-        the provisioner `ansible`: invalid value of a list: expected names and values
+        insta::assert_snapshot!(texts.map(error).join("\n"), @r#"
+        invalid provisioner ``: expected NAME or NAME:{JSON}, such as command:{"command": "…"}
+        invalid provisioner `../x`: expected NAME or NAME:{JSON}, such as command:{"command": "…"}
+        invalid parameters of provisioner `command`: missing field `command`
+        invalid parameters of provisioner `command`: EOF while parsing an object at line 1 column 1
+        invalid parameters of provisioner `command`: expected an object
+        invalid parameters of provisioner `command`: unknown field `comand`, expected `command` or `limit`
+        invalid command `x '`: it is empty, or a quote is not closed
+        unknown placeholder `%(hots)s`: expected one of %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
+        unknown placeholder `%d`: expected one of %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
+        invalid parameters of provisioner `command`: invalid time `soon`: expected a number with ns, us, ms, s, min or h, or plain seconds
+        invalid parameters of provisioner `ansible`: missing field `playbook`
+        cannot read the playbook /no/such.yml: No such file or directory (os error 2)
+        invalid parameters of provisioner `ansible`: invalid value of a list: expected names and values
         "#);
     }
 }

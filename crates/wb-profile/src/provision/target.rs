@@ -1,43 +1,43 @@
-//! A host as provisioners see it.
+//! Hosts and their properties for provisioners, and placeholders for them in commands.
 
 use serde::Serialize;
-use wb_fleet::{Host, Params};
+use wb_fleet::{Host, HostParams};
 use wb_model::WorkerName;
 
-use super::error::BadProvisioner;
+use super::error::ParseProvisionerError;
 
-/// A host that is to be provisioned.
+/// A host to be provisioned.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Target {
-    /// What it is called.
+pub struct ProvisionTarget {
+    /// Its name.
     pub name: WorkerName,
-    /// Where it is, as ssh takes it; `localhost` where it is this machine.
+    /// Its address for ssh; `localhost` for this machine.
     pub address: String,
-    /// As whom ssh goes there, where that is known.
+    /// The user for ssh, if known.
     pub user: Option<String>,
-    /// At which port.
+    /// The port for ssh, if known.
     pub port: Option<u16>,
-    /// Whether it is this machine, to which no ssh leads.
+    /// Whether it is this machine, which is not reached over ssh.
     pub local: bool,
-    /// Its distribution, where that is known.
+    /// Its distribution, if known.
     pub distro: Option<String>,
-    /// What is said of it.
-    pub params: Params,
+    /// Its parameters from the inventory and the command line.
+    pub params: HostParams,
 }
 
-/// What has to be known of a host beside what is said of it.
+/// Facts about a host that a provisioner requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asks {
-    /// Its user and port, for which ssh's configuration is asked.
+pub struct RequiredFacts {
+    /// Its user and port, looked up in ssh's configuration.
     pub login: bool,
-    /// Its architecture or distribution, for which it is asked itself.
+    /// Its architecture or distribution, detected on the host.
     pub machine: bool,
 }
 
-/// A property of a host that a command can have put in.
+/// A property of a host for which commands have a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placeholder {
     Host,
     Name,
     User,
@@ -46,9 +46,9 @@ pub(super) enum Place {
     Distro,
 }
 
-impl Target {
-    /// Another machine.
-    pub fn there(host: &Host) -> Self {
+impl ProvisionTarget {
+    /// A host reached over ssh.
+    pub fn remote(host: &Host) -> Self {
         Self {
             name: host.name.clone(),
             address: host.address.host.clone(),
@@ -60,34 +60,34 @@ impl Target {
         }
     }
 
-    /// This one, under a name.
-    pub fn here(name: WorkerName, params: Params) -> Self {
+    /// This machine, under a name.
+    pub fn local(name: WorkerName, params: HostParams) -> Self {
         let distro = params.distro.clone();
         Self { name, address: "localhost".to_owned(), user: None, port: None, local: true, distro, params }
     }
 
-    /// What of the asked is not known.
-    pub fn lacks(&self, asks: Asks) -> Asks {
-        Asks {
-            login: asks.login && (self.user.is_none() || self.port.is_none()),
-            machine: asks.machine && (self.params.arch.is_none() || self.distro.is_none()),
+    /// The required facts that are missing.
+    pub fn missing_facts(&self, required: RequiredFacts) -> RequiredFacts {
+        RequiredFacts {
+            login: required.login && (self.user.is_none() || self.port.is_none()),
+            machine: required.machine && (self.params.arch.is_none() || self.distro.is_none()),
         }
     }
 
-    /// What stands for a property; none where it is not known.
-    pub(super) fn value(&self, place: Place) -> Option<String> {
-        match place {
-            Place::Host => Some(self.address.clone()),
-            Place::Name => Some(self.name.to_string()),
-            Place::User => self.user.clone(),
-            Place::Port => self.port.map(|port| port.to_string()),
-            Place::Arch => self.params.arch.clone(),
-            Place::Distro => self.distro.clone(),
+    /// The value of a property; none if it is unknown.
+    pub(super) fn value(&self, placeholder: Placeholder) -> Option<String> {
+        match placeholder {
+            Placeholder::Host => Some(self.address.clone()),
+            Placeholder::Name => Some(self.name.to_string()),
+            Placeholder::User => self.user.clone(),
+            Placeholder::Port => self.port.map(|port| port.to_string()),
+            Placeholder::Arch => self.params.arch.clone(),
+            Placeholder::Distro => self.distro.clone(),
         }
     }
 }
 
-impl Place {
+impl Placeholder {
     const ALL: [(&'static str, Self); 6] = [
         ("host", Self::Host),
         ("name", Self::Name),
@@ -97,46 +97,47 @@ impl Place {
         ("distro", Self::Distro),
     ];
 
-    /// All of them, for people.
+    /// A list of all placeholders for messages.
     pub(super) fn all() -> String {
         Self::ALL.map(|(name, _)| format!("%({name})s")).join(", ")
     }
 
-    /// As it is written in a command.
-    pub(super) fn written(self) -> String {
+    /// The placeholder in a command.
+    pub(super) fn placeholder(self) -> String {
         let name = Self::ALL.iter().find(|(_, place)| *place == self).map_or("", |(name, _)| name);
         format!("%({name})s")
     }
 }
 
-/// A word of a command, in parts: what stands as it is, and properties of hosts. `%%` is `%`.
+/// Part of a word of a command: literal text, or a property of the host. `%%` stands for `%`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+pub(super) enum CommandPart {
     Text(String),
-    Place(Place),
+    Place(Placeholder),
 }
 
-/// Reads a word.
-pub(super) fn parts(word: &str) -> Result<Vec<Part>, BadProvisioner> {
+/// Parses a word into literal text and placeholders.
+pub(super) fn parse_template(word: &str) -> Result<Vec<CommandPart>, ParseProvisionerError> {
     let mut parts = Vec::new();
     let mut rest = word;
-    while let Some(at) = rest.find('%') {
-        parts.push(Part::Text(rest[..at].to_owned()));
-        let after = &rest[at + 1..];
+    while let Some(start) = rest.find('%') {
+        parts.push(CommandPart::Text(rest[..start].to_owned()));
+        let after = &rest[start + 1..];
         if let Some(after) = after.strip_prefix('%') {
-            parts.push(Part::Text("%".to_owned()));
+            parts.push(CommandPart::Text("%".to_owned()));
             rest = after;
             continue;
         }
         let named = after.strip_prefix('(').and_then(|after| after.split_once(")s"));
-        let known = named.and_then(|(name, rest)| Some((Place::ALL.iter().find(|(known, _)| *known == name)?.1, rest)));
-        let Some((place, after)) = known else {
-            let shown = after.split_whitespace().next().unwrap_or_default();
-            return Err(BadProvisioner::Place { place: format!("%{shown}") });
+        let found =
+            named.and_then(|(name, rest)| Some((Placeholder::ALL.iter().find(|(listed, _)| *listed == name)?.1, rest)));
+        let Some((placeholder, after)) = found else {
+            let unknown = after.split_whitespace().next().unwrap_or_default();
+            return Err(ParseProvisionerError::Place { place: format!("%{unknown}") });
         };
-        parts.push(Part::Place(place));
+        parts.push(CommandPart::Place(placeholder));
         rest = after;
     }
-    parts.push(Part::Text(rest.to_owned()));
+    parts.push(CommandPart::Text(rest.to_owned()));
     Ok(parts)
 }

@@ -1,11 +1,11 @@
-//! Counts of kinds: a bar for each row, made of as many parts as there are kinds.
+//! Draws counts as stacked bars: one bar per row, one part per kind.
 
 use super::element::Element;
-use super::{Chart, Drawing, fitted, text_width};
+use super::{Chart, Drawing, text_width, truncate_to_width};
 
-/// Bars on one scale.
+/// Stacked bars on one scale.
 #[derive(Debug, Clone)]
-pub(crate) struct Counts {
+pub(crate) struct CountsChart {
     pub(crate) title: String,
     /// The bars, from the top.
     pub(crate) rows: Vec<CountRow>,
@@ -15,7 +15,7 @@ pub(crate) struct Counts {
 #[derive(Debug, Clone)]
 pub(crate) struct CountRow {
     pub(crate) label: String,
-    /// How many there are of each kind, from the left: the kind's style and name, and its count.
+    /// The parts from the left: the kind's CSS class and name, and its count.
     pub(crate) parts: Vec<(&'static str, &'static str, usize)>,
 }
 
@@ -23,31 +23,34 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 18.0;
 const NAME_LINE: f64 = 15.0;
 
-impl Chart for Counts {
+impl Chart for CountsChart {
     fn title(&self) -> String {
         self.title.clone()
     }
 
     fn description(&self) -> String {
-        let told = |row: &CountRow| {
+        let describe = |row: &CountRow| {
             let parts = row.parts.iter().filter(|(.., count)| *count > 0);
             let parts: Vec<String> = parts.map(|(_, name, count)| format!("{count} {name}")).collect();
             format!("{}: {}", row.label, parts.join(", "))
         };
-        self.rows.iter().map(told).collect::<Vec<_>>().join("; ")
+        self.rows.iter().map(describe).collect::<Vec<_>>().join("; ")
     }
 
     fn draw(&self, width: f64) -> Drawing {
         let longest = self.rows.iter().map(|row| text_width(&row.label, 12.0) + 14.0).fold(0.0, f64::max);
         let beside = longest <= width * 0.3;
         let (left, line) = if beside { (longest, 0.0) } else { (0.0, NAME_LINE) };
-        let most = self.rows.iter().map(CountRow::count).max().unwrap_or(0).max(1);
-        let per_check = (width - left) / most as f64;
+        let max_count = self.rows.iter().map(CountRow::count).max().unwrap_or(0).max(1);
+        let per_check = (width - left) / max_count as f64;
         let mut body = Vec::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            let top = at as f64 * (ROW + line);
+        for (index, row) in self.rows.iter().enumerate() {
+            let top = index as f64 * (ROW + line);
             let (name, room) = if beside { (top + BAR / 2.0 + 4.0, left) } else { (top + 11.0, width) };
-            body.push(Element::text("start", (0.0, name), &fitted(&row.label, 12.0, room)).with("class", "case"));
+            body.push(
+                Element::text("start", (0.0, name), &truncate_to_width(&row.label, 12.0, room))
+                    .with_attribute("class", "case"),
+            );
             body.extend(row.bar((left, top + line), per_check));
         }
         Drawing { width, height: self.rows.len() as f64 * (ROW + line), body }
@@ -63,14 +66,14 @@ impl CountRow {
         let mut body = Vec::new();
         for (class, name, count) in self.parts.iter().filter(|(.., count)| *count > 0) {
             let right = left + *count as f64 * per_check;
-            // A hair between parts, and something to see of the smallest.
+            // A gap between parts, and a minimum width for the smallest.
             let end = (right - 1.0).max(left + 0.7);
             let part = Element::rect(class, (left, top), (end, top + BAR));
-            body.push(part.titled(&format!("{}: {count} {name}", self.label)));
+            body.push(part.with_title(&format!("{}: {count} {name}", self.label)));
             let text = count.to_string();
             if text_width(&text, 11.0) + 4.0 < end - left {
-                let within = Element::text("middle", ((left + end) / 2.0, top + BAR / 2.0 + 4.0), &text);
-                body.push(within.with("class", format!("on {class}")));
+                let label = Element::text("middle", ((left + end) / 2.0, top + BAR / 2.0 + 4.0), &text);
+                body.push(label.with_attribute("class", format!("on {class}")));
             }
             left = right;
         }
@@ -78,8 +81,14 @@ impl CountRow {
     }
 }
 
-/// A kind's style by itself, for a legend.
+/// Draws the symbol of a kind for a legend.
 pub(crate) fn count_key(class: &'static str) -> String {
-    let svg = Element::new("svg").with("class", "chart key").with("aria-hidden", "true").with("viewBox", "0 0 12 12");
-    svg.at("width", 12.0).at("height", 12.0).holding([Element::rect(class, (1.0, 1.0), (11.0, 11.0))]).to_string()
+    let svg = Element::new("svg")
+        .with_attribute("class", "chart key")
+        .with_attribute("aria-hidden", "true")
+        .with_attribute("viewBox", "0 0 12 12");
+    svg.with_coordinate("width", 12.0)
+        .with_coordinate("height", 12.0)
+        .with_children([Element::rect(class, (1.0, 1.0), (11.0, 11.0))])
+        .to_string()
 }

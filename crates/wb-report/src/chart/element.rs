@@ -1,8 +1,8 @@
-//! An SVG element, as text that needs no further care: everything put in is escaped.
+//! Builds SVG elements; all texts and attribute values are escaped.
 
 use std::fmt;
 
-/// An element with its attributes and what is in it.
+/// An SVG element with attributes and children.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     name: &'static str,
@@ -17,7 +17,7 @@ enum Node {
 }
 
 impl Element {
-    /// An empty one.
+    /// An empty element.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, attributes: Vec::new(), children: Vec::new() }
     }
@@ -25,58 +25,60 @@ impl Element {
     /// A line from one point to another.
     pub(crate) fn line(class: &'static str, from: (f64, f64), to: (f64, f64)) -> Self {
         let ends = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)];
-        ends.into_iter().fold(Self::new("line").with("class", class), |line, (name, at)| line.at(name, at))
+        ends.into_iter()
+            .fold(Self::new("line").with_attribute("class", class), |line, (name, value)| line.with_coordinate(name, value))
     }
 
-    /// A rectangle between two corners, in whichever order.
-    pub(crate) fn rect(class: &'static str, one: (f64, f64), other: (f64, f64)) -> Self {
-        let sides = [("x", one.0.min(other.0)), ("y", one.1.min(other.1))];
-        let sizes = [("width", (one.0 - other.0).abs()), ("height", (one.1 - other.1).abs())];
-        sides
+    /// A rectangle between two opposite corners, in any order.
+    pub(crate) fn rect(class: &'static str, first: (f64, f64), second: (f64, f64)) -> Self {
+        let origin = [("x", first.0.min(second.0)), ("y", first.1.min(second.1))];
+        let sizes = [("width", (first.0 - second.0).abs()), ("height", (first.1 - second.1).abs())];
+        origin
             .into_iter()
             .chain(sizes)
-            .fold(Self::new("rect").with("class", class), |rect, (name, at)| rect.at(name, at))
+            .fold(Self::new("rect").with_attribute("class", class), |rect, (name, value)| rect.with_coordinate(name, value))
     }
 
     /// A text whose baseline starts, is centred or ends at a point.
-    pub(crate) fn text(anchor: &'static str, at: (f64, f64), text: &str) -> Self {
-        let empty = Self::new("text").at("x", at.0).at("y", at.1);
-        let placed = if anchor == "start" { empty } else { empty.with("text-anchor", anchor) };
-        placed.containing(text)
+    pub(crate) fn text(anchor: &'static str, position: (f64, f64), text: &str) -> Self {
+        let empty = Self::new("text").with_coordinate("x", position.0).with_coordinate("y", position.1);
+        let anchored = if anchor == "start" { empty } else { empty.with_attribute("text-anchor", anchor) };
+        anchored.with_text(text)
     }
 
-    /// The same with an attribute.
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    /// Adds an attribute.
+    pub(crate) fn with_attribute(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.attributes.push((name, value.into()));
         self
     }
 
-    /// The same with a coordinate, to a tenth of a pixel.
-    pub(crate) fn at(self, name: &'static str, value: f64) -> Self {
-        let text = pixels(value);
-        self.with(name, text)
+    /// Adds a coordinate, rounded to a tenth of a pixel.
+    pub(crate) fn with_coordinate(self, name: &'static str, value: f64) -> Self {
+        let text = format_pixels(value);
+        self.with_attribute(name, text)
     }
 
-    /// The same with a text in it.
-    pub(crate) fn containing(mut self, text: &str) -> Self {
+    /// Adds a text.
+    pub(crate) fn with_text(mut self, text: &str) -> Self {
         self.children.push(Node::Text(text.to_owned()));
         self
     }
 
-    /// The same with elements in it.
-    pub(crate) fn holding(mut self, elements: impl IntoIterator<Item = Self>) -> Self {
+    /// Adds child elements.
+    pub(crate) fn with_children(mut self, elements: impl IntoIterator<Item = Self>) -> Self {
         self.children.extend(elements.into_iter().map(Node::Element));
         self
     }
 
-    /// The same with what a pointer resting on it is told.
-    pub(crate) fn titled(self, text: &str) -> Self {
-        self.holding([Self::new("title").containing(text)])
+    /// Adds a tooltip.
+    pub(crate) fn with_title(self, text: &str) -> Self {
+        self.with_children([Self::new("title").with_text(text)])
     }
 }
 
-/// A coordinate, to a tenth of a pixel; what is no number is drawn at 0 rather than breaking the chart.
-pub(crate) fn pixels(value: f64) -> String {
+/// Formats a coordinate, rounded to a tenth of a pixel; values that are not finite become 0 so that the chart stays
+/// valid.
+pub(crate) fn format_pixels(value: f64) -> String {
     let rounded = if value.is_finite() { (value * 10.0).round() / 10.0 + 0.0 } else { 0.0 };
     rounded.to_string()
 }
@@ -122,15 +124,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_put_in_stays_text() {
-        let element = Element::text("end", (1.0, 2.04), "<b>&\u{1b}").with("class", "a\"b").titled("x < y");
-        let drawn =
+    fn texts_and_attributes_are_escaped() {
+        let element =
+            Element::text("end", (1.0, 2.04), "<b>&\u{1b}").with_attribute("class", "a\"b").with_title("x < y");
+        let expected =
             r#"<text x="1" y="2" text-anchor="end" class="a&quot;b">&lt;b&gt;&amp; <title>x &lt; y</title></text>"#;
-        assert_eq!(element.to_string(), drawn);
+        assert_eq!(element.to_string(), expected);
     }
 
     #[test]
-    fn a_coordinate_that_is_no_number_does_not_break_the_chart() {
-        assert_eq!((pixels(f64::NAN), pixels(-0.01), pixels(1.25)), ("0".into(), "0".into(), "1.3".into()));
+    fn non_finite_coordinates_do_not_break_the_chart() {
+        assert_eq!(
+            (format_pixels(f64::NAN), format_pixels(-0.01), format_pixels(1.25)),
+            ("0".into(), "0".into(), "1.3".into())
+        );
     }
 }

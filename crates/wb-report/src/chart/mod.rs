@@ -1,10 +1,9 @@
-//! Charts, drawn once and shown everywhere: in the page, and as files of their own.
+//! SVG charts for pages and image files.
 //!
-//! Drawn with shapes of our own rather than with plotters (looked at: 0.3 with its SVG backend): that writes every
-//! colour into the shapes and rounds places to whole pixels, so that a chart cannot follow a dark page, has no
-//! classes, titles or descriptions for who cannot see it, and no shape that tells what a pointer rests on. What is
-//! needed of shapes here fits in one short file. A chart is drawn anew for each width instead of being scaled, so
-//! that its text stays readable on a phone.
+//! The charts do not use plotters (evaluated: 0.3 with its SVG backend): it writes colours into the shapes and rounds
+//! positions to whole pixels, so that charts cannot adapt to a dark page, and has no classes, accessible titles and
+//! descriptions, or tooltips. The few shapes needed here fit in one short file. A chart is drawn for each width instead
+//! of being scaled, so that its text stays readable on a phone.
 //!
 //! Start with [`Chart`] and [`svg`].
 
@@ -13,45 +12,45 @@ mod box_plot;
 mod counts;
 mod curve;
 mod element;
-mod mark;
 mod palette;
 mod png;
 mod ratio;
+mod sample_mark;
 mod scale;
-mod sequence;
-mod strip;
+mod telemetry;
+mod timeline;
 mod trend;
 
-pub(crate) use bar::{Bars, bar};
-pub use box_plot::{Baseline, BoxPlot, BoxRow};
-pub(crate) use counts::{CountRow, Counts, count_key};
+pub(crate) use bar::{SummaryBars, summary_bar};
+pub use box_plot::{BoxPlot, BoxRow, ReferenceLine};
+pub(crate) use counts::{CountRow, CountsChart, count_key};
 pub use curve::CurveChart;
-pub(crate) use mark::key as mark_key;
-pub use mark::{Dot, Mark};
-pub(crate) use palette::variables;
+pub(crate) use palette::css_variables;
 pub use png::{PngError, png};
-pub(crate) use ratio::{Ratio, RatioBars};
-pub(crate) use scale::prefixed;
-pub use sequence::{Sequence, SequenceRow};
-pub use strip::{Segment, Strip};
-pub(crate) use trend::{Trend, TrendColumn};
+pub(crate) use ratio::{RatioBars, RatioEstimate};
+pub(crate) use sample_mark::legend_symbol as mark_key;
+pub use sample_mark::{SampleDot, SampleMark};
+pub(crate) use scale::common_prefix;
+pub use telemetry::{TelemetryChart, TelemetrySegment};
+pub use timeline::{SampleTimeline, TimelineRow};
+pub(crate) use trend::{TrendChart, TrendColumn};
 
-use element::{Element, pixels};
+use element::{Element, format_pixels};
 
-/// The style of all charts; needs the palette's variables.
+/// The style sheet of all charts; requires the palette's variables.
 pub(crate) const CSS: &str = include_str!("chart.css");
 
-/// Something that can be drawn at any width.
+/// A chart that can be drawn at any width.
 pub trait Chart {
-    /// What it shows, in a few words.
+    /// A short title.
     fn title(&self) -> String;
-    /// What is to be seen in it, for who cannot see it.
+    /// A description of its content for screen readers.
     fn description(&self) -> String;
-    /// It, for so many pixels.
+    /// Draws it for a width in pixels.
     fn draw(&self, width: f64) -> Drawing;
 }
 
-/// A drawn chart, not yet text.
+/// The elements of a drawn chart.
 #[derive(Debug, Clone)]
 pub struct Drawing {
     width: f64,
@@ -59,52 +58,54 @@ pub struct Drawing {
     body: Vec<Element>,
 }
 
-/// A chart as a file of its own, with its name, on light ground.
+/// Renders a chart as an SVG file, with its title, on a light background.
 pub fn svg(chart: &dyn Chart, width: f64) -> String {
-    let drawing = chart.draw(width - 2.0 * EDGE);
-    let style = Element::new("style").containing(&palette::resolved(CSS));
-    let name = Element::text("start", (EDGE, EDGE + 10.0), &fitted(&chart.title(), 14.0, width - 2.0 * EDGE));
-    let moved = format!("translate({} {})", pixels(EDGE), pixels(EDGE + NAME));
-    let body = Element::new("g").with("transform", moved).holding(drawing.body);
-    let framed = Drawing { width, height: drawing.height + NAME + 2.0 * EDGE, body: Vec::new() };
-    let ground = Element::rect("paper", (0.0, 0.0), (width, framed.height)).with("fill", palette::PALETTE[0].1);
-    let root = root(chart, &framed, "chart").with("xmlns", "http://www.w3.org/2000/svg");
-    format!("{}\n", root.holding([style, ground, name.with("class", "name"), body]))
+    let drawing = chart.draw(width - 2.0 * MARGIN);
+    let style = Element::new("style").with_text(&palette::inline_variables(CSS));
+    let name =
+        Element::text("start", (MARGIN, MARGIN + 10.0), &truncate_to_width(&chart.title(), 14.0, width - 2.0 * MARGIN));
+    let transform = format!("translate({} {})", format_pixels(MARGIN), format_pixels(MARGIN + TITLE_HEIGHT));
+    let body = Element::new("g").with_attribute("transform", transform).with_children(drawing.body);
+    let frame = Drawing { width, height: drawing.height + TITLE_HEIGHT + 2.0 * MARGIN, body: Vec::new() };
+    let ground =
+        Element::rect("paper", (0.0, 0.0), (width, frame.height)).with_attribute("fill", palette::PALETTE[0].1);
+    let root = root(chart, &frame, "chart").with_attribute("xmlns", "http://www.w3.org/2000/svg");
+    format!("{}\n", root.with_children([style, ground, name.with_attribute("class", "name"), body]))
 }
 
-/// Free ground around a chart that is a file, and the line of its name.
-const EDGE: f64 = 16.0;
-const NAME: f64 = 26.0;
+/// Margin around a chart in a file in pixels. [`NAME`] is the height of its title.
+const MARGIN: f64 = 16.0;
+const TITLE_HEIGHT: f64 = 26.0;
 
-/// A chart within a page that has the style. `id` is unique within the page.
+/// Renders a chart for a page that includes [`CSS`]. `id` is unique within the page.
 pub(crate) fn inline(chart: &dyn Chart, width: f64, id: &str) -> String {
     let drawing = chart.draw(width);
-    root(chart, &drawing, id).holding(drawing.body).to_string()
+    root(chart, &drawing, id).with_children(drawing.body).to_string()
 }
 
 fn root(chart: &dyn Chart, drawing: &Drawing, id: &str) -> Element {
     let (title, description) = (format!("{id}-t"), format!("{id}-d"));
-    let named = |name, id: &str, text: &str| Element::new(name).with("id", id).containing(text);
+    let labelled = |name, id: &str, text: &str| Element::new(name).with_attribute("id", id).with_text(text);
     Element::new("svg")
-        .with("class", "chart")
-        .with("role", "img")
-        .with("aria-labelledby", format!("{title} {description}"))
-        .with("viewBox", format!("0 0 {} {}", pixels(drawing.width), pixels(drawing.height)))
-        .at("width", drawing.width)
-        .at("height", drawing.height)
-        .holding([named("title", &title, &chart.title()), named("desc", &description, &chart.description())])
+        .with_attribute("class", "chart")
+        .with_attribute("role", "img")
+        .with_attribute("aria-labelledby", format!("{title} {description}"))
+        .with_attribute("viewBox", format!("0 0 {} {}", format_pixels(drawing.width), format_pixels(drawing.height)))
+        .with_coordinate("width", drawing.width)
+        .with_coordinate("height", drawing.height)
+        .with_children([labelled("title", &title, &chart.title()), labelled("desc", &description, &chart.description())])
 }
 
-/// About how wide a text is in the charts' font.
+/// Estimates the width of a text in the charts' font, in pixels.
 fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
-/// A text cut to fit.
-fn fitted(text: &str, size: f64, room: f64) -> String {
-    if text_width(text, size) <= room {
+/// Truncates a text to a width in pixels.
+fn truncate_to_width(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
         return text.to_owned();
     }
-    let kept = (room / (size * 0.56)).floor().max(2.0) as usize - 1;
-    format!("{}…", text.chars().take(kept).collect::<String>())
+    let length = (width / (size * 0.56)).floor().max(2.0) as usize - 1;
+    format!("{}…", text.chars().take(length).collect::<String>())
 }

@@ -1,9 +1,9 @@
-//! The colours of everything that is drawn, for light and for dark ground.
+//! The colours of charts and pages, for light and dark backgrounds.
 //!
-//! Lines follow Okabe and Ito's set (2008), which people with any of the usual colour blindnesses tell apart;
-//! whatever a colour says, a shape or a word says too.
+//! Lines use the set of Okabe and Ito (2008), which is distinguishable with common colour vision deficiencies. Colour
+//! never carries meaning alone; a shape or a word repeats it.
 
-/// Name, on light ground, on dark ground.
+/// Name, colour on a light background, colour on a dark background.
 pub(crate) const PALETTE: [(&str, &str, &str); 17] = [
     ("paper", "#fdfdfc", "#15171a"),
     ("raised", "#f5f5f2", "#1e2125"),
@@ -25,18 +25,18 @@ pub(crate) const PALETTE: [(&str, &str, &str); 17] = [
 ];
 
 /// The palette as CSS variables.
-pub(crate) fn variables() -> String {
-    let all = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
+pub(crate) fn css_variables() -> String {
+    let declarations = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
         PALETTE.iter().map(|colour| format!("--{}:{};", colour.0, pick(colour))).collect()
     };
-    let (light, dark) = (all(|colour| colour.1), all(|colour| colour.2));
+    let (light, dark) = (declarations(|colour| colour.1), declarations(|colour| colour.2));
     format!(
         ":root{{color-scheme:light dark;{light}}}\n\
          @media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
     )
 }
 
-/// Style sheets with the variables replaced by the colours on light ground, for viewers that know no variables.
-pub(crate) fn resolved(css: &str) -> String {
+/// Replaces the variables in a style sheet by the light colours, for viewers without support for variables.
+pub(crate) fn inline_variables(css: &str) -> String {
     PALETTE.iter().fold(css.to_owned(), |css, (name, light, _)| css.replace(&format!("var(--{name})"), light))
 }

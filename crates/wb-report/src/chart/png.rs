@@ -1,4 +1,4 @@
-//! Charts as PNG, from their SVG, with a font of our own: a server may have none.
+//! Renders charts as PNG from their SVG, with an embedded font because a server may have none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,55 +6,56 @@ use png::{ColorType, Compression, Encoder, EncodingError};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
 
-/// Why a chart cannot be drawn.
+/// Error of rendering a chart as PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// It is no SVG that can be read: a fault of this program.
-    #[error("the chart could not be read: {0}")]
+    /// Its SVG cannot be parsed: a bug of this program.
+    #[error("cannot parse the chart: {0}")]
     Unreadable(#[from] resvg::usvg::Error),
-    /// There is no room for so many pixels.
-    #[error("the chart has {width} × {height} pixels, which is more than can be drawn; --svg has no such limit")]
+    /// It has too many pixels.
+    #[error("the chart of {width} × {height} pixels is too large for PNG; --svg has no such limit")]
     TooLarge {
-        /// From left to right.
+        /// Its width in pixels.
         width: u32,
-        /// From top to bottom.
+        /// Its height in pixels.
         height: u32,
     },
     /// The pixels could not be written.
-    #[error("the chart could not be written: {0}")]
+    #[error("cannot write the chart: {0}")]
     Unwritten(#[from] EncodingError),
 }
 
-/// DejaVu Sans, cut down to what charts use; `fonts/LICENSE` has its terms and how it was made.
+/// DejaVu Sans, reduced to the characters that charts use; see `fonts/LICENSE` for its terms and origin.
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
-/// Beyond so many points of height one pixel a point has to do.
-const TALL: f32 = 6000.0;
-/// So many pixels at most, four bytes each in memory.
-const MOST: u64 = 120_000_000;
+/// Maximum height in points for two pixels per point; taller charts have one.
+const MAX_DOUBLED_HEIGHT: f32 = 6000.0;
+/// Maximum number of pixels, each of four bytes in memory.
+const MAX_PIXELS: u64 = 120_000_000;
 
-/// Draws a chart of [`super::svg`], two pixels to a point; one where it is very tall.
+/// Renders a chart of [`super::svg`] with two pixels per point, or one if it is very tall.
 ///
-/// Errors: it would have more than 120 million pixels.
+/// Errors: if it would have more than 120 million pixels.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let options = Options { fontdb: font(), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
     let tree = Tree::from_str(svg, &options)?;
     let size = tree.size();
-    let scale = if size.height() > TALL { 1.0 } else { 2.0 };
+    let scale = if size.height() > MAX_DOUBLED_HEIGHT { 1.0 } else { 2.0 };
     let [width, height] = [size.width(), size.height()].map(|points| (points * scale).ceil() as u32);
-    let room = u64::from(width) * u64::from(height) <= MOST;
-    let mut pixels = Pixmap::new(width, height).filter(|_| room).ok_or(PngError::TooLarge { width, height })?;
+    let fits = u64::from(width) * u64::from(height) <= MAX_PIXELS;
+    let mut pixels = Pixmap::new(width, height).filter(|_| fits).ok_or(PngError::TooLarge { width, height })?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    Ok(encoded(&pixels)?)
+    Ok(encode(&pixels)?)
 }
 
-/// Charts have no transparent places, and lines and flat ground that need no thorough search for what repeats.
-fn encoded(pixels: &Pixmap) -> Result<Vec<u8>, EncodingError> {
+/// Encodes pixels without an alpha channel, as charts are opaque, and with fast compression, which suffices for flat
+/// areas.
+fn encode(pixels: &Pixmap) -> Result<Vec<u8>, EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, pixels.width(), pixels.height());
     encoder.set_color(ColorType::Rgb);
     encoder.set_compression(Compression::Fast);
-    let opaque: Vec<u8> = pixels.pixels().iter().flat_map(|it| [it.red(), it.green(), it.blue()]).collect();
+    let opaque: Vec<u8> = pixels.pixels().iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]).collect();
     encoder.write_header()?.write_image_data(&opaque)?;
     Ok(bytes)
 }

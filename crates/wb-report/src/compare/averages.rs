@@ -1,81 +1,92 @@
-//! The tables of averages.
+//! Tables of averages and score distributions.
 
 use wb_compare::tolerance::averages::{AverageRow, Distribution};
 
-use super::figures::readable;
-use super::{Averages, Scores};
-use crate::text::{Style, Table, heads_of, named};
-use crate::words::NONE;
+use super::figures::readable_id;
+use super::{AveragesTable, ScoreDistribution};
+use crate::phrasing::NO_VALUE;
+use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// The tables; those that have the same figures are one, by the first one's identifiers.
-pub(super) fn tables(all: &[Averages<'_>], style: Style) -> String {
+/// Renders the tables; those with the same figures are merged, with the identifiers of the first.
+pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String {
     let mut distinct: Vec<(Vec<&str>, &[AverageRow<'_>])> = Vec::new();
     for (over, rows) in all {
-        match distinct.iter_mut().find(|(_, known)| has_same_figures(known, rows)) {
+        match distinct.iter_mut().find(|(_, existing)| has_same_figures(existing, rows)) {
             Some((names, _)) => names.push(over),
             None => distinct.push((vec![over], rows)),
         }
     }
     distinct
         .iter()
-        .map(|(names, rows)| table(&format!("averages by {}, in percent", list(names)), rows, style))
+        .map(|(names, rows)| table(&format!("averages by {}, in percent", join_names(names)), rows, style))
         .collect()
 }
 
-fn has_same_figures(one: &[AverageRow<'_>], other: &[AverageRow<'_>]) -> bool {
+fn has_same_figures(left: &[AverageRow<'_>], right: &[AverageRow<'_>]) -> bool {
     let figures = |row: &AverageRow<'_>| (row.means, row.stddevs);
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| figures(one) == figures(other))
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| figures(left) == figures(right))
 }
 
-/// How the scores of primary checks lie, of all and of those of each verdict.
-pub(super) fn scores(all: &[Scores<'_>], style: Style) -> String {
+/// Renders the distributions of primary checks' scores, of all and by verdict.
+pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&heads_of("", &["n", "median", "min", "max", "sum", "mean"]));
-    for (name, of) in all {
-        let count = of.map_or(0, |distribution| distribution.count);
-        let figures = match of {
-            None => std::array::from_fn::<_, 5, _>(|_| NONE.to_owned()),
-            Some(of) => [of.median, of.min, of.max, of.mean() * count as f64, of.mean()].map(score),
+    let mut table = Table::new(&figure_columns("", &["n", "median", "min", "max", "sum", "mean"]));
+    for (name, distribution) in all {
+        let count = distribution.map_or(0, |distribution| distribution.count);
+        let figures = match distribution {
+            None => std::array::from_fn::<_, 5, _>(|_| NO_VALUE.to_owned()),
+            Some(scores) => {
+                [scores.median, scores.min, scores.max, scores.mean() * count as f64, scores.mean()].map(format_score)
+            }
         };
-        table.row(named(format!("  {name}"), std::iter::once(count.to_string()).chain(figures)));
+        table.row(figure_row(format!("  {name}"), std::iter::once(count.to_string()).chain(figures)));
     }
-    style.section("scores of primary checks by tolerance, in percent") + &table.draw(style)
+    style.heading("scores of primary checks by tolerance, in percent") + &table.draw(style)
 }
 
-/// A score, with two decimals and no sign of zero.
-fn score(score: f64) -> String {
+/// Formats a score with two decimals, and zero without a sign.
+fn format_score(score: f64) -> String {
     format!("{:.2}", score + 0.0)
 }
 
-/// Names in a sentence: `case, metric and profile`.
-fn list(names: &[&str]) -> String {
+/// Joins names in a sentence: `case, metric and profile`.
+fn join_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
-/// One table: scores of means, and under them those of standard deviations.
+/// Renders one table, with rows for scores of means and of standard deviations.
 fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let columns = ["n", "min", "q1", "median", "q3", "max", "negatives", "positives"];
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     for row in rows {
-        table.heading(&readable(&row.id.to_string()));
-        for (name, of) in [("mean", row.means), ("stddev", row.stddevs)] {
-            let count = of.map_or(0, |distribution| distribution.count).to_string();
-            table.row(named(format!("  {name}"), std::iter::once(count).chain(figures(of))));
+        table.heading(&readable_id(&row.id.to_string()));
+        for (name, distribution) in [("mean", row.means), ("stddev", row.stddevs)] {
+            let count = distribution.map_or(0, |distribution| distribution.count).to_string();
+            table.row(figure_row(format!("  {name}"), std::iter::once(count).chain(format_distribution(distribution))));
         }
     }
-    style.section(title) + &table.draw(style)
+    style.heading(title) + &table.draw(style)
 }
 
-fn figures(distribution: Option<Distribution>) -> [String; 7] {
-    let Some(of) = distribution else { return std::array::from_fn(|_| NONE.to_owned()) };
-    [of.min, of.first_quartile, of.median, of.third_quartile, of.max, of.negatives, of.positives].map(score)
+fn format_distribution(distribution: Option<Distribution>) -> [String; 7] {
+    let Some(scores) = distribution else { return std::array::from_fn(|_| NO_VALUE.to_owned()) };
+    [
+        scores.min,
+        scores.first_quartile,
+        scores.median,
+        scores.third_quartile,
+        scores.max,
+        scores.negatives,
+        scores.positives,
+    ]
+    .map(format_score)
 }

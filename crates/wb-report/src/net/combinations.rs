@@ -1,47 +1,47 @@
-//! Several combinations of a preset in one table.
+//! Table of several combinations of a preset's parameters.
 
 use wb_net::engine::usage::Usage;
 use wb_net::result::{RunResult, RunStatus};
 
-use super::figures::{bits, figure, nanos, percent, ratio};
-use crate::text::{Align, Cell, Style, Table};
+use super::figures::{format_bit_rate, format_figure, format_nanos, format_percent, ratio};
+use crate::text::{Align, Style, Table, TableCell};
 
-/// What was measured, and what came of it.
+/// A combination of parameters with its result.
 #[derive(Debug)]
 pub struct Combination<'a> {
     /// The protocol's name.
     pub protocol: String,
-    /// The size of messages as people write it.
+    /// The formatted size of messages.
     pub size: String,
-    /// Connections at a time.
+    /// Number of concurrent connections.
     pub instances: u32,
-    /// What came of it.
+    /// The result.
     pub result: &'a RunResult,
 }
 
-/// A line of each.
+/// Renders a row for each combination.
 pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     use Align::{Left, Right};
-    let lossy = all.iter().any(|one| sent_datagrams(one.result) > 0);
+    let lossy = all.iter().any(|combination| sent_datagrams(combination.result) > 0);
     let heads = [("", Left), ("throughput", Right), ("rounds", Right), ("p50", Right), ("p99", Right)];
     let heads = heads.into_iter().chain(lossy.then_some(("lost", Right)));
     let heads: Vec<(&str, Align)> = heads.chain([("CPU/GB", Right), ("outcome", Left)]).collect();
     let mut table = Table::new(&heads);
-    for one in all {
-        let totals = &one.result.totals;
+    for combination in all {
+        let totals = &combination.result.totals;
         let quantiles = totals.latency.as_ref().map(|latency| latency.percentiles);
-        let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(one.result) as f64);
+        let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(combination.result) as f64);
         let mut cells = vec![
-            format!("{}, {}, n={}", one.protocol, one.size, one.instances),
-            bits(totals.throughput),
-            figure(totals.rounds_per_second, "/s"),
-            nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
-            nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
+            format!("{}, {}, n={}", combination.protocol, combination.size, combination.instances),
+            format_bit_rate(totals.throughput),
+            format_figure(totals.rounds_per_second, "/s"),
+            format_nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
+            format_nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
         ];
-        cells.extend(lossy.then(|| percent(lost)));
-        cells.push(figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"));
-        cells.push(word(&one.result.outcome).to_owned());
-        table.row(cells.into_iter().map(Cell::from).collect());
+        cells.extend(lossy.then(|| format_percent(lost)));
+        cells.push(format_figure(ratio(cpu_seconds(combination.result), totals.received_bytes as f64 / 1e9), "s"));
+        cells.push(outcome_word(&combination.result.outcome).to_owned());
+        table.row(cells.into_iter().map(TableCell::from).collect());
     }
     table.draw(style)
 }
@@ -51,17 +51,17 @@ fn sent_datagrams(result: &RunResult) -> u64 {
     datagrams.map(|datagrams| datagrams.client_sent + datagrams.server_sent).sum()
 }
 
-/// Of the strands of both sides.
+/// CPU seconds of the strands on both sides.
 fn cpu_seconds(result: &RunResult) -> f64 {
     let mut sum = Usage::default();
     result.machines.iter().for_each(|machine| sum.add(machine.usage));
     (sum.user_ns + sum.system_ns) as f64 / 1e9
 }
 
-fn word(outcome: &RunStatus) -> &'static str {
+fn outcome_word(outcome: &RunStatus) -> &'static str {
     match outcome {
         RunStatus::Completed => "completed",
-        RunStatus::Cut => "cut",
+        RunStatus::Truncated => "cut",
         RunStatus::Interrupted => "interrupted",
         RunStatus::Unsupported { .. } => "unsupported",
         RunStatus::Failed { .. } => "failed",

@@ -1,17 +1,17 @@
-//! Network runs: what a terminal shows of one ([`result`], [`preset`], [`combinations`]), the lines while it goes
-//! ([`live`]), and a file for other programs ([`xml`]).
+//! Renders network runs: results for the terminal ([`result`], [`preset`], [`combinations`]), progress lines
+//! ([`live`]), and XML ([`xml`]).
 //!
-//! Every figure stands in the [`RunResult`] already; where it does not, there is a dash.
+//! All figures are from the [`RunResult`]; a missing one is a dash.
 
 mod combinations;
 mod connections;
 mod figures;
 mod flowops;
 mod groups;
-pub mod live;
 mod machines;
 mod netstat;
 mod preset;
+pub mod progress;
 mod threads;
 mod total;
 mod transactions;
@@ -19,63 +19,63 @@ pub mod xml;
 
 use wb_net::result::RunResult;
 
-use crate::text::{Style, nested};
+use crate::text::{Style, nested_latency_table};
 
 pub use combinations::{Combination, combinations};
 pub use preset::preset;
 
-/// What is to be told besides the total.
+/// Selection of the sections to show besides the total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Groups, with what their strands and connections used.
+pub struct ResultSections {
+    /// Groups, with the resource usage of their strands and their connections.
     pub groups: bool,
     /// Strands.
     pub threads: bool,
     /// Transactions, with latencies.
     pub transactions: bool,
-    /// Flowops, on both sides.
+    /// Flowops on both sides.
     pub flowops: bool,
-    /// What network interfaces counted.
+    /// Counters of network interfaces.
     pub netstat: bool,
-    /// Percentiles of each interval by itself.
+    /// Percentiles per interval.
     pub nested: bool,
 }
 
-/// A run, the total last, where it is looked for.
-pub fn result(result: &RunResult, wanted: Wanted, style: Style) -> String {
+/// Renders a run; the total comes last, where users look first.
+pub fn result_text(result: &RunResult, sections: ResultSections, style: Style) -> String {
     let detailed = [
-        (wanted.threads, threads::threads as fn(&RunResult, Style) -> String),
-        (wanted.flowops, flowops::flowops),
-        (wanted.transactions, transactions::latencies),
-        (wanted.groups, groups::groups),
-        (wanted.groups, connections::connections),
-        (wanted.netstat, netstat::netstat),
-        (wanted.nested, nested_latency),
-        (true, transactions::lines),
-        (true, machines::machines),
-        (true, total::total),
+        (sections.threads, threads::strands_table as fn(&RunResult, Style) -> String),
+        (sections.flowops, flowops::flowop_tables),
+        (sections.transactions, transactions::latency_table),
+        (sections.groups, groups::group_tables),
+        (sections.groups, connections::connections_table),
+        (sections.netstat, netstat::netstat_tables),
+        (sections.nested, nested_latency),
+        (true, transactions::throughput_table),
+        (true, machines::machines_table),
+        (true, total::totals_text),
         (true, notes),
     ];
-    detailed.into_iter().filter(|(wanted, _)| *wanted).map(|(_, draw)| draw(result, style)).collect()
+    detailed.into_iter().filter(|(is_selected, _)| *is_selected).map(|(_, draw)| draw(result, style)).collect()
 }
 
 fn nested_latency(result: &RunResult, style: Style) -> String {
     let mut out = String::new();
     for group in &result.groups {
-        for transaction in group.transactions.iter().filter(|transaction| transaction.data) {
+        for transaction in group.transactions.iter().filter(|transaction| transaction.is_data_phase) {
             let Some(table) = &transaction.nested else { continue };
-            let interval = figures::figure(Some(table.interval_seconds), "s");
-            let name = figures::place(result, group, &transaction.name);
-            out += &style.section(&format!("{name}: rounds of each {interval}, over {} of them", table.intervals));
+            let interval = figures::format_figure(Some(table.interval_seconds), "s");
+            let name = figures::qualified_name(result, group, &transaction.name);
+            out += &style.heading(&format!("{name}: rounds of each {interval}, over {} of them", table.intervals));
             let floats = |values: &[u64]| values.iter().map(|value| *value as f64).collect();
             let rows =
                 table.rows.iter().map(|row| (row.percentile, row.cumulative_ns as f64, floats(&row.over_intervals_ns)));
-            out += &nested(&table.over_intervals, rows, style);
+            out += &nested_latency_table(&table.over_intervals, rows, style);
         }
     }
     out
 }
 
 fn notes(result: &RunResult, style: Style) -> String {
-    result.notes.iter().map(|note| style.indented(0, &format!("note: {note}"))).collect()
+    result.notes.iter().map(|note| style.indent(0, &format!("note: {note}"))).collect()
 }

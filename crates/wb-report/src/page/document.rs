@@ -1,4 +1,4 @@
-//! What every page of this program has in common: its frame, its pieces, the style and the script.
+//! Renders pages from the common frame, components, style and script.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -14,23 +14,23 @@ const COMMON: [(&str, &str); 2] = [
 const CSS: &str = include_str!("../../templates/page.css");
 const SCRIPT: &str = include_str!("../../templates/page.js");
 
-/// What one kind of page adds to it.
+/// The template, styles and scripts of a kind of page.
 pub(crate) struct Document<'a> {
-    /// The template, which extends `base.html` and is given the view as `page`.
+    /// The template, which extends `base.html` and receives the view as `page`.
     pub(crate) template: &'a str,
     /// Style sheets after the common ones.
     pub(crate) styles: &'a [&'a str],
-    /// Scripts after the common one, in this order; together they are one.
+    /// Scripts that are concatenated to the common one, in this order.
     pub(crate) scripts: &'a [&'a str],
 }
 
-/// A template that does not fit its view: a fault of this program.
+/// A template that does not match its view: a bug of this program.
 #[derive(Debug, thiserror::Error)]
-#[error("the page could not be drawn: {0:#}")]
+#[error("cannot render the page: {0:#}")]
 pub struct PageError(#[from] minijinja::Error);
 
 impl Document<'_> {
-    /// The page of a view. Every text in it is escaped; only values that say they are safe are markup.
+    /// Renders the page of a view. Every text is escaped; only values marked as safe are markup.
     pub(crate) fn render(&self, view: impl Serialize) -> Result<String, PageError> {
         let mut environment = Environment::new();
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -38,7 +38,7 @@ impl Document<'_> {
             environment.add_template(name, source)?;
         }
         environment.add_template("page.html", self.template)?;
-        let colours = chart::variables();
+        let colours = chart::css_variables();
         let styles = [&colours, CSS, chart::CSS].into_iter().chain(self.styles.iter().copied());
         let scripts = std::iter::once(SCRIPT).chain(self.scripts.iter().copied());
         let css = Value::from_safe_string(styles.collect());

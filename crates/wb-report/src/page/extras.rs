@@ -1,37 +1,37 @@
-//! What a page shows beside the study.
+//! Additional content of a page besides the study.
 
 use std::collections::BTreeMap;
 
-use wb_compare::variants::Held;
+use wb_compare::experiment::Experiment;
 use wb_model::Unit;
 
-/// What lies in the run folder beside the study, or is known to the caller.
+/// Additional content from the run folder or the caller.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Extras {
-    /// What was watched during a sample, by the sample's folder relative to the run's.
-    pub telemetry: BTreeMap<String, Vec<Series>>,
-    /// What was held against what, where the run is of `ab` or `calibrate`.
-    pub held: Option<Held>,
-    /// Commands that repeat or re-read the run.
-    pub reproduce: Vec<Command>,
+pub struct RunExtras {
+    /// Telemetry of samples, by the sample's folder relative to the run's.
+    pub telemetry: BTreeMap<String, Vec<TelemetrySeries>>,
+    /// The result of `ab` or `calibrate`, if the run is of one.
+    pub experiment: Option<Experiment>,
+    /// Commands that repeat or evaluate the run.
+    pub commands: Vec<ReproduceCommand>,
 }
 
-/// How one thing went during a sample.
+/// A telemetry series of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// What: `CPU of the workload`.
+pub struct TelemetrySeries {
+    /// Its name, such as `CPU of the workload`.
     pub name: String,
     /// Its unit.
     pub unit: Unit,
-    /// Seconds since the sample's start, ascending, and the value then.
+    /// Pairs of seconds since the sample's start, ascending, and the value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A command and what it is for.
+/// A command with its purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// What it does.
-    pub what: String,
-    /// As one types it.
+pub struct ReproduceCommand {
+    /// Its purpose.
+    pub purpose: String,
+    /// The command line.
     pub line: String,
 }

@@ -1,19 +1,18 @@
-//! The page of a run: one file that needs no network, can be read without scripts and is better with.
+//! Renders the HTML page of a run: one self-contained file, readable without scripts.
 //!
-//! A page is a view (strings, and charts already drawn) put into templates. Every text is escaped by the template
-//! engine; only charts come as markup, and they escape what they are given. [`document`] and [`pieces`] are not about
-//! runs and serve any page of this program.
+//! A page is a view (strings and rendered charts) in a template. The template engine escapes all texts; only charts are
+//! inserted as markup, and they escape their texts themselves. [`document`] and [`pieces`] are shared by all pages.
 
 mod cell;
+pub(crate) mod components;
 pub(crate) mod document;
+mod experiment;
 mod extras;
 mod group;
-mod held;
-pub(crate) mod pieces;
 mod view;
 
 pub use document::PageError;
-pub use extras::{Command, Extras, Series};
+pub use extras::{ReproduceCommand, RunExtras, TelemetrySeries};
 
 use wb_study::result::Study;
 
@@ -23,7 +22,7 @@ const DOCUMENT: document::Document<'_> = document::Document {
     scripts: &[include_str!("../../templates/run.js")],
 };
 
-/// The page of a study, with what the run folder has beside it.
-pub fn html(study: &Study, extras: &Extras) -> Result<String, PageError> {
-    DOCUMENT.render(view::Page::new(study, extras))
+/// Renders the page of a study with additional content.
+pub fn html(study: &Study, extras: &RunExtras) -> Result<String, PageError> {
+    DOCUMENT.render(view::RunPage::new(study, extras))
 }

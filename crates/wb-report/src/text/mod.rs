@@ -1,4 +1,4 @@
-//! What a terminal shows: [`summary`], one line per cell, and [`format`], everything of each.
+//! Terminal output of a study: [`summary`] with one line per cell, and [`format`] with all details.
 
 mod definitions;
 mod format;
@@ -8,21 +8,21 @@ mod table;
 mod wrap;
 
 pub use format::format;
-pub use summary::{answers, summary};
-pub use table::{Align, Cell, Table, Tone};
+pub use summary::{solutions_text, summary};
+pub use table::{Align, Table, TableCell, Tone};
 
-pub(crate) use definitions::definitions;
-pub(crate) use nested::nested;
-pub(crate) use table::{heads_of, named};
+pub(crate) use definitions::definition_list;
+pub(crate) use nested::nested_latency_table;
+pub(crate) use table::{figure_columns, figure_row};
 
-use wrap::{clean, width, wrap};
+use wrap::{sanitize, width, wrap};
 
-/// What a terminal can show.
+/// Capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
-    /// Whether escape sequences for colour are wanted.
+    /// Whether to use escape sequences for colour.
     pub colour: bool,
 }
 
@@ -46,24 +46,24 @@ impl Style {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// Lines wrapped to the width, all of them indented by so many columns.
-    pub fn indented(self, columns: usize, text: &str) -> String {
-        let lines = wrap(&clean(text), self.width.saturating_sub(columns));
+    /// Wraps a text to the width, with all lines indented by a number of columns.
+    pub fn indent(self, columns: usize, text: &str) -> String {
+        let lines = wrap(&sanitize(text), self.width.saturating_sub(columns));
         lines.iter().map(|line| format!("{}{line}\n", " ".repeat(columns))).collect()
     }
 
-    /// A heading after an empty line.
-    pub(crate) fn section(self, title: &str) -> String {
+    /// Renders a heading after an empty line.
+    pub(crate) fn heading(self, title: &str) -> String {
         format!("\n{}\n", self.paint(title, Tone::Strong))
     }
 
-    /// A named remark: the name in front, the text indented beneath where it does not fit beside.
+    /// Renders a named remark: the text beside the name, or indented below if it does not fit.
     pub(crate) fn remark(self, name: &str, text: &str) -> String {
-        let (name, text) = (clean(name), clean(text));
+        let (name, text) = (sanitize(name), sanitize(text));
         let beside = width(&name) + 4 + width(&text) <= self.width;
         if beside {
             return format!("  {name}  {}\n", self.paint(&text, Tone::Plain));
         }
-        self.indented(2, &name) + &self.indented(4, &text)
+        self.indent(2, &name) + &self.indent(4, &text)
     }
 }

@@ -1,133 +1,133 @@
-//! The one way to draw a table on a terminal.
+//! Renders tables for the terminal.
 //!
-//! Own code rather than comfy-table (looked at: 8.0), since three things are wanted that it does not have: headings
-//! that span the columns of a group; a table too wide for the terminal continues below with its first column
-//! repeated, instead of squeezing figures into two lines; and colour without a terminal library behind it.
+//! This does not use comfy-table (evaluated: 8.0) because that lacks three features: headings that span the columns of
+//! a group; continuing a table that is too wide below, with its first column repeated, instead of wrapping figures; and
+//! colour without a terminal library.
 
 use super::Style;
-use super::wrap::{clean, longest_part, width, wrap};
+use super::wrap::{longest_part, sanitize, width, wrap};
 
-/// How a cell or a line is to be seen. Never the only carrier of a meaning.
+/// Emphasis of a cell or a line. It never carries meaning alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// As the terminal has it.
+    /// The terminal's default.
     #[default]
     Plain,
-    /// What heads something.
+    /// A heading.
     Strong,
-    /// What stands back.
+    /// Secondary text.
     Quiet,
-    /// As wanted.
+    /// A good result.
     Good,
-    /// To be looked at.
+    /// A result that needs attention.
     Doubtful,
-    /// Not there.
+    /// A bad or missing result.
     Bad,
 }
 
-/// Which side of its column a cell is set against.
+/// Alignment of the cells in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Texts.
+    /// Left-aligned, for texts.
     Left,
-    /// Figures.
+    /// Right-aligned, for figures.
     Right,
 }
 
-/// One cell.
+/// A table cell.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct TableCell {
     text: String,
     tone: Tone,
 }
 
-impl Cell {
-    /// In this tone.
+impl TableCell {
+    /// A cell in this tone.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: clean(text.as_ref()), tone }
+        Self { text: sanitize(text.as_ref()), tone }
     }
 }
 
-impl<T: AsRef<str>> From<T> for Cell {
+impl<T: AsRef<str>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self::toned(text, Tone::Plain)
     }
 }
 
-enum Row {
+enum TableRow {
     Heading(String),
-    Cells(Vec<Cell>),
+    Cells(Vec<TableCell>),
 }
 
-/// Rows under column heads; the first column names the row and is the one that wraps.
+/// A table with column heads; the first column names the row and may be wrapped.
 pub struct Table {
     heads: Vec<(String, Align)>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
 const GAP: usize = 2;
-const NARROWEST_NAME: usize = 16;
-const NARROWEST_TEXT: usize = 13;
-/// Words up to this long stay whole where the other columns leave room.
-const LONGEST_WORD: usize = 24;
+const MIN_NAME_WIDTH: usize = 16;
+const MIN_TEXT_WIDTH: usize = 13;
+/// Words up to this length are not broken if the other columns leave room.
+const MAX_WHOLE_WORD: usize = 24;
 
 impl Table {
-    /// A table with these columns, of which there must be one.
+    /// Creates a table with these columns, at least one.
     pub fn new(heads: &[(&str, Align)]) -> Self {
-        Self { heads: heads.iter().map(|(head, align)| (clean(head), *align)).collect(), rows: Vec::new() }
+        Self { heads: heads.iter().map(|(head, align)| (sanitize(head), *align)).collect(), rows: Vec::new() }
     }
 
-    /// A line across all columns, above the rows that belong to it.
+    /// Adds a line across all columns, above the rows that belong to it.
     pub fn heading(&mut self, text: &str) {
-        self.rows.push(Row::Heading(clean(text)));
+        self.rows.push(TableRow::Heading(sanitize(text)));
     }
 
-    /// A row; cells that are not given are empty.
-    pub fn row(&mut self, mut cells: Vec<Cell>) {
-        cells.resize_with(self.heads.len(), Cell::default);
-        self.rows.push(Row::Cells(cells));
+    /// Adds a row; missing cells are empty.
+    pub fn row(&mut self, mut cells: Vec<TableCell>) {
+        cells.resize_with(self.heads.len(), TableCell::default);
+        self.rows.push(TableRow::Cells(cells));
     }
 
-    /// The heads, and the texts of each row that is no heading: for where it is drawn otherwise.
-    pub(crate) fn texts(&self) -> (Vec<&str>, Vec<Vec<&str>>) {
+    /// The column heads and the texts of all rows except headings, for other renderers.
+    pub(crate) fn raw_texts(&self) -> (Vec<&str>, Vec<Vec<&str>>) {
         let rows = self.rows.iter().filter_map(|row| match row {
-            Row::Heading(_) => None,
-            Row::Cells(cells) => Some(cells.iter().map(|cell| cell.text.as_str()).collect()),
+            TableRow::Heading(_) => None,
+            TableRow::Cells(cells) => Some(cells.iter().map(|cell| cell.text.as_str()).collect()),
         });
         (self.heads.iter().map(|(head, _)| head.as_str()).collect(), rows.collect())
     }
 
-    /// Whether every cell has its natural width.
+    /// Whether the table fits without wrapping.
     pub(crate) fn fits(&self, style: Style) -> bool {
-        total(&self.widest(width)) <= style.width
+        total_width(&self.max_widths(width)) <= style.width
     }
 
-    /// The lines, each ended.
+    /// Renders the table; each line ends with a newline.
     pub fn draw(&self, style: Style) -> String {
         let widths = self.widths(style.width);
-        panels(&widths, style.width)
+        split_panels(&widths, style.width)
             .iter()
             .map(|panel| self.panel(panel, &widths, style))
             .collect::<Vec<_>>()
             .join("\n")
     }
 
-    /// Natural widths where they fit; else texts are cut down to their words, then the name, then words; else there
-    /// will be panels.
+    /// The widths of columns: natural if they fit; otherwise texts are reduced to their longest words, then the name,
+    /// then words; otherwise the table is split into panels.
     fn widths(&self, limit: usize) -> Vec<usize> {
-        let natural = self.widest(width);
-        let words = self.widest(longest_part);
+        let natural = self.max_widths(width);
+        let words = self.max_widths(longest_part);
         let mut widths = natural.clone();
         let texts = self.heads.iter().enumerate().skip(1).filter(|(_, (_, align))| *align == Align::Left);
-        let texts: Vec<usize> = texts.map(|(at, _)| at).collect();
-        let whole = texts.iter().map(|at| (*at, words[*at].clamp(NARROWEST_TEXT, LONGEST_WORD)));
-        let name = [(0, NARROWEST_NAME)];
-        let cut = texts.iter().map(|at| (*at, NARROWEST_TEXT));
-        for (at, least) in whole.chain(name).chain(cut) {
-            let excess = total(&widths).saturating_sub(limit);
-            widths[at] = widths[at].saturating_sub(excess).max(least.min(widths[at]));
+        let texts: Vec<usize> = texts.map(|(column, _)| column).collect();
+        let whole = texts.iter().map(|column| (*column, words[*column].clamp(MIN_TEXT_WIDTH, MAX_WHOLE_WORD)));
+        let name = [(0, MIN_NAME_WIDTH)];
+        let reduced = texts.iter().map(|column| (*column, MIN_TEXT_WIDTH));
+        for (column, minimum) in whole.chain(name).chain(reduced) {
+            let excess = total_width(&widths).saturating_sub(limit);
+            widths[column] = widths[column].saturating_sub(excess).max(minimum.min(widths[column]));
         }
-        if total(&widths) > limit {
+        if total_width(&widths) > limit {
             widths[0] = natural[0].min(limit * 2 / 5).max(1);
             let beside = limit.saturating_sub(widths[0] + GAP).max(1);
             widths.iter_mut().skip(1).for_each(|width| *width = (*width).min(beside));
@@ -135,11 +135,11 @@ impl Table {
         widths
     }
 
-    /// The most of this measure in each column.
-    fn widest(&self, measure: fn(&str) -> usize) -> Vec<usize> {
+    /// The maximum of this measure in each column.
+    fn max_widths(&self, measure: fn(&str) -> usize) -> Vec<usize> {
         let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| measure(head)).collect();
         for row in &self.rows {
-            if let Row::Cells(cells) = row {
+            if let TableRow::Cells(cells) = row {
                 for (widest, cell) in widths.iter_mut().zip(cells) {
                     *widest = (*widest).max(measure(&cell.text));
                 }
@@ -149,7 +149,7 @@ impl Table {
     }
 
     fn panel(&self, columns: &[usize], widths: &[usize], style: Style) -> String {
-        let heads: Vec<Cell> = self.heads.iter().map(|(head, _)| Cell::toned(head, Tone::Quiet)).collect();
+        let heads: Vec<TableCell> = self.heads.iter().map(|(head, _)| TableCell::toned(head, Tone::Quiet)).collect();
         let mut out = if self.heads.iter().all(|(head, _)| head.is_empty()) {
             String::new()
         } else {
@@ -157,31 +157,31 @@ impl Table {
         };
         for row in &self.rows {
             match row {
-                Row::Heading(text) => {
+                TableRow::Heading(text) => {
                     for line in wrap(text, style.width) {
                         out += &style.paint(&line, Tone::Strong);
                         out.push('\n');
                     }
                 }
-                Row::Cells(cells) => out += &self.line(cells, columns, widths, style),
+                TableRow::Cells(cells) => out += &self.line(cells, columns, widths, style),
             }
         }
         out
     }
 
-    fn line(&self, cells: &[Cell], columns: &[usize], widths: &[usize], style: Style) -> String {
-        let wrapped: Vec<Vec<String>> = columns.iter().map(|&at| wrap(&cells[at].text, widths[at])).collect();
+    fn line(&self, cells: &[TableCell], columns: &[usize], widths: &[usize], style: Style) -> String {
+        let wrapped: Vec<Vec<String>> = columns.iter().map(|&column| wrap(&cells[column].text, widths[column])).collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         let mut out = String::new();
         for depth in 0..height {
             let mut blanks = 0;
-            for (lines, &at) in wrapped.iter().zip(columns) {
+            for (lines, &column) in wrapped.iter().zip(columns) {
                 let text = lines.get(depth).map_or("", String::as_str);
-                let room = widths[at].saturating_sub(width(text));
-                let (before, after) = if self.heads[at].1 == Align::Right { (room, 0) } else { (0, room) };
+                let room = widths[column].saturating_sub(width(text));
+                let (before, after) = if self.heads[column].1 == Align::Right { (room, 0) } else { (0, room) };
                 if !text.is_empty() {
                     out += &" ".repeat(blanks + before);
-                    out += &style.paint(text, cells[at].tone);
+                    out += &style.paint(text, cells[column].tone);
                     blanks = after + GAP;
                 } else {
                     blanks += room + GAP;
@@ -193,33 +193,33 @@ impl Table {
     }
 }
 
-/// Heads of a table of figures: the first column names the rows.
-pub(crate) fn heads_of<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
+/// Column heads of a table of figures; the first column names the rows.
+pub(crate) fn figure_columns<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
     std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
 }
 
 /// A row of a table of figures.
-pub(crate) fn named<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<Cell> {
-    std::iter::once(Cell::from(name)).chain(figures.into_iter().map(Cell::from)).collect()
+pub(crate) fn figure_row<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<TableCell> {
+    std::iter::once(TableCell::from(name)).chain(figures.into_iter().map(TableCell::from)).collect()
 }
 
-fn total(widths: &[usize]) -> usize {
+fn total_width(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Which columns stand beside each other: as many as fit, the first in every panel.
-fn panels(widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
+/// Splits the columns into panels: as many as fit beside each other, with the first column in every panel.
+fn split_panels(widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
     let name = widths.first().copied().unwrap_or(0);
     let mut panels = vec![vec![0]];
     let mut used = name;
-    for (at, width) in widths.iter().enumerate().skip(1) {
-        let alone = panels.last().is_some_and(|panel| panel.len() == 1);
-        if used + GAP + width > limit && !alone {
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        let is_first = panels.last().is_some_and(|panel| panel.len() == 1);
+        if used + GAP + width > limit && !is_first {
             panels.push(vec![0]);
             used = name;
         }
         if let Some(panel) = panels.last_mut() {
-            panel.push(at);
+            panel.push(column);
         }
         used += GAP + width;
     }
@@ -234,7 +234,7 @@ mod tests {
         let mut table = Table::new(&[("case", Align::Left), ("median", Align::Right), ("outcome", Align::Left)]);
         table.heading("a group of cells");
         table.row(vec!["size=S".into(), "4.21 Gflops".into(), "measured".into()]);
-        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), Cell::toned("failed", Tone::Bad)]);
+        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), TableCell::toned("failed", Tone::Bad)]);
         table
     }
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_the_rest_below() {
+    fn narrow_terminal_continues_the_table_below() {
         insta::assert_snapshot!(table().draw(Style { width: 30, colour: false }), @r"
         case               median
         a group of cells
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_whole_while_the_name_can_give_way() {
+    fn words_are_not_broken_while_the_name_can_be_wrapped() {
         let mut table = Table::new(&[("cell", Align::Left), ("key", Align::Left)]);
         table.row(vec!["block-size=4k,rw=read,threads=2".into(), "0123456789abcdef".into()]);
         insta::assert_snapshot!(table.draw(Style { width: 40, colour: false }), @r"

@@ -1,39 +1,41 @@
-//! Breaking text into lines, by the width a terminal gives it.
+//! Wraps text by its width on a terminal.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The columns that a text takes.
+/// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// The text with what would move the cursor taken out: results carry the output of foreign tools.
-pub(super) fn clean(text: &str) -> String {
-    let visible = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
-    text.trim_end().chars().map(|c| if c.is_control() { visible(c) } else { c }).collect()
+/// Replaces control characters, because results contain the output of other programs.
+pub(super) fn sanitize(text: &str) -> String {
+    let replacement = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
+    text.trim_end().chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
 }
 
-/// The columns of the longest part that lines are not broken in.
+/// The width of the longest part without a line break opportunity.
 pub(super) fn longest_part(text: &str) -> usize {
-    pieces(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
+    unbreakable_parts(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
 }
 
-/// Lines no wider than `limit`, broken after blanks, commas, slashes and bars, and elsewhere only where there are none.
-/// Where the text is indented, its further lines are by two more.
+/// Wraps a text into lines no wider than `limit`, after spaces, commas, slashes and bars, elsewhere only if necessary.
+/// The continuation lines of an indented text are indented by two more columns.
 pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
     let body = text.trim_start_matches(' ');
     let indent = text.len() - body.len();
     if indent == 0 || limit < indent + 3 || width(text) <= limit {
-        return broken(text, limit.max(1));
+        return break_lines(text, limit.max(1));
     }
-    let lines = broken(body, limit - indent - 2);
-    let hang = |(at, line): (usize, String)| format!("{}{line}", " ".repeat(if at == 0 { indent } else { indent + 2 }));
-    lines.into_iter().enumerate().map(hang).collect()
+    let lines = break_lines(body, limit - indent - 2);
+    let indented = |(index, line): (usize, String)| {
+        format!("{}{line}", " ".repeat(if index == 0 { indent } else { indent + 2 }))
+    };
+    lines.into_iter().enumerate().map(indented).collect()
 }
 
-fn broken(text: &str, limit: usize) -> Vec<String> {
+fn break_lines(text: &str, limit: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for piece in pieces(text, limit) {
+    for piece in unbreakable_parts(text, limit) {
         let full = lines.last().is_some_and(|line| !line.is_empty() && width(line) + width(piece.trim_end()) > limit);
         if full {
             lines.push(String::new());
@@ -48,8 +50,8 @@ fn broken(text: &str, limit: usize) -> Vec<String> {
     lines
 }
 
-/// What must stay together, each no wider than `limit`.
-fn pieces(text: &str, limit: usize) -> Vec<String> {
+/// Splits a text into unbreakable parts, each no wider than `limit`.
+fn unbreakable_parts(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     for word in text.split_inclusive([' ', ',', '/', '|']) {
         let mut piece = String::new();
@@ -78,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_to_break_is_cut_and_loses_nothing() {
+    fn text_without_break_opportunities_is_split_completely() {
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrap("日本語", 4), ["日本", "語"]);
     }
 
     #[test]
-    fn an_escape_sequence_does_not_reach_the_terminal() {
-        assert_eq!(clean("fio:\u{1b}[2J\n failed\n"), "fio:\u{fffd}[2J  failed");
+    fn escape_sequences_are_replaced() {
+        assert_eq!(sanitize("fio:\u{1b}[2J\n failed\n"), "fio:\u{fffd}[2J  failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The page in a real browser.
+//! Tests of a run's page in a browser.
 
 use crate::specimen;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ struct Page {
     file: PathBuf,
 }
 
-/// The page with one of everything, as a file.
+/// Writes the page of the specimen, which has every element, to a file.
 fn page() -> Page {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
@@ -21,7 +21,7 @@ fn page() -> Page {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn nothing_is_fetched_and_nothing_complains() {
+fn page_makes_no_requests_and_logs_no_errors() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     browser.open(&page.file, 1280, "light");
     assert_eq!(browser.eval("document.querySelectorAll('h1').length"), 1);
@@ -30,7 +30,7 @@ fn nothing_is_fetched_and_nothing_complains() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn no_width_makes_the_page_scroll_sideways() {
+fn page_does_not_scroll_horizontally_at_any_width() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     for width in [360, 390, 768, 1280] {
         browser.open(&page.file, width, "light");
@@ -46,7 +46,7 @@ fn no_width_makes_the_page_scroll_sideways() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn a_cell_opens_by_keyboard_and_by_its_link() {
+fn cell_opens_by_keyboard_and_by_its_link() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     browser.open(&page.file, 1280, "light");
     browser.eval("document.querySelector('#g0-1 > summary').focus()");
@@ -60,7 +60,7 @@ fn a_cell_opens_by_keyboard_and_by_its_link() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn typing_narrows_the_overview() {
+fn typing_filters_the_overview() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     browser.open(&page.file, 1280, "light");
     browser.eval("document.getElementById('filter').focus()");
@@ -73,12 +73,12 @@ fn typing_narrows_the_overview() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn a_dark_scheme_is_followed() {
+fn page_follows_the_dark_scheme() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
-    let ground = "getComputedStyle(document.body).backgroundColor";
+    let background = "getComputedStyle(document.body).backgroundColor";
     browser.open(&page.file, 1280, "light");
-    let light = browser.eval(ground);
+    let light = browser.eval(background);
     browser.open(&page.file, 1280, "dark");
-    assert_ne!(browser.eval(ground), light);
+    assert_ne!(browser.eval(background), light);
     assert!(browser.screenshot().len() > 10_000);
 }

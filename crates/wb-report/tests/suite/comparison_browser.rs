@@ -1,11 +1,11 @@
-//! The page of a comparison in a real browser.
+//! Tests of a comparison's page in a browser.
 
 use std::path::PathBuf;
 
 use crate::chromium::{Chromium, browser};
 use crate::comparison::specimen;
 use crate::comparison::{How, compared, read};
-use wb_compare::outcome::Method;
+use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
 use wb_synthetic::PAGE;
 
@@ -14,8 +14,8 @@ struct Page {
     file: PathBuf,
 }
 
-/// The page of some builds, as a file.
-fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>) -> Page {
+/// Writes the page of some builds to a file.
+fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
     let builds = read(&write(folder.path()));
@@ -26,21 +26,21 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>
     Page { _folder: folder, file }
 }
 
-/// The page of the made builds by tolerances, opened, once its script is done.
+/// Opens the page of the specimen compared by tolerances, and waits for its script.
 fn opened(width: u32) -> Option<(Chromium, Page)> {
     let mut browser = browser()?;
-    let page = page(specimen::write, Some(Method::Tolerance));
+    let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.open(&page.file, width, "light");
     done(&mut browser);
     Some((browser, page))
 }
 
-/// Waits until the table has taken the place of the failures.
+/// Waits until the table has replaced the list of failures.
 fn done(browser: &mut Chromium) {
     let done = "new Promise(done => { const look = () => document.getElementById('still') && \
                 !document.querySelector('#still > p.note:last-child') ? setTimeout(look, 20) : done(true); look(); })";
     browser.eval(done);
-    assert_eq!(browser.eval("document.getElementById('still')"), serde_json::Value::Null, "the script gave up");
+    assert_eq!(browser.eval("document.getElementById('still')"), serde_json::Value::Null, "the script failed");
 }
 
 const NAMES: &str = "[...document.querySelectorAll('tr[data-check] .id')].map(name => name.textContent).join('\\n')";
@@ -49,18 +49,18 @@ fn names(browser: &mut Chromium) -> Vec<String> {
     browser.eval(NAMES).as_str().unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Chooses in a filter as a person would.
+/// Selects a value in a filter.
 fn choose(browser: &mut Chromium, name: &str, value: &str) {
     let chosen = format!(
-        "{{ const it = document.querySelector('.filters [name={name}]'); it.value = {value:?}; \
-         it.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
+        "{{ const input = document.querySelector('.filters [name={name}]'); input.value = {value:?}; \
+         input.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
     );
     browser.eval(&chosen);
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn nothing_is_fetched_and_nothing_complains() {
+fn page_makes_no_requests_and_logs_no_errors() {
     let Some((mut browser, page)) = opened(1280) else { return };
     browser.eval("document.querySelectorAll('td[data-build]').forEach(cell => cell.click())");
     browser.was_quiet(&page.file);
@@ -69,7 +69,7 @@ fn nothing_is_fetched_and_nothing_complains() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn filters_narrow_the_table() {
+fn filters_restrict_the_table() {
     let Some((mut browser, _page)) = opened(1280) else { return };
     assert_eq!(names(&mut browser).len(), 5, "worse or better in any build, primary only");
     choose(&mut browser, "status", "failed");
@@ -88,19 +88,19 @@ fn filters_narrow_the_table() {
     assert_eq!(browser.eval("document.querySelector('.filters output').textContent"), "2 of 24 checks");
     choose(&mut browser, "text", "no such check");
     browser.eval("document.querySelector('.live tbody button').click()");
-    assert_eq!(names(&mut browser).len(), 24, "the way out of filters that let nothing through");
+    assert_eq!(names(&mut browser).len(), 24, "the button that removes filters without matches");
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn checks_that_are_not_primary_come_after_a_line_and_their_failures_are_a_click_away() {
+fn checks_that_are_not_primary_follow_a_separator_and_their_failures_have_a_button() {
     let Some((mut browser, _page)) = opened(1280) else { return };
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
-    let apart = "[...document.querySelectorAll('.live tbody tr')].findIndex(row => row.classList.contains('apart'))";
-    assert_eq!(browser.eval(apart), 12, "after the primary ones");
+    let separator = "[...document.querySelectorAll('.live tbody tr')].findIndex(row => row.classList.contains('apart'))";
+    assert_eq!(browser.eval(separator), 12, "after the primary ones");
     browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
-    assert_eq!(browser.eval(apart), 12, "also where they are sorted");
+    assert_eq!(browser.eval(separator), 12, "also where they are sorted");
     browser.eval("document.querySelector('#others-in-table button').click()");
     let failed = names(&mut browser);
     assert!(failed.iter().all(|name| name.contains("/latency/")) && failed.len() == 3, "{failed:?}");
@@ -109,7 +109,7 @@ fn checks_that_are_not_primary_come_after_a_line_and_their_failures_are_a_click_
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn a_column_sorts_the_worst_first() {
+fn column_sorts_the_worst_first() {
     let Some((mut browser, _page)) = opened(1280) else { return };
     choose(&mut browser, "status", "");
     browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
@@ -122,7 +122,7 @@ fn a_column_sorts_the_worst_first() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn a_cell_tells_why_by_keyboard_alone() {
+fn cell_is_explained_by_keyboard_alone() {
     let Some((mut browser, _page)) = opened(1280) else { return };
     browser.eval("document.querySelector('.filters output').previousElementSibling.querySelector('select').focus()");
     for _ in 0..4 {
@@ -134,8 +134,8 @@ fn a_cell_tells_why_by_keyboard_alone() {
     assert_eq!(browser.eval("document.activeElement.dataset.build"), "1");
     browser.press("ArrowRight", "ArrowRight", 39, "");
     browser.press("Enter", "Enter", 13, "\r");
-    let told = browser.eval("document.querySelector('tr.why').textContent");
-    let told = told.as_str().unwrap();
+    let text = browser.eval("document.querySelector('tr.why').textContent");
+    let text = text.as_str().unwrap();
     for part in [
         "new: ✕ loss",
         "tolerances decide",
@@ -143,10 +143,10 @@ fn a_cell_tells_why_by_keyboard_alone() {
         "800",
         "−20.00 % of ±5 %",
         "tolerated950 to 1050",
-        "judged bythe value of old",
+        "compared withthe value of old",
         "ratio of medians",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(browser.eval("document.querySelectorAll('tr.why svg circle').length"), 3, "a dot for each build");
     browser.press("ArrowDown", "ArrowDown", 40, "");
@@ -158,7 +158,7 @@ fn a_cell_tells_why_by_keyboard_alone() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn parameters_that_differ_are_marked_shown_and_copied() {
+fn differing_parameters_are_marked_shown_and_copied() {
     let Some((mut browser, _page)) = opened(1280) else { return };
     choose(&mut browser, "status", "gain");
     assert_eq!(browser.eval("document.querySelectorAll('td abbr[title=\"parameters differ\"]').length"), 1);
@@ -167,18 +167,18 @@ fn parameters_that_differ_are_marked_shown_and_copied() {
     browser.eval("document.querySelector('tr.why .command button').focus()");
     browser.press("Enter", "Enter", 13, "\r");
     let after = "new Promise(done => setTimeout(() => done(document.querySelector('tr.why .command button').textContent), 300))";
-    let said = browser.eval(after);
-    let copied = match said.as_str().unwrap() {
+    let label = browser.eval(after);
+    let copied = match label.as_str().unwrap() {
         "copied" => browser
             .eval("navigator.clipboard.readText().catch(() => document.querySelector('tr.why .diff').textContent)"),
         _ => browser.eval("getSelection().toString()"),
     };
-    assert_eq!(copied, "- bs = 64k\n+ bs = 32k", "{said}");
+    assert_eq!(copied, "- bs = 64k\n+ bs = 32k", "{label}");
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn no_width_makes_the_page_scroll_sideways() {
+fn page_does_not_scroll_horizontally_at_any_width() {
     let Some((mut browser, page)) = opened(1280) else { return };
     for width in [360, 400, 800, 1400] {
         browser.open(&page.file, width, "light");
@@ -193,7 +193,7 @@ fn no_width_makes_the_page_scroll_sideways() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn paper_gets_every_row_and_opens_what_is_closed() {
+fn printing_shows_every_row_and_opens_details() {
     let mut browser = match browser() {
         Some(browser) => browser,
         None => return,
@@ -240,9 +240,9 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn without_scripts_what_got_worse_or_better_stands_on_the_page() {
+fn changes_are_listed_without_scripts() {
     let Some(mut browser) = browser() else { return };
-    let page = page(specimen::write, Some(Method::Tolerance));
+    let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.scripts(false);
     browser.open(&page.file, 400, "light");
     assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 5);
@@ -254,13 +254,13 @@ fn without_scripts_what_got_worse_or_better_stands_on_the_page() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn a_dark_scheme_is_followed() {
+fn page_follows_the_dark_scheme() {
     let Some((mut browser, page)) = opened(1280) else { return };
-    let grounds = "['body', '.live .id', 'td.loss'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
-    let light = browser.eval(grounds);
+    let backgrounds = "['body', '.live .id', 'td.loss'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
+    let light = browser.eval(backgrounds);
     browser.open(&page.file, 1280, "dark");
     done(&mut browser);
-    let dark = browser.eval(grounds);
+    let dark = browser.eval(backgrounds);
     for (light, dark) in light.as_str().unwrap().split("),").zip(dark.as_str().unwrap().split("),")) {
         assert_ne!(light, dark);
     }

@@ -1,4 +1,4 @@
-//! The page of a comparison, as it is without scripts, and the data for the script.
+//! Tests of a comparison's page without scripts, and of the data for its script.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
-use wb_compare::outcome::Method;
+use wb_compare::comparison::ComparisonMethod;
 use wb_compare::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
@@ -20,17 +20,17 @@ struct Page {
 
 const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
 
-/// The page of the made builds by tolerances.
+/// The page of the specimen compared by tolerances.
 fn page(options: &PageOptions<'_>) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
-    let how = How { method: Some(Method::Tolerance), ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, options)).unwrap();
     Page::of(text)
 }
 
 impl Page {
-    /// Cells that stand beside each other are told apart by a space.
+    /// Parses a page, with spaces inserted between adjacent cells.
     fn of(text: String) -> Self {
         let spaced =
             ["<td", "<small", "<dd"].iter().fold(text.clone(), |text, tag| text.replace(tag, &format!(" {tag}")));
@@ -45,16 +45,16 @@ impl Page {
         self.all(selector).len()
     }
 
-    /// What the elements say.
+    /// The texts of the selected elements.
     fn told(&self, selector: &str) -> Vec<String> {
         self.all(selector).into_iter().map(words).collect()
     }
 
-    /// What the script is given.
+    /// The decoded data for the script.
     fn data(&self) -> Value {
-        let packed = BASE64_STANDARD.decode(words(self.all("#data")[0])).unwrap();
+        let compressed = BASE64_STANDARD.decode(words(self.all("#data")[0])).unwrap();
         let mut text = String::new();
-        DeflateDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+        DeflateDecoder::new(&compressed[..]).read_to_string(&mut text).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 }
@@ -64,7 +64,7 @@ fn words(element: ElementRef<'_>) -> String {
 }
 
 #[test]
-fn every_primary_check_that_got_worse_or_better_in_any_build_has_a_row() {
+fn every_primary_check_that_changed_in_any_build_has_a_row() {
     let page = page(&PLAIN);
     let rows = page.told("#still tbody tr");
     assert_eq!(rows.len(), 5, "{rows:#?}");
@@ -88,14 +88,14 @@ fn gains_are_listed_whether_or_not_they_fail() {
 }
 
 #[test]
-fn the_systems_of_the_first_build_and_the_last_stand_side_by_side() {
+fn systems_of_first_and_last_build_are_shown_side_by_side() {
     let page = page(&PLAIN);
     assert_eq!(page.told("table.systems thead th"), ["property", "old", "new"]);
     assert_eq!(page.told("table.systems tr.differing"), ["kernel 6.1 6.2 </code><script>alert(2)</script>"]);
 }
 
 #[test]
-fn no_name_becomes_markup_or_leads_out_of_the_page() {
+fn names_do_not_become_markup_or_external_links() {
     let page = page(&PLAIN);
     assert_eq!(page.count("img, iframe, object, embed, base, link:not([href='data:,']), [onerror], [onclick]"), 0);
     assert_eq!(page.count("script"), 2, "the script and its data");
@@ -113,14 +113,14 @@ fn no_name_becomes_markup_or_leads_out_of_the_page() {
 }
 
 #[test]
-fn builds_lead_where_their_metadata_says() {
+fn builds_link_to_the_urls_in_their_metadata() {
     let page = page(&PLAIN);
     assert_eq!(page.count("table.builds a[href='https://ci.example/1']"), 1);
     assert_eq!(page.count("table.builds a[href*='javascript']"), 0);
     assert_eq!(page.count("header a[href='https://machines.example/anvil']"), 1);
     assert_eq!(page.count("header a[href='https://machines.example/sledge']"), 1);
     let facts = page.told("header dl.facts div");
-    assert!(facts.contains(&"distro Debian 12".to_owned()), "what is the same stands once: {facts:?}");
+    assert!(facts.contains(&"distro Debian 12".to_owned()), "common properties are shown once: {facts:?}");
     let rows = page.told("table.builds tbody tr");
     assert_eq!(rows[0], "old the reference 0 <i>nightly 0</i> A A");
     assert!(rows[1].starts_with("between ") && rows[1].contains(" 1 0 "), "{rows:?}");
@@ -128,16 +128,16 @@ fn builds_lead_where_their_metadata_says() {
 }
 
 #[test]
-fn environments_are_letters_and_tell_in_what_they_differ() {
+fn environments_are_letters_with_their_differences() {
     let page = page(&PLAIN);
-    assert_eq!(page.told("table.builds td.letter"), ["A", "A", "A", "B", "B", "C"], "of the world and of the tests");
+    assert_eq!(page.told("table.builds td.letter"), ["A", "A", "A", "B", "B", "C"], "the world and the tests");
     assert_eq!(
         page.told("section[aria-labelledby=environments] details.cell summary")[0],
         "B against A 1 difference: kernel 1 · new"
     );
     let rows = page.told("table.changes tbody tr");
     assert_eq!(rows[..2], ["kernel 1 difference", "6.1 6.2 </code><script>alert(2)</script>"]);
-    // Everything of each letter, to copy.
+    // The complete record of each letter can be copied.
     let records = page.told("details.record");
     assert_eq!(records.len(), 2 + 3, "{records:#?}");
     assert!(records[0].starts_with("A as recorded JSON · old, between"), "{}", records[0]);
@@ -146,7 +146,7 @@ fn environments_are_letters_and_tell_in_what_they_differ() {
 }
 
 #[test]
-fn the_environment_of_the_tests_tells_which_parameters_and_cases_differ() {
+fn environment_of_tests_shows_differing_parameters_and_cases() {
     let page = page(&PLAIN);
     let summaries = page.told("section[aria-labelledby=environments] details.cell summary");
     let expected = [
@@ -157,32 +157,33 @@ fn the_environment_of_the_tests_tells_which_parameters_and_cases_differ() {
     assert_eq!(summaries[1..], expected);
     let tables = page.told("section[aria-labelledby=environments] details.cell table tbody");
     assert_eq!(tables[1], "Localhost/fio/0000 1 difference bs (1 cell) 64k 32k");
-    assert_eq!(tables[2], "Localhost/fio/0000 1 difference cases on one side alone write-4KiB nothing");
+    assert_eq!(tables[2], "Localhost/fio/0000 1 difference cases on one side only write-4KiB nothing");
     let record = &page.told("details.record")[2];
     assert!(record.contains(r#""read-64KiB": { "bs": "64k" }"#) && record.contains("old"), "{record}");
 }
 
 #[test]
-fn failures_that_are_not_primary_stand_apart() {
+fn failures_that_are_not_primary_are_listed_separately() {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     let latency = |folder: &std::path::Path, case: &str, from: &str, to: &str| {
         let file = folder.join("Localhost/fio/0000/result.json");
-        let mut all: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        let of_case = all.as_array_mut().unwrap().iter_mut().find(|it| it["iteration_name"] == case).unwrap();
-        let metrics = &mut of_case["iteration_data"]["latency"];
+        let mut results: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let iterations = results.as_array_mut().unwrap();
+        let iteration = iterations.iter_mut().find(|iteration| iteration["iteration_name"] == case).unwrap();
+        let metrics = &mut iteration["iteration_data"]["latency"];
         *metrics = serde_json::from_str(&metrics.to_string().replace(from, to)).unwrap();
-        std::fs::write(&file, all.to_string()).unwrap();
+        std::fs::write(&file, results.to_string()).unwrap();
     };
     latency(&folders[1], "read-64KiB", r#""mean":20.0"#, r#""mean":24.0"#);
     let builds = read(&folders);
-    let how = How { method: Some(Method::Tolerance), ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
     let heads = page.told("table.builds thead th");
     let column = heads.iter().position(|head| head == "not primary, failed").unwrap();
     let cells = page.told(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
-    assert_eq!(cells, ["1", "3"], "one is slower between; in the last one is slower and one is missing");
+    assert_eq!(cells, ["1", "3"], "one is slower in between; in the last build two are slower or incomparable and one is missing");
     let rows = page.told("section[aria-labelledby=checks] details tbody tr");
     assert_eq!(rows.len(), 4, "{rows:#?}");
     let lat = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -190,59 +191,59 @@ fn failures_that_are_not_primary_stand_apart() {
     assert!(rows[3].contains("read-64KiB") && rows[3].ends_with("20 19 to 21 ✕ +20.00 Δ 24 = +0.00 20"), "{rows:#?}");
     assert!(
         page.told("#still tbody tr").iter().all(|row| !row.contains("/latency/")),
-        "primary ones stand above alone"
+        "the list above has only primary checks"
     );
 }
 
 #[test]
-fn the_model_and_the_range_that_it_tolerates_stand_with_each_check() {
+fn each_check_has_its_model_and_tolerated_range() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
     let id = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
     let file = folder.path().join("<b>model.json");
     std::fs::write(&file, format!(r#"{{"{id}": [0.125, -124]}}"#)).unwrap();
-    let models = vec![wb_compare::Model::read(&file).unwrap()];
-    let how = How { method: Some(Method::Tolerance), models, ..How::default() };
+    let models = vec![wb_compare::ToleranceModel::read(&file).unwrap()];
+    let how = How { method: Some(ComparisonMethod::Tolerance), models, ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
     let rows = page.told("#still tbody tr");
     assert_eq!(rows[0], format!("{id} 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
-    assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model knows it: {}", rows[1]);
-    let fact = format!("model {}, knows 1 of 24 checks (1 of 12 primary)", file.display());
+    assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model has it: {}", rows[1]);
+    let fact = format!("model {}, covers 1 of 24 checks (1 of 12 primary)", file.display());
     assert!(page.told("header dl.facts div").contains(&fact), "{fact}");
     let data = page.data();
-    let at = data["ids"].as_array().unwrap().iter().position(|it| it == id).unwrap();
-    assert_eq!((&data["models"][0], &data["known_by"][at]), (&"<b>model.json".into(), &serde_json::json!([0])));
-    assert_eq!((&data["least"][at], &data["most"][at]), (&Value::from(952), &Value::from(1032)));
+    let index = data["ids"].as_array().unwrap().iter().position(|listed| listed == id).unwrap();
+    assert_eq!((&data["models"][0], &data["known_by"][index]), (&"<b>model.json".into(), &serde_json::json!([0])));
+    assert_eq!((&data["least"][index], &data["most"][index]), (&Value::from(952), &Value::from(1032)));
     let parts = data["cells"][1]["parts"][0][1].as_array().unwrap();
     let names: Vec<&str> = parts.iter().map(|part| part[0].as_str().unwrap()).collect();
     assert_eq!(names, ["<b>model.json", "raw"]);
 }
 
 #[test]
-fn each_test_of_each_profile_has_a_chart_over_the_builds() {
+fn each_test_of_each_profile_has_a_trend_chart() {
     let page = page(&PLAIN);
     let titles = page.told("section[aria-labelledby=trends] svg[role=img] > title");
     let expected = ["gains of Localhost/fio over the builds", "gains of Tuned/od<d>\"test over the builds"];
     assert_eq!(titles[..], expected);
-    let described = page.told("section[aria-labelledby=trends] svg[role=img] > desc");
+    let descriptions = page.told("section[aria-labelledby=trends] svg[role=img] > desc");
     assert_eq!(
-        described[0],
+        descriptions[0],
         "between: median +0.00 %, -16.67 to +12.00 %, 1 gains, 3 equals, 1 losses; \
-         new: median +0.17 %, -20.00 to +24.00 %, 1 gains, 2 equals, 1 losses, 1 missing, invalid or defined otherwise"
+         new: median +0.17 %, -20.00 to +24.00 %, 1 gains, 2 equals, 1 losses, 1 missing, invalid or incomparable"
     );
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
     let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let two = Page::of(text);
-    assert_eq!(two.count("section[aria-labelledby=trends]"), 0, "two builds are no series");
+    assert_eq!(two.count("section[aria-labelledby=trends]"), 0, "two builds have no trend");
     let titles = two.told("section[aria-labelledby=spread] svg[role=img] > title");
     assert!(titles.contains(&"differences by profile and test, new".to_owned()), "{titles:?}");
 }
 
 #[test]
-fn totals_groups_and_errors_are_told() {
+fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
     assert_eq!(page.told(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
     let heads = page.told("table.totals thead th");
@@ -256,28 +257,28 @@ fn totals_groups_and_errors_are_told() {
 }
 
 #[test]
-fn the_data_have_every_check_in_every_build() {
+fn data_has_every_check_in_every_build() {
     let data = page(&PLAIN).data();
     let ids: Vec<&str> = data["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     assert_eq!(ids.len(), 24);
-    let at = |part: &str| ids.iter().position(|id| id.contains(part) && id.ends_with("iops_sec.mean")).unwrap();
+    let index = |part: &str| ids.iter().position(|id| id.contains(part) && id.ends_with("iops_sec.mean")).unwrap();
     let kind = |part: &str, build: usize| {
-        let decided = data["cells"][build]["decided"].as_str().unwrap().as_bytes()[at(part)];
+        let decided = data["cells"][build]["decided"].as_str().unwrap().as_bytes()[index(part)];
         data["kinds"][usize::from(decided - b'0')]["word"].as_str().unwrap().to_owned()
     };
     assert_eq!((kind("read-4KiB", 0), kind("read-4KiB", 1)), ("equal".to_owned(), "loss".to_owned()));
     assert_eq!((kind("write-4KiB", 0), kind("write-4KiB", 1)), ("equal".to_owned(), "missing".to_owned()));
-    let values: Vec<&Value> = (0..3).map(|build| &data["values"][build][at("write-4KiB")]).collect();
+    let values: Vec<&Value> = (0..3).map(|build| &data["values"][build][index("write-4KiB")]).collect();
     assert_eq!(values, [&Value::from(700), &Value::from(700), &Value::Null]);
-    assert_eq!(data["cells"][1]["score"][at("read-4KiB")], -20);
+    assert_eq!(data["cells"][1]["score"][index("read-4KiB")], -20);
     let differing = &data["cells"][0]["differences"][0];
-    assert_eq!(differing[0].as_u64().map(|at| ids[at as usize].contains("read-64KiB")), Some(true));
+    assert_eq!(differing[0].as_u64().map(|check| ids[check as usize].contains("read-64KiB")), Some(true));
     assert_eq!(data["differences"][0][0]["name"], "bs");
-    assert_eq!(data["tolerance"], serde_json::json!([5]), "what is alike in all checks stands once");
+    assert_eq!(data["tolerance"], serde_json::json!([5]), "a value common to all checks is stored once");
 }
 
 #[test]
-fn intervals_stand_beside_differences_where_statistics_decide() {
+fn differences_have_intervals_if_statistics_decide() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
     let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
@@ -294,61 +295,61 @@ fn intervals_stand_beside_differences_where_statistics_decide() {
 }
 
 #[test]
-fn what_a_score_is_made_of_is_told_where_it_has_parts() {
+fn scores_with_several_parts_list_them() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
     let weights = Weights { builds_average: 1.0, ..Weights::default() };
-    let how = How { method: Some(Method::Tolerance), weights, ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), weights, ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let data = Page::of(text).data();
-    assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history counts for the last build alone");
+    assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history is used only for the last build");
     let parts = &data["cells"][1]["parts"][0][1];
     let names: Vec<&str> = parts.as_array().unwrap().iter().map(|part| part[0].as_str().unwrap()).collect();
     assert_eq!(names, ["raw", "average over the builds, twice"]);
 }
 
 #[test]
-fn environments_can_be_left_out() {
+fn environments_can_be_omitted() {
     let details = "section[aria-labelledby=environments] details.cell";
     assert_eq!(page(&PageOptions { environments: false, ..PLAIN }).count(details), 0);
     assert!(page(&PLAIN).count(details) > 0);
 }
 
 #[test]
-fn charts_can_be_left_out() {
-    let without = page(&PageOptions { charts: false, ..PLAIN });
-    assert_eq!(without.count("figure"), 0);
-    let with = page(&PLAIN);
-    assert_eq!(with.count("figure"), 5 + 2, "counts, differences by build, profile, test and metric, and each test");
-    for chart in with.all("figure svg[role=img]") {
+fn charts_can_be_omitted() {
+    let without_charts = page(&PageOptions { charts: false, ..PLAIN });
+    assert_eq!(without_charts.count("figure"), 0);
+    let with_charts = page(&PLAIN);
+    assert_eq!(with_charts.count("figure"), 5 + 2, "counts, differences by build, profile, test and metric, and each test");
+    for chart in with_charts.all("figure svg[role=img]") {
         for id in chart.attr("aria-labelledby").unwrap().split(' ') {
-            assert!(!with.told(&format!("#{id}"))[0].is_empty());
+            assert!(!with_charts.told(&format!("#{id}"))[0].is_empty());
         }
     }
 }
 
 #[test]
-fn tables_say_what_their_rows_and_columns_are() {
+fn tables_are_accessible_and_ids_unique() {
     let page = page(&PLAIN);
     assert_eq!(page.count("th:not([scope])"), 0);
     assert_eq!(page.count("table"), page.count("table > caption"));
     assert_eq!(page.count("h1"), 1);
     let mut seen = std::collections::BTreeSet::new();
     for element in page.all("[id]") {
-        assert!(seen.insert(element.attr("id").unwrap()), "two elements are called {:?}", element.attr("id"));
+        assert!(seen.insert(element.attr("id").unwrap()), "duplicate id {:?}", element.attr("id"));
     }
 }
 
 #[test]
-fn builds_that_are_alike_make_a_page_without_failures_and_notes_are_told() {
+fn page_of_equal_builds_has_no_failures_and_shows_notes() {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     let builds = read(&[folders[0].clone(), folders[0].clone()]);
-    let notes = ["old/x/result.json: is <malformed> and is left out".to_owned()];
+    let notes = ["old/x/result.json: is <malformed> and was skipped".to_owned()];
     let options = PageOptions { notes: &notes, ..PLAIN };
     let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &options)).unwrap();
     let page = Page::of(text);
-    assert!(page.told("#still p")[0].starts_with("No primary check got worse or better in any build."));
-    assert!(page.told(".tally")[0].starts_with("✔ no difference that counts; 12 primary checks compared"));
+    assert!(page.told("#still p")[0].starts_with("No primary check is worse or better in any build."));
+    assert!(page.told(".tally")[0].starts_with("✔ no relevant difference; 12 primary checks compared"));
     assert_eq!(page.told("section ul li"), notes);
 }

@@ -1,29 +1,29 @@
-//! A comparison on a terminal, in a comment and for continuous integration.
+//! Tests of a comparison as terminal text, Markdown and JUnit XML.
 
 use serde_json::{Value, json};
-use wb_compare::Outcome;
+use wb_compare::ComparisonResult;
 use wb_compare::tolerance::averages::TABLES;
 use wb_compare::tolerance::{self, compare};
-use wb_report::compare::{Averages, Shown, junit, markdown, text};
+use wb_report::compare::{AveragesTable, Verbosity, junit, markdown, text};
 use wb_report::text::Style;
 
 use crate::comparison::{read, specimen};
 
 const PLAIN: Style = Style { width: 100, colour: false };
 
-/// A check of an own run: its identifier, its unit, both values, what was decided.
+/// A check of one of our runs: its identifier, its unit, both values, and the decision.
 fn check(id: &str, unit: Option<&str>, [src, dst]: [f64; 2], decided: &str) -> Value {
     let score = (dst / src - 1.0) * 100.0;
     let status = if decided == "gain" { "improvement" } else { "regression" };
     json!({
         "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
-        "direction": "higher", "value_unit": unit, "src": src, "dst": dst, "values": [src, dst], "raw": score,
+        "direction": "higher", "value_unit": unit, "before": src, "after": dst, "values": [src, dst], "difference": score,
         "score": score, "scores": [score], "tolerance": 5.0, "status": status, "statuses": [status],
-        "why": [["raw", score, 1.0]], "decided_by": "tolerance", "decided": decided, "differences": []
+        "score_parts": [["raw", score, 1.0]], "decided_by": "tolerance", "final_verdict": decided, "differences": []
     })
 }
 
-fn outcome(checks: &[Value]) -> Outcome {
+fn outcome(checks: &[Value]) -> ComparisonResult {
     let system = |kernel: &str| {
         let properties = [["processor", "AMD EPYC"], ["kernel", kernel]];
         json!([{ "path": "", "metadata": {}, "environment": {}, "systems": [{ "host": "anvil", "properties": properties }] }])
@@ -37,12 +37,12 @@ fn outcome(checks: &[Value]) -> Outcome {
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
             "groups-gained": 0
         },
-        "exit": 2
+        "exit_code": 2
     }))
     .unwrap()
 }
 
-fn made() -> Outcome {
+fn example() -> ComparisonResult {
     outcome(&[
         check("Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean", Some("bit/s"), [87_806_578_462.0, 95e9], "gain"),
         check(
@@ -57,8 +57,8 @@ fn made() -> Outcome {
 }
 
 #[test]
-fn values_have_units_gains_are_listed_and_names_are_decoded() {
-    insta::assert_snapshot!(text(&made(), &[], &[], &[], Shown::Changes, PLAIN), @r"
+fn text_has_units_gains_and_unescaped_names() {
+    insta::assert_snapshot!(text(&example(), &[], &[], &[], Verbosity::Changes, PLAIN), @r"
     old → new; statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's
     folders and nothing decides on other runs
 
@@ -84,14 +84,14 @@ fn values_have_units_gains_are_listed_and_names_are_decoded() {
 }
 
 #[test]
-fn everything_includes_the_systems_of_both_sides() {
-    let text = text(&made(), &[], &[], &[], Shown::All, PLAIN);
+fn complete_output_includes_the_systems_of_both_sides() {
+    let text = text(&example(), &[], &[], &[], Verbosity::All, PLAIN);
     assert!(text.contains("\nsystems\n  processor  AMD EPYC\n  kernel     6.1 → 6.2\n"), "{text}");
 }
 
 #[test]
-fn a_comment_has_units() {
-    let comment = markdown(&made());
+fn markdown_has_units() {
+    let comment = markdown(&example());
     assert!(
         comment.contains("| gain | `Localhost/net/0000:to=/run/a/throughput/bits#mean` | 87.8 Gbit/s | 95 Gbit/s |"),
         "{comment}"
@@ -100,7 +100,7 @@ fn a_comment_has_units() {
 
 #[test]
 fn junit_has_a_class_for_each_test() {
-    let xml = junit(&made(), false).unwrap();
+    let xml = junit(&example(), false).unwrap();
     let classes: Vec<&str> =
         xml.lines().filter_map(|line| line.split("classname=\"").nth(1)?.split('"').next()).collect();
     assert_eq!(classes, ["Localhost.net", "Localhost.redis", "Localhost.redis", "Tuned.fio"]);
@@ -109,38 +109,39 @@ fn junit_has_a_class_for_each_test() {
 }
 
 #[test]
-fn junit_has_no_character_that_xml_forbids() {
-    let mut outcome = made();
+fn junit_has_no_characters_forbidden_in_xml() {
+    let mut outcome = example();
     let error = ("Localhost/fio/0000".to_owned(), "\u{1b}[31mno disk\u{0}\u{ffff}".to_owned());
     outcome.builds[1].errors.push(error);
     let xml = junit(&outcome, false).unwrap();
     assert!(xml.contains("\u{fffd}[31mno disk\u{fffd}\u{fffd}"), "{xml}");
 }
 
-/// The tables of averages over some cases of the made builds.
-fn averages(keep: impl Fn(&str) -> bool) -> String {
+/// The titles of the tables of averages over the selected cases of the specimen.
+fn averages(is_selected: impl Fn(&str) -> bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     for folder in [&folders[0], &folders[2]] {
         let path = folder.join("Localhost/fio/0000/result.json");
         let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let kept: Vec<&Value> = cases.iter().filter(|case| keep(case["iteration_name"].as_str().unwrap())).collect();
-        std::fs::write(&path, serde_json::to_string(&kept).unwrap()).unwrap();
+        let selected: Vec<&Value> =
+            cases.iter().filter(|case| is_selected(case["iteration_name"].as_str().unwrap())).collect();
+        std::fs::write(&path, serde_json::to_string(&selected).unwrap()).unwrap();
         std::fs::remove_dir_all(folder.join("Tuned")).unwrap();
     }
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
     let options = tolerance::Options::default();
     let compared = compare(&builds, &[], &options);
-    let tables: Vec<Averages<'_>> =
+    let tables: Vec<AveragesTable<'_>> =
         ["case", "metric", "profile"].into_iter().zip(TABLES.map(|stars| compared.averages(1, stars))).collect();
-    let text = text(&outcome(&[]), &[], &tables, &[], Shown::Changes, PLAIN);
+    let text = text(&outcome(&[]), &[], &tables, &[], Verbosity::Changes, PLAIN);
     text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
-fn tables_of_averages_that_say_the_same_are_one() {
+fn tables_of_averages_with_equal_figures_are_merged() {
     assert_eq!(averages(|name| name == "read-4KiB"), "averages by case, metric and profile, in percent\n");
-    // Two cases are told apart by the first table alone.
+    // Only the first table distinguishes two cases.
     let several = averages(|name| name == "read-4KiB" || name.starts_with("größe"));
     assert_eq!(several, "averages by case, in percent\naverages by metric and profile, in percent\n");
 }

@@ -1,18 +1,18 @@
-//! What other programs read.
+//! Tests of results as comma-separated values.
 
-#[allow(dead_code, reason = "only the study is drawn here, not what goes with it")]
+#[allow(dead_code, reason = "only the study is used, not its extras")]
 use crate::specimen;
 use wb_report::csv;
 
-fn lines(text: &str, wanted: &str) -> String {
+fn lines(text: &str, pattern: &str) -> String {
     text.lines()
-        .filter(|line| line.starts_with("id,") || line.contains(wanted))
+        .filter(|line| line.starts_with("id,") || line.contains(pattern))
         .map(|line| format!("{line}\n"))
         .collect()
 }
 
 #[test]
-fn there_is_a_row_per_metric_with_plain_numbers() {
+fn each_metric_has_a_row_with_plain_numbers() {
     insta::assert_snapshot!(lines(&csv::metrics(&specimen::study()), "operation=get"), @r"
     id,test,case,worker,unit,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,outcome,reason
     Localhost/redis/0000:operation=get/throughput/requests,redis,operation=get,,requests/s,higher,true,8,81395.3112,80675.72333333333,81903.95733333332,81351.3876,469.03903819114174,80675.72333333333,81103.97843333334,81676.47646666667,81903.95733333332,measured,
@@ -23,7 +23,7 @@ fn there_is_a_row_per_metric_with_plain_numbers() {
 }
 
 #[test]
-fn a_cell_without_figures_has_a_row_with_the_reason() {
+fn cell_without_figures_has_a_row_with_the_reason() {
     insta::assert_snapshot!(lines(&csv::metrics(&specimen::study()), "isa=avx512"), @r#"
     id,test,case,worker,unit,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,outcome,reason
     "Localhost/himeno/0000:grid=XL,isa=avx512,threads=1",himeno,"grid=XL,isa=avx512,threads=1",,,,,0,,,,,,,,,,unsupported,unsupported (this CPU has no avx512f)
@@ -31,7 +31,7 @@ fn a_cell_without_figures_has_a_row_with_the_reason() {
 }
 
 #[test]
-fn there_is_a_row_per_value_and_one_for_an_attempt_without_any() {
+fn each_value_has_a_row_and_so_has_an_attempt_without_values() {
     let all = csv::samples(&specimen::study());
     insta::assert_snapshot!(lines(&lines(&all, "lpush"), ",5,"), @r"
     id,test,case,worker,unit,sample,attempt,purpose,at_s,took_s,counted,value,outcome,remarks
@@ -44,7 +44,7 @@ fn there_is_a_row_per_value_and_one_for_an_attempt_without_any() {
 }
 
 #[test]
-fn every_row_has_as_many_fields_as_the_head() {
+fn every_row_has_as_many_fields_as_the_header() {
     let study = specimen::study();
     for text in [csv::metrics(&study), csv::samples(&study)] {
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What reports look like: text, CSV, charts, and pages in a real browser.
+//! Tests of reports: text, CSV, charts, and pages in a browser.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

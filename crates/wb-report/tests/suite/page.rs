@@ -1,4 +1,4 @@
-//! The page of a study with one of everything.
+//! Tests of the page of the specimen, a study with every element.
 
 use crate::specimen;
 use scraper::{ElementRef, Html, Selector};
@@ -31,7 +31,7 @@ fn words(element: ElementRef<'_>) -> String {
 }
 
 #[test]
-fn every_cell_has_a_line_in_the_overview_and_a_place_in_full() {
+fn every_cell_has_an_overview_row_and_details() {
     let page = page();
     let cells = specimen::study().cells.len();
     assert_eq!(page.count("table.overview tr.cell"), cells);
@@ -46,7 +46,7 @@ fn every_cell_has_a_line_in_the_overview_and_a_place_in_full() {
 }
 
 #[test]
-fn nothing_on_the_page_comes_from_elsewhere() {
+fn page_has_no_external_resources() {
     let page = page();
     assert_eq!(page.count("link:not([href='data:,']), img, iframe, object, embed, script[src], base, source"), 0);
     for element in page.all("[href], [src], [action], [data], [poster]") {
@@ -61,7 +61,7 @@ fn nothing_on_the_page_comes_from_elsewhere() {
 }
 
 #[test]
-fn no_text_becomes_markup() {
+fn texts_do_not_become_markup() {
     let page = page();
     assert_eq!(page.count("script"), 1);
     assert!(!page.text.contains("<script>alert"));
@@ -70,12 +70,12 @@ fn no_text_becomes_markup() {
 }
 
 #[test]
-fn charts_have_a_title_and_a_description_that_are_theirs_alone() {
+fn charts_have_a_title_a_description_and_unique_ids() {
     let page = page();
     assert!(page.count("figure svg") > 20);
     let mut seen = std::collections::BTreeSet::new();
     for id in page.all("[id]").into_iter().map(|element| element.attr("id").unwrap()) {
-        assert!(seen.insert(id), "two elements are called {id}");
+        assert!(seen.insert(id), "duplicate id {id}");
     }
     for chart in page.all("figure svg[role=img]") {
         for id in chart.attr("aria-labelledby").unwrap().split(' ') {
@@ -85,7 +85,7 @@ fn charts_have_a_title_and_a_description_that_are_theirs_alone() {
 }
 
 #[test]
-fn tables_say_what_their_rows_and_columns_are() {
+fn tables_have_scopes_and_captions() {
     let page = page();
     assert_eq!(page.count("th:not([scope])"), 0);
     assert_eq!(page.count("table:not(.overview)"), page.count("table > caption"));
@@ -93,7 +93,7 @@ fn tables_say_what_their_rows_and_columns_are() {
 }
 
 #[test]
-fn a_group_whose_medians_differ_tenfold_is_drawn_on_a_logarithmic_scale() {
+fn group_with_tenfold_differences_has_a_logarithmic_scale() {
     let page = page();
     let sections = page.all("section.group");
     let section = |name: &str| {
@@ -105,30 +105,30 @@ fn a_group_whose_medians_differ_tenfold_is_drawn_on_a_logarithmic_scale() {
 }
 
 #[test]
-fn each_fate_of_a_sample_has_a_shape_of_its_own() {
+fn each_sample_status_has_its_own_shape() {
     let page = page();
-    for fate in ["circle.counted", "path.disturbed", "circle.warm-up", "path.invalid", "line.without-value"] {
-        assert!(page.count(&format!("figure .wide svg {fate}")) > 0, "{fate}");
+    for shape in ["circle.counted", "path.disturbed", "circle.warm-up", "path.invalid", "line.without-value"] {
+        assert!(page.count(&format!("figure .wide svg {shape}")) > 0, "{shape}");
     }
-    let told =
+    let matches =
         |title: &ElementRef<'_>| words(*title).starts_with("sample 5 at 0:40; crashed (redis-benchmark: exit status 1");
-    assert!(page.all("svg g > title").iter().any(told));
+    assert!(page.all("svg g > title").iter().any(matches));
 }
 
 #[test]
-fn a_study_without_cells_is_a_page_too() {
+fn study_without_cells_is_rendered() {
     let mut study = specimen::study();
-    (study.cells, study.changes, study.answers) = (vec![], vec![], vec![]);
+    (study.cells, study.environment_changes, study.conclusions) = (vec![], vec![], vec![]);
     let text = html(&study, &Default::default()).unwrap();
-    assert!(text.contains("Nothing that is watched changed"));
+    assert!(text.contains("No recorded property changed"));
 }
 
 #[test]
-fn a_chart_stands_alone_as_a_file() {
+fn chart_file_is_self_contained() {
     let study = specimen::study();
     let curve = study.cells.iter().flat_map(|cell| &cell.curves).next().unwrap();
     let file = svg(&CurveChart(curve), 640.0);
     assert!(file.starts_with("<svg ") && file.contains("xmlns=\"http://www.w3.org/2000/svg\""));
-    assert!(!file.contains("var(--"), "a colour is left to the page");
+    assert!(!file.contains("var(--"), "a colour depends on the page");
     assert!(!file.contains("NaN") && !file.contains("inf"));
 }

@@ -1,4 +1,4 @@
-//! The box plots of a comparison.
+//! Tests of a comparison's box plots.
 
 use crate::comparison::{read, specimen};
 use wb_compare::Builds;
@@ -15,7 +15,7 @@ fn named<'a>(plots: &'a [Plot], name: &str) -> &'a Plot {
 }
 
 #[test]
-fn each_metric_of_a_test_is_a_file_with_a_box_for_each_case_and_build() {
+fn each_metric_of_a_test_has_a_plot_with_a_box_for_each_case_and_build() {
     let plots = plots(&builds(), |_| false);
     assert_eq!(plots.len(), 4);
     let iops = named(&plots, "Localhost-fio-0000-throughput-iops_sec").svg();
@@ -27,10 +27,10 @@ fn each_metric_of_a_test_is_a_file_with_a_box_for_each_case_and_build() {
 }
 
 #[test]
-fn what_differs_tenfold_is_on_a_logarithmic_scale_and_baselines_are_lines() {
+fn tenfold_differences_have_a_logarithmic_scale_and_baselines_are_lines() {
     let builds = builds();
     let plots = plots(&builds, |id| id.starts_with("Tuned/") && id.ends_with("/throughput/iops_sec.mean"));
-    assert_eq!(plots.len(), 3, "a baseline is no box");
+    assert_eq!(plots.len(), 3, "a baseline is not a box");
     let iops = named(&plots, "Localhost-fio-0000-throughput-iops_sec").svg();
     assert_eq!(iops.matches("class=\"baseline\"").count(), 1);
     assert!(iops.contains("Tuned/od&lt;d&gt;&quot;test run-1"), "{iops}");
@@ -39,7 +39,7 @@ fn what_differs_tenfold_is_on_a_logarithmic_scale_and_baselines_are_lines() {
 }
 
 #[test]
-fn a_plot_is_drawn_as_png_with_its_text() {
+fn png_contains_the_text() {
     let plots = plots(&builds(), |_| false);
     let plot = named(&plots, "Localhost-fio-0000-throughput-iops_sec");
     let png = plot.png().unwrap();
@@ -52,12 +52,12 @@ fn a_plot_is_drawn_as_png_with_its_text() {
     };
     let text = r##"<svg xmlns="http://www.w3.org/2000/svg" width="200" height="20"><rect width="200" height="20" fill="#fff"/>
         <text x="0" y="14" font-family="Arial, sans-serif">no server needs a font</text></svg>"##;
-    assert!(ink(text) > 500, "letters are drawn whatever fonts this machine has");
+    assert!(ink(text) > 500, "letters are drawn independently of installed fonts");
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn charts_that_are_too_large_are_refused() {
     let tall = r#"<svg xmlns="http://www.w3.org/2000/svg" width="900" height="900000"/>"#;
     let error = wb_report::chart::png(tall).unwrap_err().to_string();
-    assert!(error.starts_with("the chart has 900 × 900000 pixels"), "{error}");
+    assert!(error.starts_with("the chart of 900 × 900000 pixels is too large"), "{error}");
 }

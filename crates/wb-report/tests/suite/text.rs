@@ -1,23 +1,23 @@
-//! What a terminal shows of a study with one of everything.
+//! Tests of the terminal output of the specimen, a study with every element.
 
-#[allow(dead_code, reason = "only the study is drawn here, not what goes with it")]
+#[allow(dead_code, reason = "only the study is used, not its extras")]
 use crate::specimen;
 use wb_report::text::{Style, format, summary};
 
 const PLAIN: Style = Style { width: 80, colour: false };
 
 #[test]
-fn attempts_that_do_not_count_are_not_counted_as_disturbed() {
+fn uncounted_attempts_are_not_counted_as_disturbed() {
     let mut study = specimen::study();
     let samples = study.cells.iter_mut().flat_map(|cell| &mut cell.samples);
-    let mut others: Vec<_> = samples.filter(|sample| !sample.counted).collect();
-    assert!(!others.is_empty());
-    others.iter_mut().for_each(|sample| sample.disturbances.push("steal 3.2 %".to_owned()));
+    let mut uncounted: Vec<_> = samples.filter(|sample| !sample.counted).collect();
+    assert!(!uncounted.is_empty());
+    uncounted.iter_mut().for_each(|sample| sample.disturbances.push("steal 3.2 %".to_owned()));
     assert_eq!(summary(&study, PLAIN), summary(&specimen::study(), PLAIN));
 }
 
 #[test]
-fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
+fn summary_has_a_line_per_cell_and_shortfalls() {
     insta::assert_snapshot!(summary(&specimen::study(), PLAIN), @r"
                                            median          spread   n  outcome
     himeno · mflops, higher is better
@@ -55,7 +55,7 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
       himeno grid=M, isa=avx2,        3.34 Gflops  ±2.2 %  9  3.37 Gflops  ±0.9 %  7
         threads=1
 
-    not measured as asked
+    not measured as requested
       Localhost/himeno/0000:grid=XL,isa=avx512,threads=1
         unsupported: this CPU has no avx512f
       Localhost/redis/0000:operation=<script>alert(1)</script>
@@ -64,15 +64,15 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
       Localhost/fio/0000:block-size=1m,rw=read
         partial: 4 valid samples of at least 6; its time budget of 10min is spent
 
-    less precise than asked
+    less precise than requested
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
-        wanted ±2 % of the median, 6 to 30 samples; its sample limit is reached
+        required: ±2 % of the median, 6 to 30 samples; its sample limit is reached
 
     findings
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
         two modes: 21 samples around 6.12 Gflops, 8 around 5.31 Gflops
 
-    answers
+    solutions
       ramspeed last-level cache  32 MiB
         read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB
 
@@ -88,7 +88,7 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
 }
 
 #[test]
-fn a_cell_is_told_in_full() {
+fn format_shows_all_details_of_a_cell() {
     let study = specimen::study();
     insta::assert_snapshot!(format(&study, |id| id.to_string().contains("rw=randread"), PLAIN), @r"
     Localhost/fio/0000:block-size=4k,rw=randread
@@ -144,7 +144,7 @@ fn a_cell_is_told_in_full() {
       sample 8        407 µs
 
     latency: read completion
-      percentile      all    least      p25      p50      p95  largest
+      percentile      all      min      p25      p50      p95      max
       p50          181 µs   145 µs   168 µs   181 µs   188 µs   210 µs
       p90          262 µs   210 µs   244 µs   262 µs   283 µs   346 µs
       p99          412 µs   330 µs   383 µs   412 µs   499 µs   758 µs
@@ -164,7 +164,7 @@ fn a_cell_is_told_in_full() {
       file system   ext4 on / (/dev/vda, rw,relatime)
       distribution  Debian GNU/Linux 12 (bookworm)
       kernel        6.1.0-39-cloud-amd64 x86_64, clock source tsc
-      governor      no control of the frequency, idle states by haltpoll
+      governor      no frequency control, idle states by haltpoll
       huge pages    transparent madvise, defrag madvise
       mitigations   spec_store_bypass: Vulnerable; spectre_v2: Retpolines; not
                     affected by 15 others
@@ -172,14 +172,14 @@ fn a_cell_is_told_in_full() {
 }
 
 #[test]
-fn samples_that_do_not_count_say_why() {
+fn uncounted_samples_have_a_reason() {
     let study = specimen::study();
     let text = format(&study, |id| id.to_string().contains("lpush"), PLAIN);
     assert!(text.contains("crashed (redis-benchmark: exit status 1: Error: Server closed the"), "{text}");
 }
 
 #[test]
-fn a_curve_is_a_small_table() {
+fn curve_is_shown_as_a_table() {
     let study = specimen::study();
     let text = format(&study, |id| id.to_string().contains("sweep"), PLAIN);
     let table: String = text
@@ -198,7 +198,7 @@ fn a_curve_is_a_small_table() {
 }
 
 #[test]
-fn colour_only_adds_escapes_and_every_width_is_kept() {
+fn colour_only_adds_escapes_and_the_width_is_not_exceeded() {
     let study = specimen::study();
     for width in [60, 80, 200] {
         let plain =

@@ -1,22 +1,22 @@
-//! Variants of a test on a terminal and on a page.
+//! Tests of an experiment's variants on the terminal and on the page.
 
 mod specimen;
 
 use scraper::{Html, Selector};
-use wb_report::compare::held_text;
-use wb_report::page::{Extras, html};
+use wb_report::compare::experiment_text;
+use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
 use crate::chromium::browser;
 use specimen::{held, study};
 
 fn page() -> String {
-    html(&study(), &Extras { held: Some(held()), ..Extras::default() }).unwrap()
+    html(&study(), &RunExtras { experiment: Some(held()), ..RunExtras::default() }).unwrap()
 }
 
 #[test]
-fn a_wide_terminal_draws_the_ratios_on_one_scale() {
-    insta::assert_snapshot!(held_text(&held(), Style { width: 120, colour: false }), @r"
+fn wide_terminal_shows_ratios_on_one_scale() {
+    insta::assert_snapshot!(experiment_text(&held(), Style { width: 120, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
@@ -25,14 +25,13 @@ fn a_wide_terminal_draws_the_ratios_on_one_scale() {
     quiet:knob:scaling-governor=performance       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent           ━●
     decided after 14 blocks
 
-      throughput/mflops
-        higher is better; differences below 5 % do not matter; at most 5 % of what is the same is said to differ
+      throughput/mflops  higher is better; differences below 5 % do not matter; false-positive rate at most 5 %
     ");
 }
 
 #[test]
-fn a_narrow_terminal_has_the_figures_alone() {
-    insta::assert_snapshot!(held_text(&held(), Style { width: 80, colour: false }), @r"
+fn narrow_terminal_shows_only_figures() {
+    insta::assert_snapshot!(experiment_text(&held(), Style { width: 80, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                   samples       median  ratio       interval  verdict
@@ -44,13 +43,13 @@ fn a_narrow_terminal_has_the_figures_alone() {
     decided after 14 blocks
 
       throughput/mflops
-        higher is better; differences below 5 % do not matter; at most 5 % of what
-        is the same is said to differ
+        higher is better; differences below 5 % do not matter; false-positive rate
+        at most 5 %
     ");
 }
 
 #[test]
-fn variants_share_a_group_and_so_a_scale() {
+fn variants_share_a_group_and_a_scale() {
     let text = summary(&study(), Style { width: 80, colour: false });
     let table: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(table, @r"
@@ -63,7 +62,7 @@ fn variants_share_a_group_and_so_a_scale() {
 }
 
 #[test]
-fn the_page_draws_each_variant_beside_its_figures() {
+fn page_draws_each_variant_beside_its_figures() {
     let page = Html::parse_document(&page());
     let all = |selector: &str| page.select(&Selector::parse(selector).unwrap()).collect::<Vec<_>>();
     let words = |element: &scraper::ElementRef<'_>| {
@@ -74,7 +73,7 @@ fn the_page_draws_each_variant_beside_its_figures() {
     assert!(rows[0].starts_with("base 14 4.") && rows[0].ends_with(" Gflops – – ○ the first"), "{rows:?}");
     assert!(rows[1].starts_with("huge:param:huge-pages=always 14 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
     assert!(rows[1].ends_with("▲ improved") && rows[2].ends_with("= equivalent"), "{rows:?}");
-    assert_eq!(all("table.variants tr.variant svg .band").len(), 3, "each bar has the ground of what does not matter");
+    assert_eq!(all("table.variants tr.variant svg .band").len(), 3, "each bar shows the range of negligible ratios");
     assert_eq!(all("table.variants tr.variant svg .interval").len(), 2);
     assert_eq!(all("table.variants tr.axis svg").len(), 1);
     assert_eq!(words(&all("#held ~ h3")[0]), "file=/dev/sda,grid=M");
@@ -83,7 +82,7 @@ fn the_page_draws_each_variant_beside_its_figures() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn the_table_of_variants_fits_every_width_without_being_scrolled() {
+fn table_of_variants_fits_every_width_without_scrolling() {
     let Some(mut browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
@@ -91,11 +90,11 @@ fn the_table_of_variants_fits_every_width_without_being_scrolled() {
     for width in [360, 390, 768, 1280] {
         browser.open(&file, width, "light");
         browser.fits(width, "closed");
-        let beyond = format!(
+        let overflowing = format!(
             "[...document.querySelectorAll('table.variants tr.variant *')].filter(element => \
              element.getBoundingClientRect().right > {width}).length"
         );
-        assert_eq!(browser.eval(&beyond), 0, "at {width}");
+        assert_eq!(browser.eval(&overflowing), 0, "at {width}");
         let scrolled = "document.querySelector('table.variants').closest('.scroll')";
         assert_eq!(browser.eval(&format!("{scrolled} === null")), true);
         let bars = "new Set([...document.querySelectorAll('table.variants .bar svg')].map(bar => { \

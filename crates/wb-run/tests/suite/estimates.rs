@@ -1,4 +1,4 @@
-//! What a plan says of its duration, beside what measuring takes on a simulated worker.
+//! Compares the estimated duration of plans with the time that measuring takes on a simulated worker.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use wb_test_worker::FakeProcess;
 
 use crate::testbed::{FIGURE, TestBed, paused, seconds};
 
-/// A test whose command takes two seconds and says so.
+/// A test whose command takes two seconds and declares that.
 fn two_seconds() -> String {
     FIGURE.replace("name = \"figure\"\nsummary", "name = \"two\"\nestimate = \"2s\"\nsummary")
 }
 
-/// A worker whose commands take so long, and print figures that differ by so many percent.
+/// A worker whose commands run for a given time and print figures that differ by a percentage.
 fn bed(lasting: Duration, percent: u32) -> TestBed {
     let count = std::sync::atomic::AtomicU32::new(0);
     let mut bed = TestBed::new(move |_| {
@@ -24,65 +24,65 @@ fn bed(lasting: Duration, percent: u32) -> TestBed {
 }
 
 #[test]
-fn a_quiet_cell_takes_the_least_that_its_plan_says() {
+fn a_quiet_cell_takes_the_minimum_of_its_estimate() {
     paused(async {
         let bed = bed(Duration::from_secs(2), 0);
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (14.0, 14.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (14.0, 14.0));
     });
 }
 
 #[test]
-fn a_noisy_cell_takes_the_most_that_its_plan_says() {
+fn a_noisy_cell_takes_the_maximum_of_its_estimate() {
     paused(async {
         let bed = bed(Duration::from_secs(2), 50);
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        assert_eq!((bed.measured_seconds(), duration.most.seconds()), (62.0, 62.0));
+        assert_eq!((bed.measured_seconds(), duration.max.seconds()), (62.0, 62.0));
     });
 }
 
 #[test]
-fn a_budget_cuts_both() {
+fn a_budget_limits_estimate_and_measurement() {
     paused(async {
         let mut bed = bed(Duration::from_secs(2), 50);
         bed.sampling.budget = Some(seconds(9));
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        let (least, most) = (duration.least.seconds(), duration.most.seconds());
+        let (least, most) = (duration.min.seconds(), duration.max.seconds());
         assert_eq!((bed.measured_seconds(), least, most), (10.0, 10.0, 10.0));
     });
 }
 
 #[test]
-fn the_usual_budget_ends_a_long_noisy_cell_after_its_fewest_samples() {
+fn the_default_budget_ends_a_long_noisy_cell_after_its_minimum_of_samples() {
     paused(async {
         for (each, least, most) in [(60, 420.0, 600.0), (120, 840.0, 840.0)] {
             let mut bed = bed(Duration::from_secs(each), 50);
             bed.define(&two_seconds().replace("2s", &format!("{each}s")));
             let duration = bed.plan(&["two"]).await.duration();
             bed.measure(&["two"]).await;
-            assert_eq!((duration.least.seconds(), duration.most.seconds()), (least, most));
+            assert_eq!((duration.min.seconds(), duration.max.seconds()), (least, most));
             assert_eq!(bed.measured_seconds(), most);
         }
     });
 }
 
 #[test]
-fn a_set_of_samples_and_cells_beside_each_other_are_added_up() {
+fn estimates_of_sample_sets_and_cells_are_added_up() {
     paused(async {
         let mut bed = bed(Duration::from_secs(2), 0);
         bed.sampling.warm_up = 2;
         bed.sampling.min_samples = 7;
         let duration = bed.plan(&["two:n=[1,2,3]"]).await.duration();
         bed.measure(&["two:n=[1,2,3]"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (54.0, 54.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (54.0, 54.0));
     });
 }
 
 #[test]
-fn a_command_that_is_given_its_time_takes_that() {
+fn a_command_with_a_time_argument_takes_that_time() {
     paused(async {
         let text =
             FIGURE.replace("\"{n}\"", "\"{n}\", \"{seconds}\"").replace("name = \"figure\"\ns", "name = \"timed\"\ns");
@@ -90,12 +90,12 @@ fn a_command_that_is_given_its_time_takes_that() {
         bed.define(&text);
         let duration = bed.plan(&["timed"]).await.duration();
         bed.measure(&["timed"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (35.0, 35.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (35.0, 35.0));
     });
 }
 
 #[test]
-fn calibrated_work_is_found_probed_and_done_in_about_the_time_of_its_plan() {
+fn calibrated_work_takes_about_the_estimated_time() {
     paused(async {
         let text =
             FIGURE.replace("\"{n}\"", "\"{n}\", \"{work}\"").replace("name = \"figure\"\ns", "name = \"worked\"\ns");
@@ -106,17 +106,17 @@ fn calibrated_work_is_found_probed_and_done_in_about_the_time_of_its_plan() {
         bed.define(&text);
         let duration = bed.plan(&["worked"]).await.duration();
         bed.measure(&["worked"]).await;
-        let ratio = bed.measured_seconds() / duration.least.seconds();
+        let ratio = bed.measured_seconds() / duration.min.seconds();
         assert!((0.97..1.03).contains(&ratio), "{} s, {duration:?}", bed.measured_seconds());
     });
 }
 
 #[test]
-fn a_command_of_which_nothing_says_how_long_it_takes_has_no_duration() {
+fn a_command_without_an_estimate_has_no_duration() {
     paused(async {
         let bed = bed(Duration::from_secs(2), 0);
         let plan = bed.plan(&["figure", "two"]).await;
         let estimated: Vec<bool> = plan.cells.iter().map(|cell| cell.is_estimated).collect();
-        assert_eq!((estimated, plan.duration().least.seconds()), (vec![false, true], 14.0));
+        assert_eq!((estimated, plan.duration().min.seconds()), (vec![false, true], 14.0));
     });
 }

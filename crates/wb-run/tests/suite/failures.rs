@@ -1,20 +1,20 @@
-//! What becomes of failures, and that none is silent.
+//! Handling of failures: each is recorded or reported.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use wb_agent::PutBack;
-use wb_agent::worker::Teardown;
+use wb_agent::RestoredChange;
+use wb_agent::worker::TeardownReport;
 use wb_model::{AttemptOutcome, CellOutcome};
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 use wb_run::{Progress, RunError};
-use wb_sys::undo::Undone;
+use wb_sys::undo::RevertOutcome;
 use wb_test_worker::FakeProcess;
 
 use crate::testbed::{TestBed, figures, paused, seconds, steady};
 
 #[test]
-fn a_program_that_fails_is_tried_as_often_as_asked_and_its_cell_fails_with_the_reason() {
+fn a_failing_program_is_retried_up_to_the_limit_and_its_cell_fails_with_the_reason() {
     paused(async {
         let bed = TestBed::new(|_| FakeProcess::failing(7, "no such device"));
         bed.measure(&["figure"]).await;
@@ -26,7 +26,7 @@ fn a_program_that_fails_is_tried_as_often_as_asked_and_its_cell_fails_with_the_r
 }
 
 #[test]
-fn a_failure_now_and_then_costs_an_attempt_and_no_sample() {
+fn an_occasional_failure_costs_an_attempt_but_no_sample() {
     paused(async {
         let count = AtomicU32::new(0);
         let bed = TestBed::new(move |_| match count.fetch_add(1, Ordering::Relaxed) {
@@ -40,7 +40,7 @@ fn a_failure_now_and_then_costs_an_attempt_and_no_sample() {
 }
 
 #[test]
-fn a_program_that_hangs_is_ended_at_the_limit() {
+fn a_hanging_program_is_terminated_at_the_limit() {
     paused(async {
         let mut bed = TestBed::new(|_| FakeProcess::printing("").lasting(Duration::from_secs(1 << 30)));
         bed.sampling.limit = Some(seconds(20));
@@ -67,10 +67,10 @@ fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn cells_whose_only_worker_was_lost_before_they_began_have_failed() {
+fn cells_whose_only_worker_was_lost_before_their_start_fail() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
-        bed.sampling.order = Order::Sequential;
+        bed.sampling.order = SamplingOrder::Sequential;
         let agent = bed.agents[0].clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -87,12 +87,12 @@ fn cells_whose_only_worker_was_lost_before_they_began_have_failed() {
 }
 
 #[test]
-fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_values() {
+fn a_setting_changed_by_another_process_marks_the_sample_with_both_values() {
     paused(async {
         let bed = TestBed::new(figures(steady));
-        let how = Undone::Left { found: "888".to_owned() };
-        let put_back = vec![PutBack { what: "/proc/sys/vm/swappiness was `60`".to_owned(), how }];
-        bed.agents[0].set_teardown(Teardown { put_back, ..Teardown::default() });
+        let how = RevertOutcome::Conflict { found: "888".to_owned() };
+        let put_back = vec![RestoredChange { what: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome: how }];
+        bed.agents[0].set_teardown(TeardownReport { reverted: put_back, ..TeardownReport::default() });
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
@@ -105,16 +105,16 @@ fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_val
 }
 
 #[test]
-fn processes_that_do_not_end_are_a_finding() {
+fn processes_that_survive_sigkill_are_a_finding() {
     paused(async {
         let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(Teardown { left: vec![4711], ..Teardown::default() });
+        bed.agents[0].set_teardown(TeardownReport { unkillable: vec![4711], ..TeardownReport::default() });
         bed.measure(&["figure"]).await;
         assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
     });
 }
 
-/// Prepares once for all samples, and takes down with a command of its own.
+/// A test that prepares once for all samples and has a cleanup command.
 const PREPARED: &str = r#"
 name = "prepared"
 summary = "a figure"
@@ -140,17 +140,17 @@ fn a_cleanup_that_fails_is_reported_and_recorded() {
         });
         bed.define(PREPARED);
         let reported = bed.measure(&["prepared"]).await;
-        let warned =
-            |progress: &&Progress| matches!(progress, Progress::Warned(text) if text.contains("device is busy"));
-        assert_eq!(reported.iter().filter(warned).count(), 1, "{reported:?}");
+        let is_warning =
+            |progress: &&Progress| matches!(progress, Progress::Warning(text) if text.contains("device is busy"));
+        assert_eq!(reported.iter().filter(is_warning).count(), 1, "{reported:?}");
         let cell = bed.cell();
         assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert!(cell.findings.iter().any(|it| it.contains("cleanup failed") && it.contains("device is busy")));
+        assert!(cell.findings.iter().any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy")));
     });
 }
 
 #[test]
-fn a_sample_whose_cleanup_fails_says_so() {
+fn a_failed_cleanup_is_the_reason_of_a_failed_sample() {
     paused(async {
         let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
             "cleanup" => FakeProcess::failing(9, "device is busy"),
@@ -164,7 +164,7 @@ fn a_sample_whose_cleanup_fails_says_so() {
 }
 
 #[test]
-fn a_time_in_the_journal_that_cannot_be_read_is_an_error_that_names_its_line() {
+fn an_invalid_time_in_the_journal_is_an_error_with_its_line() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         bed.measure(&["figure"]).await;
@@ -180,12 +180,12 @@ fn a_time_in_the_journal_that_cannot_be_read_is_an_error_that_names_its_line() {
 }
 
 #[test]
-fn figures_that_no_quantity_has_are_invalid_and_end_the_cell() {
+fn implausible_figures_are_invalid_and_end_the_cell() {
     paused(async {
         let bed = TestBed::new(figures(|_| 1.2e308));
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
-        assert_eq!(cell.samples.len(), 3, "as many as are tried in vain");
+        assert_eq!(cell.samples.len(), 3, "the maximum number of failed attempts");
         let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
         assert!(reason.contains("figure is 1.2e308 1/s"), "{reason}");
     });

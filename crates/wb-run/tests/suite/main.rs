@@ -1,4 +1,4 @@
-//! Runs on simulated workers: order, sampling, resume and what becomes of failures, without a process and in no time.
+//! Runs on simulated workers: order, sampling, resume and failures, without processes and in simulated time.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

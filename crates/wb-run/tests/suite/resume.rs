@@ -1,4 +1,4 @@
-//! A folder that is run into again.
+//! Resuming a run folder.
 
 use wb_model::{CellOutcome, Purpose};
 use wb_run::{RunEnd, RunError};
@@ -22,7 +22,7 @@ fn an_interrupted_run_repeats_nothing_and_loses_nothing() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         let cancel = bed.cancel();
-        // A second each: in the midst of the fifth.
+        // Samples take a second each: cancel during the fifth.
         tokio::spawn(async move {
             tokio::time::sleep(std::time::Duration::from_millis(4500)).await;
             cancel.send_replace(true);
@@ -44,13 +44,13 @@ fn an_interrupted_run_repeats_nothing_and_loses_nothing() {
         let after = bed.study();
         assert!(after.cells.iter().all(|cell| cell.outcome == CellOutcome::Measured));
         assert!(finished(&before).iter().all(|folder| finished(&after).contains(folder)));
-        // A warm-up and six samples of each, and the one that was cut.
+        // A warm-up and six samples of each cell, and the interrupted one.
         assert_eq!(bed.attempts().len(), 2 * 7 + 1);
     });
 }
 
 #[test]
-fn more_precision_extends_what_is_there() {
+fn more_precision_adds_samples() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
         bed.measure(&["figure"]).await;
@@ -62,7 +62,7 @@ fn more_precision_extends_what_is_there() {
 }
 
 #[test]
-fn a_cell_of_another_meaning_is_refused() {
+fn a_cell_with_another_definition_is_refused() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
         bed.measure(&["figure"]).await;
@@ -75,7 +75,7 @@ fn a_cell_of_another_meaning_is_refused() {
 }
 
 #[test]
-fn artefacts_that_were_changed_are_measured_again() {
+fn samples_with_changed_artefacts_are_repeated() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         bed.measure(&["figure"]).await;
@@ -84,7 +84,7 @@ fn artefacts_that_were_changed_are_measured_again() {
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert_eq!(cell.samples.len(), 8, "the changed one stays, and one more was taken");
+        assert_eq!(cell.samples.len(), 8, "the changed sample stays, and one more is taken");
         assert!(
             cell.samples.iter().filter(|sample| sample.counted).all(|sample| sample.values["throughput/figure"] < 11.0)
         );

@@ -1,15 +1,15 @@
-//! When a cell is done.
+//! Conditions that end a cell.
 
 use std::time::Duration;
 
 use wb_model::CellOutcome;
-use wb_sys::telemetry::{Cpu, CpuTimes, Reading, Telemetry};
+use wb_sys::telemetry::{CpuReading, CpuTimes, Telemetry, TelemetryReading};
 use wb_test_worker::FakeProcess;
 
 use crate::testbed::{TestBed, figures, paused, seconds, steady};
 
 #[test]
-fn a_quiet_cell_is_done_with_the_fewest_samples() {
+fn a_quiet_cell_ends_with_the_minimum_of_samples() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         bed.measure(&["figure"]).await;
@@ -21,7 +21,7 @@ fn a_quiet_cell_is_done_with_the_fewest_samples() {
 }
 
 #[test]
-fn a_noisy_cell_ends_at_its_most_samples_and_reports_how_far_it_came() {
+fn a_noisy_cell_ends_at_its_maximum_of_samples_and_reports_the_precision_reached() {
     paused(async {
         let bed = TestBed::new(figures(|number| 10.0 + f64::from(number % 7)));
         bed.measure(&["figure"]).await;
@@ -33,19 +33,19 @@ fn a_noisy_cell_ends_at_its_most_samples_and_reports_how_far_it_came() {
 }
 
 #[test]
-fn a_budget_ends_a_cell_when_its_attempts_have_taken_so_long() {
+fn a_cell_ends_when_its_time_budget_is_used_up() {
     paused(async {
         let mut bed = TestBed::new(|_| FakeProcess::printing("figure: 10").lasting(Duration::from_secs(30)));
         bed.sampling.budget = Some(seconds(100));
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         assert_eq!(cell.samples.len(), 4, "a warm-up and three samples of 30 s each");
-        assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, wanted: 6 });
+        assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, required: 6 });
     });
 }
 
 #[test]
-fn for_each_disturbed_sample_another_one_is_taken_and_none_is_dropped() {
+fn disturbed_samples_are_retaken_and_none_is_dropped() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         bed.agents[0].set_telemetry(disturbed());
@@ -56,12 +56,17 @@ fn for_each_disturbed_sample_another_one_is_taken_and_none_is_dropped() {
     });
 }
 
-/// Ten seconds in which the hypervisor ran something else for a quarter of the time of two CPUs.
+/// Telemetry of ten seconds in which two CPUs lost a quarter of their time to the hypervisor (steal).
 fn disturbed() -> Telemetry {
     let reading = |seconds: u64, steal_seconds: u64| {
         let user = 2 * seconds - steal_seconds;
         let cpu = CpuTimes { user: user * 1_000_000_000, steal: steal_seconds * 1_000_000_000, ..CpuTimes::default() };
-        Reading { at_ns: seconds * 1_000_000_000, cpu, cpus: vec![Cpu::default(); 2], ..Reading::default() }
+        TelemetryReading {
+            at_ns: seconds * 1_000_000_000,
+            cpu,
+            cpus: vec![CpuReading::default(); 2],
+            ..TelemetryReading::default()
+        }
     };
     Telemetry { start: reading(0, 0), end: reading(10, 5), series: Vec::new() }
 }

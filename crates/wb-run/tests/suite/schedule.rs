@@ -1,9 +1,9 @@
-//! In which order samples are taken.
+//! Order of samples.
 
 use std::collections::BTreeSet;
 
 use wb_model::Purpose;
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 
 use crate::testbed::{TestBed, figures, paused, steady};
 
@@ -22,7 +22,7 @@ fn each_round_samples_every_unfinished_cell_once() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+fn equal_seeds_give_equal_orders_and_different_seeds_different_ones() {
     let order = |seed| {
         paused(async {
             let mut bed = TestBed::new(figures(steady));
@@ -36,10 +36,10 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
 }
 
 #[test]
-fn a_sequence_ends_each_cell_before_the_next() {
+fn sequential_order_finishes_each_cell_before_the_next() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
-        bed.sampling.order = Order::Sequential;
+        bed.sampling.order = SamplingOrder::Sequential;
         bed.measure(&["figure:n=[1,2]"]).await;
         let cases: Vec<String> = bed.attempts().into_iter().map(|(case, ..)| case).collect();
         let changes = cases.windows(2).filter(|pair| pair[0] != pair[1]).count();

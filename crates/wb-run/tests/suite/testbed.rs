@@ -1,4 +1,5 @@
-//! A run folder, a test `figure` whose command prints what a function says, and simulated workers.
+//! Test environment: a run folder, a test `figure` whose command prints the values of a function, and simulated
+//! workers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use tokio::sync::watch;
 use wb_agent::Command;
 use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
 use wb_plan::{Plan, Sampling, Selection, expand, spec};
-use wb_record::{Event, RunFolder};
-use wb_run::{Crew, Job, Member, Progress, RunEnd, RunError, run};
+use wb_record::{JournalEvent, RunFolder};
+use wb_run::{PooledWorker, Progress, RunEnd, RunError, RunSpec, WorkerPool, run};
 use wb_study::result::CellResult;
 use wb_study::{Study, StudyError};
 use wb_test_worker::{FakeAgent, FakeProcess};
 use wb_tests::{DeclarativeTest, Registry};
 
-/// Prints a figure. `n` is an axis.
+/// A test that prints a figure. `n` is an axis.
 pub(crate) const FIGURE: &str = r#"
 name = "figure"
 summary = "a figure"
@@ -39,7 +40,7 @@ primary = true
 regex = 'figure: (\S+)'
 "#;
 
-/// One world of a test.
+/// The environment of a test.
 pub(crate) struct TestBed {
     folder: TempDir,
     registry: Registry,
@@ -48,30 +49,30 @@ pub(crate) struct TestBed {
     cancel: watch::Sender<bool>,
 }
 
-/// The figures of a test: called with the number of the process, from 0.
-pub(crate) fn figures(of: impl Fn(u32) -> f64 + Send + Sync + 'static) -> impl Fn(&Command) -> FakeProcess {
+/// Makes programs that print figures: the function is called with the number of the process, from 0.
+pub(crate) fn figures(value: impl Fn(u32) -> f64 + Send + Sync + 'static) -> impl Fn(&Command) -> FakeProcess {
     let count = AtomicU32::new(0);
-    move |_| FakeProcess::printing(format!("figure: {}\n", of(count.fetch_add(1, Ordering::Relaxed))))
+    move |_| FakeProcess::printing(format!("figure: {}\n", value(count.fetch_add(1, Ordering::Relaxed))))
 }
 
-/// Ten, give or take a tenth of a percent.
+/// Returns ten, plus or minus 0.1 %.
 pub(crate) fn steady(number: u32) -> f64 {
     10.0 + f64::from(number % 3) * 0.01
 }
 
-/// Runs a test in a runtime whose time passes only while everything waits.
+/// Runs a test in a runtime with paused time, which advances only while all tasks are idle.
 pub(crate) fn paused<T>(test: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().start_paused(true).build().unwrap().block_on(test)
 }
 
 impl TestBed {
-    /// One worker, `local`. Within [`paused`].
+    /// Creates an environment with one worker, `local`. Call it within [`paused`].
     pub(crate) fn new(program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static) -> Self {
         Self::with_workers(&["local"], program)
     }
 
-    /// Several workers, which run the same programs.
+    /// Creates an environment with several workers that run the same programs.
     pub(crate) fn with_workers(
         names: &[&str],
         program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static,
@@ -88,7 +89,7 @@ impl TestBed {
         Self { folder, registry, agents: names.iter().map(agent).collect(), sampling, cancel: watch::channel(false).0 }
     }
 
-    /// Adds a test.
+    /// Adds a test definition.
     pub(crate) fn define(&mut self, toml: &str) {
         self.registry.add(DeclarativeTest::parse("test.toml", toml, None).unwrap());
     }
@@ -97,33 +98,33 @@ impl TestBed {
         self.folder.path().join("RUN")
     }
 
-    /// What ends the run as a user's Ctrl-C does.
+    /// Returns the sender that cancels the run like Ctrl-C.
     pub(crate) fn cancel(&self) -> watch::Sender<bool> {
         self.cancel.clone()
     }
 
-    async fn crew(&self) -> Crew {
-        let mut crew = Crew::default();
+    async fn crew(&self) -> WorkerPool {
+        let mut crew = WorkerPool::default();
         for agent in &self.agents {
-            crew.members.push(Member::of(agent.worker()).await.unwrap());
+            crew.workers.push(PooledWorker::with_facts(agent.worker()).await.unwrap());
         }
         crew
     }
 
-    /// The plan of tests, as typed.
+    /// Expands tests, as typed, to a plan.
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
         let requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         let profile = ProfileName::new("Localhost").unwrap();
-        let workers = self.crew().await.workers();
+        let workers = self.crew().await.plan_workers();
         let selection = Selection::default();
         expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
     }
 
-    /// Measures tests, as typed, into the folder; how it ended and what was reported.
+    /// Runs tests, as typed, in the folder; returns the result and the progress events.
     pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
         let (crew, plan) = (self.crew().await, self.plan(tests).await);
-        let mut reported = Vec::new();
-        let job = Job {
+        let mut events = Vec::new();
+        let job = RunSpec {
             folder: &self.path(),
             plan,
             plan_name: tests.join(" "),
@@ -135,22 +136,22 @@ impl TestBed {
             version: "0.0.0",
             program_sha256: String::new(),
             registry: &self.registry,
-            crew,
-            states: Vec::new(),
+            pool: crew,
+            host_states: Vec::new(),
             cancel: self.cancel.subscribe(),
-            referee: None,
+            stopping_rule: None,
             publisher: None,
         };
-        let end = run(job, |progress| reported.push(progress)).await;
-        (end, reported)
+        let end = run(job, |progress| events.push(progress)).await;
+        (end, events)
     }
 
-    /// The same, where nothing goes wrong.
+    /// Runs tests that must succeed; returns the progress events.
     pub(crate) async fn measure(&self, tests: &[&str]) -> Vec<Progress> {
-        let (end, reported) = self.run(tests).await;
+        let (end, events) = self.run(tests).await;
         end.unwrap();
         assert!(self.agents.iter().all(|agent| agent.open_groups() == 0), "a group was left");
-        reported
+        events
     }
 
     pub(crate) fn study(&self) -> Study {
@@ -161,17 +162,17 @@ impl TestBed {
         wb_study::study(&RunFolder::open(&self.path()).unwrap(), &self.registry)
     }
 
-    /// The only cell.
+    /// Returns the only cell.
     pub(crate) fn cell(&self) -> CellResult {
         let [cell] = &self.study().cells[..] else { panic!("one cell") };
         cell.clone()
     }
 
-    /// The attempts in the order in which they were made: case, purpose, sample.
+    /// Lists the attempts in chronological order: case, purpose, sample.
     pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
-        let lines = RunFolder::open(&self.path()).unwrap().lines().unwrap();
+        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
         let attempts = lines.into_iter().filter_map(|line| match line.event {
-            Event::AttemptEnded(ended) => Some((ended.cell.case.to_string(), ended.purpose, ended.sample)),
+            JournalEvent::AttemptEnded(ended) => Some((ended.cell.case.to_string(), ended.purpose, ended.sample)),
             _ => None,
         });
         attempts.collect()
@@ -179,11 +180,11 @@ impl TestBed {
 }
 
 impl TestBed {
-    /// How long all attempts took together, in seconds.
+    /// Returns the total time of all attempts, in seconds.
     pub(crate) fn measured_seconds(&self) -> f64 {
-        let lines = RunFolder::open(&self.path()).unwrap().lines().unwrap();
+        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
         let seconds = lines.into_iter().filter_map(|line| match line.event {
-            Event::AttemptEnded(ended) => Some(ended.seconds),
+            JournalEvent::AttemptEnded(ended) => Some(ended.seconds),
             _ => None,
         });
         seconds.sum()

@@ -1,4 +1,4 @@
-//! Several workers that measure at the same time.
+//! Several workers that measure concurrently.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +9,7 @@ use wb_run::{Progress, RunEnd, RunError};
 use crate::testbed::{TestBed, figures, paused, steady};
 
 #[test]
-fn each_workers_figures_stand_beside_those_of_all() {
+fn figures_are_reported_per_worker_and_in_total() {
     paused(async {
         let bed = TestBed::with_workers(&["a", "b"], figures(steady));
         bed.measure(&["figure"]).await;
@@ -18,7 +18,9 @@ fn each_workers_figures_stand_beside_those_of_all() {
         let medians: Vec<(Option<String>, f64)> = cell
             .metrics
             .iter()
-            .map(|it| (it.worker.as_ref().map(ToString::to_string), it.summary.as_ref().unwrap().median.round()))
+            .map(|metric| {
+                (metric.worker.as_ref().map(ToString::to_string), metric.summary.as_ref().unwrap().median.round())
+            })
             .collect();
         assert_eq!(medians, [(None, 20.0), (Some("a".to_owned()), 10.0), (Some("b".to_owned()), 10.0)]);
     });
@@ -35,29 +37,29 @@ fn one_machine_under_two_names_is_not_measured() {
     });
 }
 
-/// Runs a cell on each of two workers, of which `b` is lost at the first request that matches: how the run ended, its
-/// warnings, and the outcomes of both cells.
+/// Runs a cell on each of two workers, of which `b` is lost at the first matching request; returns the result of the
+/// run, its warnings, and the outcomes of both cells.
 fn losing_b(
     matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
 ) -> (Result<RunEnd, RunError>, Vec<String>, [CellOutcome; 2]) {
     paused(async {
         let bed = TestBed::with_workers(&["a", "b"], figures(steady));
         bed.agents[1].disconnect_at(matches);
-        let (end, reported) = bed.run(&["figure:id=on-a,on=a", "figure:id=on-b,on=b"]).await;
+        let (end, events) = bed.run(&["figure:id=on-a,on=a", "figure:id=on-b,on=b"]).await;
         let warning = |progress| match progress {
-            Progress::Warned(text) => Some(text),
+            Progress::Warning(text) => Some(text),
             _ => None,
         };
         let [a, b] = &bed.study().cells[..] else { panic!("two cells") };
-        (end, reported.into_iter().filter_map(warning).collect(), [a.outcome.clone(), b.outcome.clone()])
+        (end, events.into_iter().filter_map(warning).collect(), [a.outcome.clone(), b.outcome.clone()])
     })
 }
 
 #[test]
-fn a_worker_that_is_lost_before_the_first_sample_ends_its_cells_and_the_rest_is_measured() {
-    for announced in [true, false] {
+fn a_worker_lost_before_the_first_sample_ends_only_its_own_cells() {
+    for at_announcement in [true, false] {
         let (end, warnings, [a, b]) = losing_b(move |request| match request {
-            Request::Announce { .. } => announced,
+            Request::Announce { .. } => at_announcement,
             request => matches!(request, Request::Environment { .. }),
         });
         assert_eq!(end.unwrap(), RunEnd::Finished);
@@ -69,7 +71,7 @@ fn a_worker_that_is_lost_before_the_first_sample_ends_its_cells_and_the_rest_is_
 }
 
 #[test]
-fn a_worker_that_is_lost_while_programs_are_looked_up_leaves_its_cells_unsupported() {
+fn a_worker_lost_during_the_lookup_of_programs_leaves_its_cells_unsupported() {
     let (end, _, [a, b]) = losing_b(|request| matches!(request, Request::Which { .. }));
     assert_eq!(end.unwrap(), RunEnd::Finished);
     let reason = "the worker `b` is lost: the cable was pulled".to_owned();
@@ -77,7 +79,7 @@ fn a_worker_that_is_lost_while_programs_are_looked_up_leaves_its_cells_unsupport
 }
 
 #[test]
-fn a_worker_that_is_lost_after_the_last_sample_costs_no_cell() {
+fn a_worker_lost_after_the_last_sample_costs_no_cell() {
     let environments = AtomicU32::new(0);
     let (end, warnings, outcomes) = losing_b(move |request| {
         matches!(request, Request::Environment { .. }) && environments.fetch_add(1, Ordering::Relaxed) == 1
@@ -89,7 +91,7 @@ fn a_worker_that_is_lost_after_the_last_sample_costs_no_cell() {
 }
 
 #[test]
-fn a_run_whose_last_worker_is_lost_before_the_first_sample_is_an_error_that_leaves_no_cell_open() {
+fn losing_the_last_worker_before_the_first_sample_is_an_error_and_ends_all_cells() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         bed.agents[0].disconnect_at(|request| matches!(request, Request::Environment { .. }));

@@ -1,8 +1,8 @@
-//! What samples are drawn from.
+//! The populations from which samples are drawn.
 
 use rand::Rng;
 
-/// A shape of noise; every one lies around 100 and is as wide as it is told
+/// A shape of noise, around 100 and with a given scale
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Population {
     /// Gaussian
@@ -37,7 +37,7 @@ impl Population {
         }
     }
 
-    /// In spreads from 100. Of the drifting one: the median over all 30 samples.
+    /// The median as a distance from 100 in spreads; of the drifting population, over all 30 samples.
     fn median(self) -> f64 {
         match self {
             Self::Normal | Self::LogNormal | Self::T3 | Self::Coarse | Self::Drifting => 0.0,
@@ -51,8 +51,8 @@ impl Population {
         100.0 * (1.0 + spread * self.median())
     }
 
-    /// The sample taken as the `index`th of at most `of`
-    pub(crate) fn draw(self, rng: &mut impl Rng, spread: f64, index: usize, of: usize) -> f64 {
+    /// Draws the `index`th of at most `max_samples` samples
+    pub(crate) fn draw(self, rng: &mut impl Rng, spread: f64, index: usize, max_samples: usize) -> f64 {
         let z = normal(rng);
         let deviation = match self {
             Self::Normal => z,
@@ -61,7 +61,7 @@ impl Population {
             Self::Coarse => z.round(),
             Self::Uneven => z / 2.0 + if rng.random_bool(0.3) { 4.0 } else { 0.0 },
             Self::Even => z / 2.0 + if rng.random_bool(0.5) { 4.0 } else { 0.0 },
-            Self::Drifting => z + 4.0 * (index as f64 / (of - 1) as f64 - 0.5),
+            Self::Drifting => z + 4.0 * (index as f64 / (max_samples - 1) as f64 - 0.5),
         };
         100.0 * (1.0 + spread * deviation)
     }

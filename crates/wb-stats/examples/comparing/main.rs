@@ -1,5 +1,5 @@
-//! How often two sides that do not differ are said to, and how often the interval of their ratio covers the truth.
-//! Prints Markdown, or with `--write PAGE` puts it between that page's markers.
+//! The rate of false alarms between two equal sides, and how often the interval of their ratio covers the truth. Prints
+//! Markdown, or with `--write PAGE` writes it between the markers of that page.
 
 #[path = "../common/page.rs"]
 mod page;

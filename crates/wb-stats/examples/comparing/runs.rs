@@ -8,28 +8,29 @@ use wb_stats::{CONFIDENCE, Ratio, Samples, hierarchical_ratio, ratio};
 const COUNTS: [usize; 6] = [1, 3, 4, 5, 8, 15];
 /// Samples in each.
 const SAMPLES: usize = 10;
-/// Standard deviations of the logarithms: of runs around the build, of samples around their run.
+/// Standard deviation of the logarithms of runs around the build.
 const BETWEEN: f64 = 0.03;
+/// Standard deviation of the logarithms of samples around their run.
 const WITHIN: f64 = 0.02;
 const REPETITIONS: usize = 500;
 const SEED: u64 = 4;
 
-/// What is ranked or drawn.
+/// How two sides of several runs are compared.
 #[derive(Clone, Copy)]
 enum Way {
-    /// All samples, as if they were of one run.
+    /// By all samples, as if they were of one run.
     Pooled,
-    /// The runs' medians.
+    /// By the medians of the runs.
     Medians,
-    /// Runs, and samples in them.
+    /// By a bootstrap of runs, and of samples within runs.
     Hierarchical,
 }
 
-/// In how many of the comparisons of equal builds they are said to differ, and in how many the interval has 1 in it;
-/// none where there is no interval.
+/// The fraction of comparisons of equal builds with a false alarm, and the fraction of intervals that contain 1; `None`
+/// if there is no interval.
 pub(crate) type Shares = (f64, Option<f64>);
 
-/// So many runs a side, each way.
+/// The results for one number of runs per side.
 pub(crate) struct Row {
     pub(crate) count: usize,
     pub(crate) pooled: Shares,
@@ -37,7 +38,7 @@ pub(crate) struct Row {
     pub(crate) hierarchical: Shares,
 }
 
-/// Every number of runs
+/// Simulates every number of runs
 pub(crate) fn simulated() -> Vec<Row> {
     let row = |count| Row {
         count,
@@ -54,7 +55,7 @@ fn compared(way: Way, count: usize) -> Shares {
     for repetition in 0..REPETITIONS {
         let [a, b] = [(); 2].map(|()| (0..count).map(|_| run(&mut rng)).collect::<Vec<_>>());
         let Some(ratio) = judged(way, &a, &b, repetition as u64) else { continue };
-        alarms += usize::from(ratio.p <= 1.0 - CONFIDENCE);
+        alarms += usize::from(ratio.p_value <= 1.0 - CONFIDENCE);
         if let Some(interval) = ratio.interval {
             intervals += 1;
             covered += usize::from(interval.contains(1.0));

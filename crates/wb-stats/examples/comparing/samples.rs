@@ -1,4 +1,4 @@
-//! Samples of one run a side.
+//! Comparisons of two sides with one run each.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -10,22 +10,23 @@ use super::populations::Population;
 pub(crate) const COUNTS: [usize; 5] = [3, 6, 10, 30, 100];
 /// The scale of the noise.
 pub(crate) const SPREAD: f64 = 0.03;
-/// By what the sides differ where they do.
+/// The factor between sides that differ.
 const FACTOR: f64 = 1.05;
 const REPETITIONS: usize = 2000;
 const SEED: u64 = 3;
 
-/// What came of many comparisons.
+/// The results of many comparisons.
 pub(crate) struct Outcome {
-    /// Said to differ where nothing does.
+    /// The fraction of comparisons of equal sides with a false alarm.
     pub(crate) false_alarms: f64,
-    /// Said to differ where they do, by 5 %.
+    /// The fraction of comparisons that detect a difference of 5 %.
     pub(crate) found: f64,
-    /// The interval has that factor in it; none where there is no interval.
+    /// The fraction of intervals that contain this factor; `None` if there is no interval.
     pub(crate) covered: Option<f64>,
 }
 
-/// Two sides of `count` samples each. Of the drifting population the sides are taken in turns, as cells are.
+/// Compares two sides of `count` samples each. The sides are sampled interleaved, as cells are, which matters for the
+/// drifting population.
 pub(crate) fn compared(population: Population, count: usize) -> Outcome {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let (mut alarms, mut found, mut covered, mut intervals) = (0, 0, 0, 0);
@@ -38,9 +39,9 @@ pub(crate) fn compared(population: Population, count: usize) -> Outcome {
         let slower: Vec<f64> = b.in_order().iter().map(|sample| sample * FACTOR).collect();
         let slower = Samples::new(&slower).expect("drawn samples are finite");
         let differs = |p: f64| usize::from(p <= 1.0 - CONFIDENCE);
-        alarms += ratio(&a, &b, CONFIDENCE).map_or(0, |ratio| differs(ratio.p));
+        alarms += ratio(&a, &b, CONFIDENCE).map_or(0, |ratio| differs(ratio.p_value));
         if let Some(ratio) = ratio(&a, &slower, CONFIDENCE) {
-            found += differs(ratio.p);
+            found += differs(ratio.p_value);
             if let Some(interval) = ratio.interval {
                 intervals += 1;
                 covered += usize::from(interval.contains(FACTOR));

@@ -7,7 +7,7 @@ use super::populations::Population;
 use super::runs::Row;
 use super::samples::{self, COUNTS, Outcome};
 
-/// What came of every population and number of samples
+/// Simulates every population and number of samples
 pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {
     let cells = Population::ALL.into_iter().flat_map(|population| COUNTS.map(|count| (population, count)));
     cells.map(|(population, count)| (population, count, samples::compared(population, count))).collect()

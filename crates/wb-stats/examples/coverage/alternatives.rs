@@ -1,9 +1,9 @@
-//! The interval that was considered and not taken.
+//! An alternative interval that was considered and rejected.
 
 use wb_stats::{Interval, Samples};
 
-/// The interpolated interval of the median (Hettmansperger, Sheather 1986): between the order statistics that reach
-/// the confidence and the next inner ones, so that it is met closely instead of exceeded
+/// The interpolated interval of the median (Hettmansperger, Sheather 1986): between the order statistics that reach the
+/// confidence and the next inner ones, so that the actual confidence is close to the requested one
 pub(crate) fn interpolated_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     let n = samples.count();
     // The confidence of the rank-th samples from either end, and of the next inner ones.
@@ -25,6 +25,6 @@ pub(crate) fn interpolated_interval(samples: &Samples, confidence: f64) -> Optio
     Some(Interval {
         low: mix(at(rank), at(rank + 1)),
         high: mix(at(samples.count() + 1 - rank), at(samples.count() - rank)),
-        confidence_reached: confidence,
+        confidence,
     })
 }

@@ -1,5 +1,5 @@
-//! How often the interval of the median covers the truth when the stopping rule decided how many samples there are.
-//! Prints Markdown, or with `--write PAGE` puts it between that page's markers.
+//! The coverage of the interval of the median if the stopping rule determines the number of samples. Prints Markdown,
+//! or with `--write PAGE` writes it between the markers of that page.
 
 mod alternatives;
 #[path = "../common/page.rs"]

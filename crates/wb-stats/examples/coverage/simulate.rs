@@ -1,8 +1,10 @@
-//! Samples drawn one by one until the rule says stop, many times over.
+//! Simulates sampling under the stopping rule: samples are drawn one by one until the rule stops.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use wb_stats::{Budget, CONFIDENCE, Decision, Interval, Rule, Samples, Summary, dip, median_interval, trend};
+use wb_stats::{
+    Budget, CONFIDENCE, Interval, Samples, SamplingDecision, SamplingRule, Summary, dip, median_interval, trend,
+};
 
 use super::alternatives::interpolated_interval;
 use super::populations::Population;
@@ -13,9 +15,9 @@ const SEED: u64 = 2;
 const MIN: usize = 6;
 const MAX: usize = 30;
 const PRECISION_PERCENT: f64 = 2.0;
-const RULE: Rule = Rule::Precision { percent: PRECISION_PERCENT, min_samples: MIN, max_samples: MAX };
+const RULE: SamplingRule = SamplingRule::Precision { percent: PRECISION_PERCENT, min_samples: MIN, max_samples: MAX };
 
-/// What came of many cells of one population
+/// The results of many cells of one population
 #[derive(Default)]
 pub(crate) struct Outcome {
     cells: f64,
@@ -65,14 +67,14 @@ impl Outcome {
     }
 }
 
-/// By the rule and the summary as they are
+/// Simulates cells with the actual rule and summary
 pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
     each_cell(population, spread, |drawn| {
         let (n, converged) = stop(|n| match RULE.decide(&drawn[..n], Budget::Left) {
-            Ok(Decision::Continue) => None,
-            decision => Some(matches!(decision, Ok(Decision::Done(_)))),
+            Ok(SamplingDecision::Continue) => None,
+            decision => Some(matches!(decision, Ok(SamplingDecision::Done(_)))),
         });
         let samples = Samples::new(&drawn[..n]).expect("drawn samples are finite");
         let interval = Summary::of(&samples).median_interval;
@@ -83,16 +85,16 @@ pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
     outcome
 }
 
-/// Other ways to take the interval, by which the samples are stopped and which is reported
+/// Alternative intervals, used both to stop and to report
 #[derive(Clone, Copy)]
 pub(crate) enum Alternative {
-    /// Order statistics at exactly the confidence promised
+    /// Order statistics at exactly the promised confidence
     Uncorrected,
-    /// Interpolated between order statistics at exactly the confidence promised
+    /// Interpolated between order statistics at exactly the promised confidence
     Interpolated,
 }
 
-/// The same samples by another way
+/// Simulates the same cells with an alternative interval
 pub(crate) fn by_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
@@ -119,8 +121,8 @@ fn seen(p_value: Option<f64>) -> f64 {
     f64::from(p_value.is_some_and(|p| p < 0.05))
 }
 
-fn stop(decided: impl Fn(usize) -> Option<bool>) -> (usize, bool) {
-    (MIN..=MAX).find_map(|n| decided(n).map(|converged| (n, converged))).unwrap_or((MAX, false))
+fn stop(decide: impl Fn(usize) -> Option<bool>) -> (usize, bool) {
+    (MIN..=MAX).find_map(|n| decide(n).map(|converged| (n, converged))).unwrap_or((MAX, false))
 }
 
 fn each_cell(population: Population, spread: f64, mut cell: impl FnMut(&[f64])) {

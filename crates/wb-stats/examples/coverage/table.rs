@@ -6,10 +6,10 @@ use super::page::percent;
 use super::populations::Population;
 use super::simulate::{Alternative, Outcome, SPREADS, by_alternative};
 
-/// A share of so few cells says nothing
+/// Minimum number of cells for a meaningful fraction
 const FEWEST: usize = 100;
 
-/// Both tables, as Markdown, from what came of the rule
+/// Both tables, as Markdown, from the results of the rule
 pub(crate) fn tables(rows: &[Row]) -> String {
     let mut text = String::from(
         "| population | spread | interval covers | of those converged | mean samples | converged | trend seen | modes \
@@ -45,23 +45,23 @@ pub(crate) fn tables(rows: &[Row]) -> String {
     text
 }
 
-/// One population with what came of it
+/// The results of one population and spread
 pub(crate) struct Row {
     pub(crate) population: Population,
     pub(crate) spread: f64,
     pub(crate) outcome: Outcome,
 }
 
-/// Every population at every spread
+/// Simulates every population with every spread
 pub(crate) fn simulated(simulate: impl Fn(Population, f64) -> Outcome) -> Vec<Row> {
     let cells = Population::ALL.into_iter().flat_map(|population| SPREADS.map(|spread| (population, spread)));
     cells.map(|(population, spread)| Row { population, spread, outcome: simulate(population, spread) }).collect()
 }
 
 fn lowest(rows: &[Row]) -> String {
-    let over = |wanted: &dyn Fn(Population) -> bool| {
-        let wanted = rows.iter().filter(|row| wanted(row.population));
-        wanted.map(|row| row.outcome.coverage()).fold(1.0, f64::min)
+    let over = |matches: &dyn Fn(Population) -> bool| {
+        let selected = rows.iter().filter(|row| matches(row.population));
+        selected.map(|row| row.outcome.coverage()).fold(1.0, f64::min)
     };
     let steady = over(&|population| !matches!(population, Population::Even | Population::Drifting));
     let even = over(&|population| population == Population::Even);

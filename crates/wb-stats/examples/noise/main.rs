@@ -1,5 +1,5 @@
-//! How often two single runs that do not differ are said to, where a model says how far runs lie apart.
-//! Prints Markdown, or with `--write PAGE` puts it between that page's markers.
+//! The rate of false alarms between two single runs of one system, given a model of the noise between runs. Prints
+//! Markdown, or with `--write PAGE` writes it between the markers of that page.
 
 #[path = "../common/page.rs"]
 mod page;

@@ -1,4 +1,4 @@
-//! Runs of one system: some make the model, the last ones are compared by it.
+//! Simulates runs of one system: the first ones train the model, the last ones are compared with it.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -10,46 +10,46 @@ use super::populations::Population;
 const REPETITIONS: usize = 2000;
 const SEED: u64 = 5;
 
-/// What is drawn.
+/// The parameters of a simulation.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene {
-    /// The shape of what varies: runs where these do, else samples.
+    /// The shape of the noise: of runs if they vary, of samples otherwise.
     pub(crate) population: Population,
     /// The scale of the noise between runs.
     pub(crate) between: f64,
     /// The scale of the noise of samples.
     pub(crate) within: f64,
-    /// Runs of the model.
+    /// Number of runs of the model.
     pub(crate) runs: usize,
-    /// Samples in each of these.
+    /// Number of samples in each run of the model.
     pub(crate) samples: usize,
-    /// Runs on each side.
+    /// Number of runs on each side.
     pub(crate) side: usize,
-    /// Samples in each of these.
+    /// Number of samples in each run of a side.
     pub(crate) side_samples: usize,
 }
 
-/// What came of many.
+/// The results of many simulations; fractions unless noted otherwise.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// Said to differ where nothing does.
+    /// Comparisons of equal sides with a false alarm.
     pub(crate) alarms: f64,
-    /// The same if runs were taken to be normal.
+    /// False alarms if runs are assumed to be normally distributed.
     pub(crate) not_widened: f64,
-    /// Said to differ where a side is 10 % more.
+    /// Comparisons that detect a difference of 10 %.
     pub(crate) found: f64,
-    /// Half the width of the interval, as a share; the middle one.
+    /// The median half-width of the interval, as a fraction.
     pub(crate) half: f64,
-    /// The model sees a trend over its runs.
+    /// Models with a significant trend over their runs.
     pub(crate) trend: f64,
-    /// The model sees modes within its runs.
+    /// Models with significantly more than one mode within their runs.
     pub(crate) modes: f64,
 }
 
-/// The probability of so large a difference of the logarithms of two sides' levels
+/// The p-value of a difference between the logarithms of two sides' levels, for normal runs
 fn as_if_normal(noise: &RunNoise, difference: f64, side: usize) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, noise.degrees).ok()?;
-    let error = noise.spread * (2.0 / side as f64).sqrt();
+    let error = noise.stddev * (2.0 / side as f64).sqrt();
     (error > 0.0).then(|| 2.0 * student.sf(difference.abs() / error))
 }
 
@@ -58,33 +58,34 @@ impl Scene {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let mut outcome = Outcome::default();
         let mut halves = Vec::new();
-        let one = 1.0 / REPETITIONS as f64;
+        let weight = 1.0 / REPETITIONS as f64;
         for _ in 0..REPETITIONS {
             let all = self.drawn(&mut rng);
             let (model, sides) = all.split_at(self.runs);
             let (a, b) = sides.split_at(self.side);
-            let more: Vec<Vec<f64>> = b.iter().map(|run| run.iter().map(|sample| sample * 1.1).collect()).collect();
-            // What is not above zero has no ratio, and raises no alarm.
-            let Some(known) = Replicates::of(&[model.to_vec()]) else { continue };
-            let shown = |p: Option<f64>| if p.is_some_and(|p| p <= 1.0 - CONFIDENCE) { one } else { 0.0 };
-            let ratio = known.noise.ratio(a, b);
+            let increased: Vec<Vec<f64>> =
+                b.iter().map(|run| run.iter().map(|sample| sample * 1.1).collect()).collect();
+            // Samples that are not above zero have no ratio, and raise no alarm.
+            let Some(replicates) = Replicates::of(&[model.to_vec()]) else { continue };
+            let significant = |p: Option<f64>| if p.is_some_and(|p| p <= 1.0 - CONFIDENCE) { weight } else { 0.0 };
+            let ratio = replicates.noise.ratio(a, b);
             let difference = ratio.map_or(0.0, |ratio| ratio.ratio(CONFIDENCE).estimate.ln());
-            outcome.not_widened += shown(as_if_normal(&known.noise, difference, self.side));
-            outcome.alarms += shown(ratio.map(|ratio| ratio.p()));
-            outcome.found += shown(known.noise.ratio(a, &more).map(|ratio| ratio.p()));
+            outcome.not_widened += significant(as_if_normal(&replicates.noise, difference, self.side));
+            outcome.alarms += significant(ratio.map(|ratio| ratio.p_value()));
+            outcome.found += significant(replicates.noise.ratio(a, &increased).map(|ratio| ratio.p_value()));
             let interval = ratio.and_then(|ratio| ratio.ratio(CONFIDENCE).interval);
             halves.extend(interval.map(|interval| (interval.high / interval.low).sqrt() - 1.0));
             let runs: Vec<Samples> = model.iter().flat_map(|run| Samples::new(run)).collect();
             let medians: Vec<f64> = runs.iter().map(Samples::median).collect();
             let over_runs = Samples::new(&medians).ok().and_then(|medians| trend(&medians));
-            outcome.trend += shown(over_runs.map(|trend| trend.p_value));
-            outcome.modes += shown(joint_dip(&runs).map(|dip| dip.p_value));
+            outcome.trend += significant(over_runs.map(|trend| trend.p_value));
+            outcome.modes += significant(joint_dip(&runs).map(|dip| dip.p_value));
         }
         outcome.half = Samples::new(&halves).map_or(f64::NAN, |halves| halves.median());
         outcome
     }
 
-    /// The model's runs, and those of both sides, in the order in which they were made.
+    /// The runs of the model, then those of both sides, in time order.
     fn drawn(self, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
         let runs = self.runs + 2 * self.side;
         let of_samples = if self.between > 0.0 { Population::Normal } else { self.population };

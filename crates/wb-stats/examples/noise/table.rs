@@ -6,12 +6,13 @@ use super::page::percent;
 use super::populations::Population;
 use super::simulate::{Outcome, Scene};
 
-/// Runs of the model.
+/// Numbers of runs of the model.
 const RUNS: [usize; 6] = [3, 4, 6, 8, 15, 30];
-/// Samples in each run of the model, and of the sides.
+/// Numbers of samples in each run of the model, and of the sides.
 const SAMPLES: [(usize, usize); 7] = [(10, 10), (6, 30), (30, 6), (10, 1), (1, 10), (1, 1), (100, 100)];
 
-/// A population and a number of runs: with runs that differ, one a side and three; with samples alone that do.
+/// The results for a population and a number of runs: with noise between runs and one or three runs per side, and with
+/// noise of samples only.
 pub(crate) struct Row {
     pub(crate) population: Population,
     pub(crate) runs: usize,
@@ -20,7 +21,7 @@ pub(crate) struct Row {
     pub(crate) samples: Outcome,
 }
 
-/// Everything that the tables show
+/// The contents of both tables
 pub(crate) struct Simulated {
     pub(crate) rows: Vec<Row>,
     pub(crate) sizes: Vec<((usize, usize), Outcome)>,

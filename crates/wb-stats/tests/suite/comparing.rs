@@ -1,4 +1,4 @@
-//! What the page on statistics claims of comparing two sides.
+//! Tests of the claims of the page on statistics about comparing two sides.
 
 #[path = "../../examples/comparing/runs.rs"]
 mod runs;
@@ -15,20 +15,20 @@ use populations::Population;
 static RUNS: LazyLock<Vec<runs::Row>> = LazyLock::new(runs::simulated);
 static ROWS: LazyLock<Vec<(Population, usize, samples::Outcome)>> = LazyLock::new(table::simulated);
 
-/// Of 2,000 comparisons with 5 % false alarms, a share above this comes once in ten thousand times.
+/// With a true rate of 5 % false alarms, 2,000 comparisons exceed this rate once in ten thousand times.
 const ALARMS: f64 = 0.068;
 
 #[test]
-fn equal_sides_are_seldom_said_to_differ() {
+fn equal_sides_seldom_raise_a_false_alarm() {
     for (population, count, outcome) in ROWS.iter() {
         assert!(outcome.false_alarms <= ALARMS, "{} {count}: {}", population.name(), outcome.false_alarms);
-        let least = if *population == Population::Coarse { 0.89 } else { 0.932 };
-        assert!(outcome.covered.is_none_or(|covered| covered >= least), "{} {count}", population.name());
+        let minimum = if *population == Population::Coarse { 0.89 } else { 0.932 };
+        assert!(outcome.covered.is_none_or(|covered| covered >= minimum), "{} {count}", population.name());
     }
 }
 
 #[test]
-fn runs_that_differ_raise_no_alarm_unless_they_are_taken_for_one() {
+fn noise_between_runs_raises_no_alarm_unless_runs_are_pooled() {
     for runs::Row { count, pooled, medians, hierarchical } in RUNS.iter() {
         assert!(pooled.0 > 0.3, "{count}");
         let (alarms, covers) = if *count < 5 { medians } else { hierarchical };
@@ -38,6 +38,6 @@ fn runs_that_differ_raise_no_alarm_unless_they_are_taken_for_one() {
 }
 
 #[test]
-fn the_page_shows_the_tables_as_they_are_simulated() {
+fn the_page_shows_the_simulated_tables() {
     page::assert_shown("comparing", &table::tables(&ROWS, &RUNS));
 }

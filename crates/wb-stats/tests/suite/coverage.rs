@@ -1,4 +1,4 @@
-//! What the page on statistics claims of the stopping rule.
+//! Tests of the claims of the page on statistics about the stopping rule.
 
 #[path = "../../examples/coverage/alternatives.rs"]
 mod alternatives;
@@ -16,20 +16,20 @@ use table::Row;
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::simulated(simulate::by_rule));
 
 #[test]
-fn the_interval_keeps_its_promise_under_the_stopping_rule() {
+fn the_interval_keeps_its_confidence_under_the_stopping_rule() {
     for Row { population, spread, outcome } in ROWS.iter() {
-        let least = match population {
+        let minimum = match population {
             Population::Drifting => continue,
-            // Half of all samples on either side of the median and none at it: too few looks like certainty.
+            // Half of all samples are on either side of the median and none near it: few samples can agree by chance.
             Population::Even => 0.90,
             _ => 0.95,
         };
         let coverage = outcome.coverage();
-        assert!(coverage >= least, "{} at {spread}: {coverage}", population.name());
+        assert!(coverage >= minimum, "{} at {spread}: {coverage}", population.name());
     }
 }
 
 #[test]
-fn the_page_shows_the_tables_as_they_are_simulated() {
+fn the_page_shows_the_simulated_tables() {
     page::assert_shown("coverage", &table::tables(&ROWS));
 }

@@ -1,4 +1,4 @@
-//! Statistics against references, properties and simulations.
+//! Tests of the statistics by references, properties and simulations.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

@@ -1,9 +1,10 @@
-//! What holds for any samples.
+//! Properties that hold for any samples.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wb_stats::{
-    Budget, Decision, Rule, Samples, Summary, dip, median_interval, outliers, paired_ratio, quantile_interval, trend,
+    Budget, Samples, SamplingDecision, SamplingRule, Summary, dip, median_interval, outliers, paired_ratio,
+    quantile_interval, trend,
 };
 
 fn figures(least: usize) -> impl Strategy<Value = Vec<f64>> {
@@ -12,7 +13,7 @@ fn figures(least: usize) -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn samples(x: &[f64]) -> Samples {
-    Samples::new(x).expect("finite figures")
+    Samples::new(x).expect("finite values")
 }
 
 proptest! {
@@ -24,12 +25,12 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_holds_its_quantile_and_reaches_its_confidence(
+    fn an_interval_contains_its_quantile_and_reaches_its_confidence(
         x in figures(1), p in 0.01..0.99_f64, confidence in 0.5..0.999_f64,
     ) {
         if let Some(interval) = quantile_interval(&samples(&x), p, confidence) {
             prop_assert!(interval.low <= interval.high);
-            prop_assert!(interval.confidence_reached >= confidence - 1e-9);
+            prop_assert!(interval.confidence >= confidence - 1e-9);
         }
         if let Some(interval) = median_interval(&samples(&x), confidence) {
             prop_assert!(interval.contains(samples(&x).median()));
@@ -67,22 +68,22 @@ proptest! {
         prop_assert_eq!(a.stddev.unwrap() * unit, b.stddev.unwrap());
         prop_assert_eq!(a.stddev_percent, b.stddev_percent);
         prop_assert_eq!(a.half_width_percent(), b.half_width_percent());
-        prop_assert_eq!(outliers(&before).beyond, outliers(&after).beyond);
+        prop_assert_eq!(outliers(&before).positions, outliers(&after).positions);
         prop_assert_eq!(dip(&before), dip(&after));
         prop_assert_eq!(trend(&before).unwrap().p_value, trend(&after).unwrap().p_value);
     }
 
     #[test]
-    fn time_run_backwards_turns_a_trend_around(x in figures(3)) {
+    fn reversing_time_reverses_a_trend(x in figures(3)) {
         let backwards: Vec<f64> = x.iter().rev().copied().collect();
-        let (there, back) = (trend(&samples(&x)).unwrap(), trend(&samples(&backwards)).unwrap());
-        prop_assert_eq!(there.s, -back.s);
-        prop_assert_eq!(there.p_value, back.p_value);
-        prop_assert!(there.p_value > 0.0 && there.p_value <= 1.0);
+        let (forward, backward) = (trend(&samples(&x)).unwrap(), trend(&samples(&backwards)).unwrap());
+        prop_assert_eq!(forward.s, -backward.s);
+        prop_assert_eq!(forward.p_value, backward.p_value);
+        prop_assert!(forward.p_value > 0.0 && forward.p_value <= 1.0);
     }
 
     #[test]
-    fn a_dip_stays_within_its_bounds_and_turns_with_the_axis(x in figures(6)) {
+    fn a_dip_stays_within_its_bounds_and_is_symmetric(x in figures(6)) {
         let mirrored: Vec<f64> = x.iter().map(|x| -x).collect();
         let (one, other) = (dip(&samples(&x)).unwrap(), dip(&samples(&mirrored)).unwrap());
         prop_assert!(one.dip >= 0.5 / x.len() as f64 - 1e-12 && one.dip <= 0.25 + 1e-12);
@@ -104,20 +105,20 @@ proptest! {
     fn sampling_by_precision_always_ends(
         x in vec(-10.0..10.0_f64, 30), least in 0..10_usize, percent in 0.0..50.0_f64,
     ) {
-        let rule = Rule::Precision { percent, min_samples: least, max_samples: 30 };
-        let ended = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
-        let (n, _) = ended.into_iter().find(|(_, decision)| *decision != Decision::Continue).unwrap();
+        let rule = SamplingRule::Precision { percent, min_samples: least, max_samples: 30 };
+        let decisions = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
+        let (n, _) = decisions.into_iter().find(|(_, decision)| *decision != SamplingDecision::Continue).unwrap();
         prop_assert!(n >= least.max(6));
     }
 
     #[test]
-    fn sampling_by_stddev_always_ends_with_a_whole_set(
+    fn sampling_by_stddev_always_ends_with_a_complete_set(
         x in vec(1.0..100.0_f64, 30), set in 1..6_usize, failures in 0..6_usize,
     ) {
-        let rule = Rule::MaxStddev { samples: set, max_stddev_percent: 20.0, max_failures: failures };
-        let ended = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
-        let (n, decision) = ended.into_iter().find(|(_, decision)| *decision != Decision::Continue).unwrap();
-        let (Decision::Done(stop) | Decision::NotConverged(stop)) = decision else { unreachable!() };
+        let rule = SamplingRule::MaxStddev { samples: set, max_stddev_percent: 20.0, max_failures: failures };
+        let decisions = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
+        let (n, decision) = decisions.into_iter().find(|(_, decision)| *decision != SamplingDecision::Continue).unwrap();
+        let (SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop)) = decision else { unreachable!() };
         prop_assert_eq!(stop.counted, n - set..n);
         prop_assert!(n <= set * failures.max(1));
     }

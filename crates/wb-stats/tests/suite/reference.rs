@@ -1,4 +1,4 @@
-//! Against other programs' figures: NumPy 2.4 and SciPy 1.17 (`numpy.quantile`, `std(ddof=1)`,
+//! Comparison with the results of other programs: NumPy 2.4 and SciPy 1.17 (`numpy.quantile`, `std(ddof=1)`,
 //! `median_abs_deviation`, `binom.cdf`, `kendalltau(method='exact')`), pymannkendall 1.4 (`original_test`,
 //! `sens_slope`) and diptest 0.12 (`diptest`), called with the samples below.
 
@@ -15,16 +15,16 @@ const EXPONENTIAL: [f64; 20] = [
 ];
 
 fn samples(x: &[f64]) -> Samples {
-    Samples::new(x).expect("finite figures")
+    Samples::new(x).expect("finite values")
 }
 
 #[track_caller]
-fn near(ours: f64, theirs: f64) {
-    assert!((ours - theirs).abs() <= 1e-9 * theirs.abs(), "{ours} is not {theirs}");
+fn near(actual: f64, expected: f64) {
+    assert!((actual - expected).abs() <= 1e-9 * expected.abs(), "{actual} is not {expected}");
 }
 
 #[test]
-fn a_summary_is_that_of_numpy() {
+fn a_summary_agrees_with_numpy() {
     let summary = Summary::of(&samples(&SKEWED));
     near(summary.mean, 12.449999999999998);
     near(summary.stddev.unwrap(), 0.8544003745317532);
@@ -53,7 +53,7 @@ fn an_interval_has_the_ranks_and_the_confidence_of_the_binomial() {
         let ranks: Vec<f64> = (1..=n).map(f64::from).collect();
         let interval = quantile_interval(&samples(&ranks), p, confidence).unwrap();
         assert_eq!((interval.low, interval.high), (f64::from(low), f64::from(high)), "{n} samples, quantile {p}");
-        near(interval.confidence_reached, reached);
+        near(interval.confidence, reached);
     }
 }
 
@@ -78,7 +78,7 @@ fn a_trend_with_ties_has_the_corrected_normal_probability() {
 }
 
 #[test]
-fn a_dip_is_hartigans() {
+fn a_dip_agrees_with_hartigans() {
     let dip_of = |x: &[f64]| dip(&samples(x)).unwrap().dip;
     near(dip_of(&SKEWED), 0.04166666666666722);
     near(dip_of(&TWO_MODES), 0.10795809830781627);
@@ -87,6 +87,6 @@ fn a_dip_is_hartigans() {
 
 #[test]
 fn the_probability_of_a_dip_agrees_with_another_simulation_to_two_digits() {
-    let ours = dip(&samples(&TWO_MODES)).unwrap().p_value;
-    assert!((ours / 0.0127 - 1.0).abs() < 0.1, "{ours}");
+    let p_value = dip(&samples(&TWO_MODES)).unwrap().p_value;
+    assert!((p_value / 0.0127 - 1.0).abs() < 0.1, "{p_value}");
 }

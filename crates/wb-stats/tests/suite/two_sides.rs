@@ -1,4 +1,4 @@
-//! Comparing two sides, against SciPy 1.17 (`mannwhitneyu`, `false_discovery_control`) and its permutations.
+//! Comparison of two sides: results of SciPy 1.17 (`mannwhitneyu`, `false_discovery_control`, permutation tests).
 
 use proptest::prelude::*;
 use wb_stats::{Samples, benjamini_hochberg, rank_sum_p, ratio};
@@ -18,12 +18,12 @@ const Y: [f64; 45] = [
 ];
 
 #[track_caller]
-fn near(ours: f64, theirs: f64) {
-    assert!((ours - theirs).abs() <= 1e-9 * theirs.abs(), "{ours} is not {theirs}");
+fn near(actual: f64, expected: f64) {
+    assert!((actual - expected).abs() <= 1e-9 * expected.abs(), "{actual} is not {expected}");
 }
 
 #[test]
-fn the_rank_sum_test_is_scipys() {
+fn the_rank_sum_test_agrees_with_scipy() {
     near(rank_sum_p(&A, &B), 0.029304029304029304);
     near(rank_sum_p(&X, &Y), 0.005933461853332812);
     // With ties, over all 462 ways to choose five of eleven.
@@ -37,15 +37,15 @@ fn the_estimate_and_its_interval_are_those_of_the_sorted_differences() {
     near(ratio.estimate, 1.0480974164766315);
     near(interval.low, 1.0079365079365084);
     near(interval.high, 1.0916666666666666);
-    near(interval.confidence_reached, 1.0 - 2.0 * 0.021312021312021312);
+    near(interval.confidence, 1.0 - 2.0 * 0.021312021312021312);
 }
 
 #[test]
-fn false_discoveries_are_scipys() {
-    let found = benjamini_hochberg(&[0.01, 0.02, 0.03, 0.5, 0.9], 0.05);
-    let theirs = [0.05, 0.05, 0.05, 0.625, 0.9];
-    found.adjusted.iter().zip(theirs).for_each(|(ours, theirs)| near(*ours, theirs));
-    assert_eq!(found.count, 3);
+fn false_discoveries_agree_with_scipy() {
+    let discoveries = benjamini_hochberg(&[0.01, 0.02, 0.03, 0.5, 0.9], 0.05);
+    let expected = [0.05, 0.05, 0.05, 0.625, 0.9];
+    discoveries.adjusted.iter().zip(expected).for_each(|(actual, expected)| near(*actual, expected));
+    assert_eq!(discoveries.count, 3);
 }
 
 fn side() -> impl Strategy<Value = Vec<f64>> {
@@ -54,33 +54,33 @@ fn side() -> impl Strategy<Value = Vec<f64>> {
 
 proptest! {
     #[test]
-    fn a_probability_is_one_and_both_ways_the_same(a in side(), b in side()) {
+    fn a_p_value_is_a_probability_and_symmetric(a in side(), b in side()) {
         let p = rank_sum_p(&a, &b);
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!((p - rank_sum_p(&b, &a)).abs() < 1e-9);
     }
 
     #[test]
-    fn an_interval_surrounds_its_estimate_and_scales_with_the_side(a in side(), b in side(), factor in 0.1..10.0_f64) {
+    fn an_interval_contains_its_estimate_and_scales_with_the_side(a in side(), b in side(), factor in 0.1..10.0_f64) {
         let of = |values: &[f64]| Samples::new(values).unwrap();
         let once = ratio(&of(&a), &of(&b), 0.95).unwrap();
         let scaled = ratio(&of(&a), &of(&b.iter().map(|x| x * factor).collect::<Vec<_>>()), 0.95).unwrap();
         prop_assert!((scaled.estimate / once.estimate / factor - 1.0).abs() < 1e-9);
         if let Some(interval) = once.interval {
             prop_assert!(interval.low <= once.estimate && once.estimate <= interval.high);
-            prop_assert!(interval.confidence_reached >= 0.95 - 1e-9);
+            prop_assert!(interval.confidence >= 0.95 - 1e-9);
         }
     }
 
     #[test]
-    fn adjusted_probabilities_keep_their_order_and_never_shrink(p in prop::collection::vec(0.0..=1.0_f64, 0..50)) {
-        let found = benjamini_hochberg(&p, 0.05);
-        for (given, adjusted) in p.iter().zip(&found.adjusted) {
+    fn adjusted_p_values_keep_their_order_and_never_decrease(p in prop::collection::vec(0.0..=1.0_f64, 0..50)) {
+        let discoveries = benjamini_hochberg(&p, 0.05);
+        for (given, adjusted) in p.iter().zip(&discoveries.adjusted) {
             prop_assert!(adjusted >= given && *adjusted <= 1.0);
         }
         for i in 0..p.len() {
             for j in 0..p.len() {
-                prop_assert!(p[i] > p[j] || found.adjusted[i] <= found.adjusted[j] + 1e-15);
+                prop_assert!(p[i] > p[j] || discoveries.adjusted[i] <= discoveries.adjusted[j] + 1e-15);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Control groups: what belongs to one attempt, counted and ended as one, whichever kind the system has.
+//! Control groups: hold the processes of one attempt, to account for and kill them as a unit.
 //!
 //! Version 2 is used where it is mounted, alone or beside version 1; else version 1's `freezer` and
-//! `cpuacct`; else none. Groups are made under this process's own, so that limits set on it keep
-//! holding, and no controller is switched on: a memory controller would cost the measured process time.
+//! `cpuacct`; else none. Groups are created below this process's own group, so that its limits still apply.
+//! No controller is enabled: a memory controller would slow down the measured process.
 //!
 //! Start with [`Cgroups::find`] and [`Cgroups::make`].
 
@@ -22,17 +22,17 @@ use crate::process::Owner;
 
 use mounts::{Hierarchy, hierarchies};
 
-/// The kinds of control groups.
+/// The version of the cgroup interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Version 2, also beside version 1.
+pub enum CgroupVersion {
+    /// Version 2, alone or beside version 1.
     V2,
     /// Version 1.
     V1,
 }
 
-/// Where groups can be made on this system.
+/// The folders in which this process can create groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cgroups {
     v2: Option<PathBuf>,
@@ -40,44 +40,44 @@ pub struct Cgroups {
     cpuacct: Option<PathBuf>,
 }
 
-/// One group. It is not removed when dropped: see [`Cgroup::remove`].
+/// A control group. Dropping it does not remove it: see [`Cgroup::remove`].
 #[derive(Debug)]
 pub struct Cgroup {
-    kind: Kind,
-    /// Its folders, the one that lists and ends its members first.
+    kind: CgroupVersion,
+    /// Its folders. The first one lists the members and is used to kill them.
     folders: Vec<PathBuf>,
     cpu: Option<PathBuf>,
 }
 
 impl Cgroups {
-    /// What this process could use, as its mounts and its own groups say.
+    /// Finds the hierarchies that this process can use, from its mounts and its own groups.
     pub fn find(root: &SysRoot) -> Self {
         let mut found = Self::default();
         for Hierarchy { version, controllers, folder } in hierarchies(root) {
             let has = |name: &str| controllers.iter().any(|controller| controller == name);
             match version {
-                Kind::V2 => found.v2 = Some(folder),
-                Kind::V1 if has("freezer") => found.freezer = Some(folder),
-                Kind::V1 if has("cpuacct") => found.cpuacct = Some(folder),
-                Kind::V1 => {}
+                CgroupVersion::V2 => found.v2 = Some(folder),
+                CgroupVersion::V1 if has("freezer") => found.freezer = Some(folder),
+                CgroupVersion::V1 if has("cpuacct") => found.cpuacct = Some(folder),
+                CgroupVersion::V1 => {}
             }
         }
         found
     }
 
-    /// Makes a group of this name. None where that is not possible or not allowed.
-    pub fn make(&self, name: &str) -> Option<Cgroup> {
-        self.make_v2(name).or_else(|| self.make_v1(name))
+    /// Creates a group of this name. None where that is not possible or not permitted.
+    pub fn create(&self, name: &str) -> Option<Cgroup> {
+        self.create_v2(name).or_else(|| self.create_v1(name))
     }
 
-    fn make_v2(&self, name: &str) -> Option<Cgroup> {
+    fn create_v2(&self, name: &str) -> Option<Cgroup> {
         let folder = self.v2.as_ref()?.join(name);
         fs::create_dir(&folder).ok()?;
-        let group = Cgroup { kind: Kind::V2, cpu: Some(folder.join("cpu.stat")), folders: vec![folder] };
-        group.if_usable()
+        let group = Cgroup { kind: CgroupVersion::V2, cpu: Some(folder.join("cpu.stat")), folders: vec![folder] };
+        group.require_joinable()
     }
 
-    fn make_v1(&self, name: &str) -> Option<Cgroup> {
+    fn create_v1(&self, name: &str) -> Option<Cgroup> {
         let make = |base: &Option<PathBuf>| {
             let folder = base.as_ref()?.join(name);
             fs::create_dir(&folder).ok().map(|()| folder)
@@ -85,18 +85,19 @@ impl Cgroups {
         let (freezer, cpuacct) = (make(&self.freezer), make(&self.cpuacct));
         let cpu = cpuacct.as_ref().map(|folder| folder.join("cpuacct.usage"));
         let folders: Vec<PathBuf> = freezer.into_iter().chain(cpuacct).collect();
-        (!folders.is_empty()).then_some(Cgroup { kind: Kind::V1, folders, cpu })?.if_usable()
+        (!folders.is_empty()).then_some(Cgroup { kind: CgroupVersion::V1, folders, cpu })?.require_joinable()
     }
 
-    /// Ends and removes the groups whose owners are gone; their names.
+    /// Kills and removes the groups whose owning processes no longer exist, and returns their names.
     pub fn remove_stale(&self, root: &SysRoot) -> Vec<String> {
-        let bases = [(Kind::V2, &self.v2), (Kind::V1, &self.freezer), (Kind::V1, &self.cpuacct)];
+        let bases =
+            [(CgroupVersion::V2, &self.v2), (CgroupVersion::V1, &self.freezer), (CgroupVersion::V1, &self.cpuacct)];
         let mut removed = Vec::new();
         for (kind, base) in bases.into_iter().filter_map(|(kind, base)| Some((kind, base.as_ref()?))) {
             for name in folders_in(base).iter().filter_map(|folder| folder.file_name()?.to_str()) {
-                if Owner::of(name).is_some_and(|owner| owner.is_gone(root)) {
+                if Owner::parse(name).is_some_and(|owner| owner.is_gone(root)) {
                     let group = Cgroup { kind, folders: vec![base.join(name)], cpu: None };
-                    if group.end() {
+                    if group.kill_and_remove() {
                         removed.push(name.to_owned());
                     }
                 }
@@ -107,23 +108,22 @@ impl Cgroups {
 }
 
 impl Cgroup {
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
+    /// The cgroup version.
+    pub fn kind(&self) -> CgroupVersion {
         self.kind
     }
 
-    /// Its folder; of version 1 the first of its folders.
+    /// The folder of the group; with version 1 the first of its folders.
     pub fn folder(&self) -> &Path {
         &self.folders[0]
     }
 
-    /// The files through which a process joins it, by writing `0`.
+    /// Opens the files through which a process joins the group by writing `0`.
     pub fn join(&self) -> io::Result<Vec<File>> {
         self.folders.iter().map(|folder| File::options().write(true).open(folder.join("cgroup.procs"))).collect()
     }
 
-    /// The processes in it and in groups below it, those that have ended and wait to be reaped included
-    /// where the kernel lists them.
+    /// The processes of the group and its descendants, including zombies where the kernel lists them.
     pub fn members(&self) -> Vec<u32> {
         let mut members = Vec::new();
         let mut next = vec![self.folder().to_owned()];
@@ -137,13 +137,13 @@ impl Cgroup {
         members
     }
 
-    /// Ends every process in it. They may still have to be reaped, and one may have been born
-    /// meanwhile where the kernel cannot do it at once: call again until [`Cgroup::members`] is empty.
+    /// Sends SIGKILL to every process of the group. Zombies may remain until they are reaped, and where the kernel has
+    /// no `cgroup.kill` a process may have forked meanwhile: call again until [`Cgroup::members`] is empty.
     pub fn kill(&self) {
         if fs::write(self.folder().join("cgroup.kill"), "1").is_ok() {
             return;
         }
-        // Frozen, none can fork while they are ended one by one; the signal takes effect on thawing.
+        // A frozen process cannot fork while the members are killed one by one; the signal takes effect on thawing.
         self.freeze(true);
         for pid in self.members() {
             if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
@@ -153,9 +153,9 @@ impl Cgroup {
         self.freeze(false);
     }
 
-    /// Kills until it can be removed, for a second at most: its processes are not ours to reap. Whether
-    /// it is gone.
-    fn end(&self) -> bool {
+    /// Kills the members until the group can be removed, for about a second at most, because this process cannot
+    /// reap them. Returns whether the group was removed.
+    fn kill_and_remove(&self) -> bool {
         (0..1000).any(|_| {
             self.kill();
             self.remove().is_ok() || {
@@ -165,28 +165,28 @@ impl Cgroup {
         })
     }
 
-    /// CPU time of all that ever ran in it, in nanoseconds; None where it is not counted.
+    /// Total CPU time of all processes that ever ran in the group, in nanoseconds; None where it is not accounted.
     pub fn cpu_ns(&self) -> Option<u64> {
         parse_cpu(self.kind, &fs::read_to_string(self.cpu.as_ref()?).ok()?)
     }
 
-    /// Removes it, with groups that were made below it. An error while it has members.
+    /// Removes the group and its descendants. Fails while it has members.
     pub fn remove(&self) -> io::Result<()> {
         self.folders.iter().try_for_each(|folder| remove_tree(folder))
     }
 
     fn freeze(&self, frozen: bool) {
         let (file, text) = match (self.kind, frozen) {
-            (Kind::V2, true) => ("cgroup.freeze", "1"),
-            (Kind::V2, false) => ("cgroup.freeze", "0"),
-            (Kind::V1, true) => ("freezer.state", "FROZEN"),
-            (Kind::V1, false) => ("freezer.state", "THAWED"),
+            (CgroupVersion::V2, true) => ("cgroup.freeze", "1"),
+            (CgroupVersion::V2, false) => ("cgroup.freeze", "0"),
+            (CgroupVersion::V1, true) => ("freezer.state", "FROZEN"),
+            (CgroupVersion::V1, false) => ("freezer.state", "THAWED"),
         };
         let _ = fs::write(self.folder().join(file), text);
     }
 
-    /// A folder that can be made but not joined (no delegation) is of no use.
-    fn if_usable(self) -> Option<Self> {
+    /// Removes a group that can be created but not joined (no delegation).
+    fn require_joinable(self) -> Option<Self> {
         if self.join().is_ok() {
             return Some(self);
         }
@@ -195,11 +195,11 @@ impl Cgroup {
     }
 }
 
-/// Reads `cpu.stat` of version 2, or `cpuacct.usage` of version 1; nanoseconds.
-fn parse_cpu(kind: Kind, text: &str) -> Option<u64> {
+/// Parses `cpu.stat` of version 2, or `cpuacct.usage` of version 1, into nanoseconds.
+fn parse_cpu(kind: CgroupVersion, text: &str) -> Option<u64> {
     match kind {
-        Kind::V1 => text.trim().parse().ok(),
-        Kind::V2 => {
+        CgroupVersion::V1 => text.trim().parse().ok(),
+        CgroupVersion::V2 => {
             let micros = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
             micros.trim().parse::<u64>().ok()?.checked_mul(1000)
         }
@@ -207,18 +207,18 @@ fn parse_cpu(kind: Kind, text: &str) -> Option<u64> {
 }
 
 fn remove_tree(folder: &Path) -> io::Result<()> {
-    for below in folders_in(folder) {
-        remove_tree(&below)?;
+    for child in folders_in(folder) {
+        remove_tree(&child)?;
     }
     match fs::remove_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+        result => result,
     }
 }
 
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+    entries.filter(|entry| entry.file_type().is_ok_and(|file_type| file_type.is_dir())).map(|entry| entry.path()).collect()
 }
 
 #[cfg(test)]
@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
 
-    /// Ends a whole group of three processes, two of them in a session of their own, and removes it.
-    fn ends_and_removes(group: Cgroup) {
+    /// Kills a group of three processes, two of them in sessions of their own, and removes it.
+    fn kill_and_remove_all(group: Cgroup) {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", "read go; setsid sleep 1000 & setsid sleep 1000 & wait"])
             .stdin(Stdio::piped())
@@ -256,52 +256,52 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_each_kind_ends_all_its_processes() {
+    fn each_cgroup_version_kills_all_members() {
         let cgroups = Cgroups::find(&SysRoot::real());
-        let name = |number| Owner::me(&SysRoot::real()).thing(number);
-        for (made, kind) in [(cgroups.make_v2(&name(1)), "version 2"), (cgroups.make_v1(&name(2)), "version 1")] {
-            match made {
-                Some(group) => ends_and_removes(group),
-                None => eprintln!("SKIPPED: no cgroup of {kind} can be made here"),
+        let name = |number| Owner::current(&SysRoot::real()).resource_name(number);
+        for (created, version) in [(cgroups.create_v2(&name(1)), "version 2"), (cgroups.create_v1(&name(2)), "version 1")] {
+            match created {
+                Some(group) => kill_and_remove_all(group),
+                None => eprintln!("SKIPPED: cannot create a cgroup of {version}"),
             }
         }
     }
 
     #[test]
-    fn a_group_whose_owner_is_gone_is_stale_and_one_of_ours_is_not() {
+    fn only_groups_of_dead_owners_are_stale() {
         let root = SysRoot::real();
         let cgroups = Cgroups::find(&root);
-        let mine = Owner::me(&root).thing(3);
-        let other = mine.replace(&format!("-{:08}-", std::process::id()), "-99999999-");
-        let (Some(mine), Some(other)) = (cgroups.make(&mine), cgroups.make(&other)) else {
-            eprintln!("SKIPPED: no cgroup can be made here");
+        let own = Owner::current(&root).resource_name(3);
+        let stale = own.replace(&format!("-{:08}-", std::process::id()), "-99999999-");
+        let (Some(own), Some(stale)) = (cgroups.create(&own), cgroups.create(&stale)) else {
+            eprintln!("SKIPPED: cannot create a cgroup");
             return;
         };
         cgroups.remove_stale(&root);
-        assert!(!other.folder().exists());
-        assert!(mine.folder().exists());
-        mine.remove().unwrap();
+        assert!(!stale.folder().exists());
+        assert!(own.folder().exists());
+        own.remove().unwrap();
     }
 
     #[test]
-    fn a_system_without_cgroups_makes_none() {
+    fn without_cgroups_no_group_is_created() {
         let cgroups = Cgroups::find(&SysRoot::at("/nosuch"));
         assert_eq!(cgroups, Cgroups::default());
-        assert!(cgroups.make("x").is_none());
+        assert!(cgroups.create("x").is_none());
         assert!(cgroups.remove_stale(&SysRoot::real()).is_empty());
     }
 
     #[test]
-    fn both_kinds_of_cpu_time_are_nanoseconds() {
-        assert_eq!(parse_cpu(Kind::V2, "usage_usec 12\nuser_usec 7\n"), Some(12_000));
-        assert_eq!(parse_cpu(Kind::V1, "12345\n"), Some(12345));
+    fn cpu_time_of_both_versions_is_in_nanoseconds() {
+        assert_eq!(parse_cpu(CgroupVersion::V2, "usage_usec 12\nuser_usec 7\n"), Some(12_000));
+        assert_eq!(parse_cpu(CgroupVersion::V1, "12345\n"), Some(12345));
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(usage_usec )?[0-9]{0,25}\\PC{0,5}") {
-            parse_cpu(Kind::V1, &text);
-            parse_cpu(Kind::V2, &text);
+        fn arbitrary_input_does_not_panic(text in "(usage_usec )?[0-9]{0,25}\\PC{0,5}") {
+            parse_cpu(CgroupVersion::V1, &text);
+            parse_cpu(CgroupVersion::V2, &text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Block devices and how requests reach them.
+//! Block devices and the settings of their request queues.
 
 use std::collections::BTreeMap;
 
@@ -6,51 +6,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 
-use super::memory::chosen;
+use super::memory::selected_option;
 use crate::SysRoot;
 
-/// A block device and how requests reach it.
+/// A block device and the settings of its request queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct BlockDevice {
-    /// Its maker's name for it.
+    /// Model name.
     pub model: Option<String>,
-    /// Its size.
+    /// Capacity.
     pub size: Bytes,
-    /// Whether it has turning disks.
+    /// Whether it is a rotating disk.
     pub rotational: Option<bool>,
-    /// What orders requests.
+    /// I/O scheduler.
     pub scheduler: Option<String>,
-    /// Requests that may wait.
+    /// Maximum number of queued requests.
     pub nr_requests: Option<u64>,
-    /// What is read ahead, in KiB.
+    /// Read-ahead size, in KiB.
     pub read_ahead_kb: Option<u64>,
-    /// The largest request, in KiB.
+    /// Maximum size of a request, in KiB.
     pub max_sectors_kb: Option<u64>,
-    /// The delay above which background writes are held back, in µs; 0 is never.
+    /// Target latency of writeback throttling, in µs; 0 disables it.
     pub wbt_lat_usec: Option<u64>,
-    /// Whether it says that it caches writes: `write back`, `write through`.
+    /// Write cache mode reported by the device: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// Which requests are not merged: 0 all are, 2 none.
+    /// Request merging: 0 enabled, 1 simple merges only, 2 disabled.
     pub nomerges: Option<u64>,
-    /// On which CPU a request ends: 0 any, 1 of the same group, 2 the same.
+    /// CPU that completes a request: 0 any, 1 one that shares a cache with the submitter, 2 the submitter.
     pub rq_affinity: Option<u64>,
-    /// The smallest block that can be addressed.
+    /// Logical block size.
     pub logical_block: Option<Bytes>,
 }
 
-/// The devices that hold something, without loop devices, RAM disks and compressed memory.
+/// The names of the block devices of non-zero size; loop, RAM, zram, nbd, optical and floppy devices are excluded.
 pub fn names(root: &SysRoot) -> Vec<String> {
-    let real = |name: &String| {
+    let is_real = |name: &String| {
         !["loop", "ram", "zram", "nbd", "sr", "fd"].iter().any(|kind| {
-            name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+            name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         })
     };
-    let holds = |name: &String| root.number::<u64>(format!("/sys/block/{name}/size")).is_ok_and(|size| size > 0);
-    root.list("/sys/block").unwrap_or_default().into_iter().filter(real).filter(holds).collect()
+    let has_capacity = |name: &String| root.number::<u64>(format!("/sys/block/{name}/size")).is_ok_and(|size| size > 0);
+    root.list("/sys/block").unwrap_or_default().into_iter().filter(is_real).filter(has_capacity).collect()
 }
 
-/// Those devices, by name.
+/// The devices of [`names`], by name.
 pub fn devices(root: &SysRoot) -> BTreeMap<String, BlockDevice> {
     names(root).into_iter().map(|name| (name.clone(), device(root, &name))).collect()
 }
@@ -60,10 +60,10 @@ fn device(root: &SysRoot, name: &str) -> BlockDevice {
     let number = |file: &str| text(file)?.parse::<u64>().ok();
     BlockDevice {
         model: text("device/model"),
-        // The kernel counts in units of 512 bytes whatever the device's blocks are.
+        // The kernel counts in units of 512 bytes whatever the device's block size.
         size: Bytes(number("size").unwrap_or(0).saturating_mul(512)),
         rotational: number("queue/rotational").map(|rotational| rotational != 0),
-        scheduler: text("queue/scheduler").map(|schedulers| chosen(&schedulers).to_owned()),
+        scheduler: text("queue/scheduler").map(|schedulers| selected_option(&schedulers).to_owned()),
         nr_requests: number("queue/nr_requests"),
         read_ahead_kb: number("queue/read_ahead_kb"),
         max_sectors_kb: number("queue/max_sectors_kb"),
@@ -78,11 +78,11 @@ fn device(root: &SysRoot, name: &str) -> BlockDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::fake_root;
 
     #[test]
-    fn a_disk_is_read_and_a_loop_device_is_not() {
-        let devices = devices(&made::laptop().root());
+    fn disks_are_listed_and_loop_devices_are_not() {
+        let devices = devices(&fake_root::laptop().root());
         assert_eq!(devices.keys().collect::<Vec<_>>(), ["nvme0n1"]);
         let disk = &devices["nvme0n1"];
         assert_eq!(disk.size, Bytes(1_000_215_216 * 512));

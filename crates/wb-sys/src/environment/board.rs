@@ -1,46 +1,47 @@
-//! The board, its firmware and its chipset.
+//! Mainboard, firmware and chipset.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-/// The board, its firmware and its chipset. Serial numbers are not recorded.
+/// Mainboard, firmware and chipset. Serial numbers are not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Board {
-    /// Maker and name of the whole machine: `Dell Inc. PowerEdge R740`.
+    /// Vendor and product name of the machine: `Dell Inc. PowerEdge R740`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// Maker and name of its board.
+    /// Vendor and name of the mainboard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Maker, version and date of its firmware.
+    /// Vendor, version and date of the firmware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firmware: Option<String>,
-    /// The PCI host bridge: its name where the system has the list of names (`pci.ids`), `VENDOR:DEVICE` elsewhere.
+    /// PCI host bridge: its name where `pci.ids` is installed, else `VENDOR:DEVICE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chipset: Option<String>,
 }
 
-/// Where distributions put the list of PCI vendors and devices.
+/// Paths at which distributions install the list of PCI vendors and devices.
 const PCI_IDS: [&str; 3] = ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/usr/share/pci.ids"];
 
-/// PCI's class of host bridges.
+/// The PCI class code of host bridges.
 const HOST_BRIDGE: &str = "0x0600";
 
-/// What makers leave in fields that they do not fill.
-const FILLERS: [&str; 5] =
+/// Placeholders in DMI fields that the vendor did not fill in.
+const PLACEHOLDERS: [&str; 5] =
     ["to be filled by o.e.m.", "default string", "not specified", "system product name", "system manufacturer"];
 
 impl Board {
     pub(super) fn read(root: &SysRoot) -> Self {
         let dmi = |names: &[&str]| {
-            let texts = names.iter().filter_map(|name| filled(root.text(format!("/sys/class/dmi/id/{name}")).ok()?));
+            let texts =
+                names.iter().filter_map(|name| non_placeholder(root.text(format!("/sys/class/dmi/id/{name}")).ok()?));
             Some(texts.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
         };
-        // Boards without DMI have a device tree, whose texts end in a zero byte.
-        let tree = || filled(root.text("/proc/device-tree/model").ok()?.trim_end_matches('\0').to_owned());
+        // Boards without DMI have a device tree, whose strings are terminated by a zero byte.
+        let tree = || non_placeholder(root.text("/proc/device-tree/model").ok()?.trim_end_matches('\0').to_owned());
         Self {
             machine: dmi(&["sys_vendor", "product_name"]).or_else(tree),
             model: dmi(&["board_vendor", "board_name"]),
@@ -50,12 +51,12 @@ impl Board {
     }
 }
 
-fn filled(text: String) -> Option<String> {
+fn non_placeholder(text: String) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty() && !FILLERS.contains(&text.to_lowercase().as_str())).then(|| text.to_owned())
+    (!text.is_empty() && !PLACEHOLDERS.contains(&text.to_lowercase().as_str())).then(|| text.to_owned())
 }
 
-/// The first host bridge.
+/// The name of the first host bridge.
 fn chipset(root: &SysRoot) -> Option<String> {
     let devices = "/sys/bus/pci/devices";
     let text = |device: &str, file: &str| root.text(format!("{devices}/{device}/{file}")).ok();
@@ -64,12 +65,12 @@ fn chipset(root: &SysRoot) -> Option<String> {
     let bridge = all.iter().find(is_bridge)?;
     let id = |file: &str| Some(text(bridge, file)?.trim_start_matches("0x").to_lowercase());
     let (vendor, device) = (id("vendor")?, id("device")?);
-    let named = PCI_IDS.iter().find_map(|path| name(&root.text(path).ok()?, &vendor, &device));
-    Some(named.unwrap_or_else(|| format!("{vendor}:{device}")))
+    let found = PCI_IDS.iter().find_map(|path| pci_names(&root.text(path).ok()?, &vendor, &device));
+    Some(found.unwrap_or_else(|| format!("{vendor}:{device}")))
 }
 
-/// The names of a vendor and its device in `pci.ids`: lines `VENDOR  NAME`, below each `<tab>DEVICE  NAME`.
-fn name(ids: &str, vendor: &str, device: &str) -> Option<String> {
+/// Looks up a vendor and its device in `pci.ids`: lines `VENDOR  NAME`, each followed by lines `<tab>DEVICE  NAME`.
+fn pci_names(ids: &str, vendor: &str, device: &str) -> Option<String> {
     let heading = format!("{vendor}  ");
     let mut lines = ids.lines().skip_while(|line| !line.starts_with(&heading));
     let vendor = lines.next()?.strip_prefix(&heading)?;
@@ -82,40 +83,40 @@ fn name(ids: &str, vendor: &str, device: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     const DMI: &str = "/sys/class/dmi/id";
     const BRIDGE: &str = "/sys/bus/pci/devices/0000:00:00.0";
 
-    fn bridge() -> MadeRoot {
-        MadeRoot::new()
+    fn bridge() -> FakeRoot {
+        FakeRoot::new()
             .file(&format!("{BRIDGE}/class"), "0x060000\n")
             .file(&format!("{BRIDGE}/vendor"), "0x8086\n")
             .file(&format!("{BRIDGE}/device"), "0x1237\n")
     }
 
     #[test]
-    fn the_board_is_named_and_what_the_maker_left_empty_is_not() {
-        let made = MadeRoot::new()
+    fn the_board_is_read_and_placeholders_are_left_out() {
+        let fake = FakeRoot::new()
             .file(&format!("{DMI}/sys_vendor"), "Dell Inc.\n")
             .file(&format!("{DMI}/product_name"), "PowerEdge R740\n")
             .file(&format!("{DMI}/board_vendor"), "To Be Filled By O.E.M.\n")
             .file(&format!("{DMI}/board_name"), "0WRPXK\n")
             .file(&format!("{DMI}/product_serial"), "SECRET1\n");
-        let board = Board::read(&made.root());
+        let board = Board::read(&fake.root());
         assert_eq!(board.machine.as_deref(), Some("Dell Inc. PowerEdge R740"));
         assert_eq!((board.model.as_deref(), board.firmware), (Some("0WRPXK"), None));
-        let tree = MadeRoot::new().file("/proc/device-tree/model", "Raspberry Pi 4 Model B\0");
+        let tree = FakeRoot::new().file("/proc/device-tree/model", "Raspberry Pi 4 Model B\0");
         assert_eq!(Board::read(&tree.root()).machine.as_deref(), Some("Raspberry Pi 4 Model B"));
     }
 
     #[test]
-    fn the_chipset_has_its_name_where_the_list_of_names_is_installed() {
+    fn the_chipset_is_named_where_pci_ids_is_installed() {
         assert_eq!(Board::read(&bridge().root()).chipset.as_deref(), Some("8086:1237"));
         let ids = "# list\n1022  AMD\n\t1237  another\n8086  Intel Corporation\n\t1235  82437\n\t1237  440FX PMC\n\
                    \t\t1af4 1100  subsystem\n9004  Adaptec\n\t9999  none\n";
-        let named = |ids: &str| Board::read(&bridge().file(PCI_IDS[0], ids).root()).chipset;
-        assert_eq!(named(ids).as_deref(), Some("Intel Corporation 440FX PMC"));
-        assert_eq!(named("9004  Adaptec\n\t1237  none\n").as_deref(), Some("8086:1237"));
+        let chipset = |ids: &str| Board::read(&bridge().file(PCI_IDS[0], ids).root()).chipset;
+        assert_eq!(chipset(ids).as_deref(), Some("Intel Corporation 440FX PMC"));
+        assert_eq!(chipset("9004  Adaptec\n\t1237  none\n").as_deref(), Some("8086:1237"));
     }
 }

@@ -1,4 +1,4 @@
-//! Asking a program a question that it answers at once.
+//! Captures the output of a program that ends at once, such as `fio --version`.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -10,37 +10,37 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Longer than any program takes to say what it is.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// More time than any program takes to print its version.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// More than any answer: a list of packages.
-const LONGEST: u64 = 8 << 20;
+/// Limit on captured output, in bytes; a list of packages is the longest.
+const MAX_OUTPUT: u64 = 8 << 20;
 
-/// What a program says, on both its outputs and however it ends; none where it cannot be started or
-/// does not end in five seconds, and then it and its children are ended.
+/// Runs a program and returns its standard output and error, whatever its exit status. None where it cannot be started
+/// or does not end within five seconds; it and its children are then killed.
 pub(super) fn output(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Option<String> {
     let (reader, writer) = std::io::pipe().ok()?;
     let mut command = Command::new(program);
-    // Some programs run and write where they should only answer; nothing can be written there.
+    // Some programs do not know the flag and start working instead; no file can be created in `/proc`.
     command.current_dir("/proc");
     command.args(arguments).stdin(Stdio::null()).stdout(writer.try_clone().ok()?).stderr(writer).process_group(0);
     let mut child = command.spawn().ok()?;
-    // It holds our ends of the pipe, without which the reading would never end.
+    // `Command` holds write ends of the pipe; the reader would never see the end of file.
     drop(command);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = reader.take(LONGEST).read_to_end(&mut bytes);
-        // Nobody listens any more where patience ended first.
+        let read = reader.take(MAX_OUTPUT).read_to_end(&mut bytes);
+        // The receiver is gone after the timeout.
         let _ = sender.send(read.ok().map(|_| bytes));
     });
-    let said = receiver.recv_timeout(PATIENCE);
+    let received = receiver.recv_timeout(TIMEOUT);
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // It has answered or never will; not yet reaped, its id is still its own.
+        // The child has ended or timed out. It is not reaped yet, so its id cannot have been reused.
         let _ = kill_process_group(group, Signal::KILL);
     }
     child.wait().ok()?;
-    said.ok().flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    received.ok().flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -48,15 +48,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_outputs_are_heard_and_a_missing_program_is_none() {
-        let said = output(Path::new("sh"), &["-c", "echo one; echo two >&2; exit 3"]).unwrap();
-        assert_eq!(said, "one\ntwo\n");
+    fn both_outputs_are_captured_and_a_missing_program_is_none() {
+        let text = output(Path::new("sh"), &["-c", "echo one; echo two >&2; exit 3"]).unwrap();
+        assert_eq!(text, "one\ntwo\n");
         assert_eq!(output(Path::new("/no/such/program"), &["--version"]), None);
     }
 
     #[test]
-    fn a_program_that_writes_instead_of_answering_leaves_nothing() {
-        let said = output(Path::new("sh"), &["-c", "echo x > left-behind && echo wrote"]).unwrap();
-        assert!(!said.contains("wrote"), "{said}");
+    fn a_program_cannot_create_files_in_its_working_folder() {
+        let text = output(Path::new("sh"), &["-c", "echo x > left-behind && echo wrote"]).unwrap();
+        assert!(!text.contains("wrote"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! How the processors are run.
+//! Processor settings: SMT, turbo, frequency policies, idle states, isolation.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,49 @@ use crate::facts::cpuinfo::CpuInfo;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// The processors and how they are run.
+/// The processors and their settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CpuSettings {
-    /// Their name.
+    /// Model name.
     pub model: Option<String>,
-    /// Their microcode's revision.
+    /// Microcode revision.
     pub microcode: Option<String>,
-    /// Those online: `0-7`.
+    /// Online CPUs: `0-7`.
     pub online: Option<String>,
-    /// Those the scheduler leaves alone.
+    /// CPUs isolated from the scheduler.
     pub isolated: Option<String>,
-    /// Those without a timer tick while one task runs.
+    /// CPUs without a timer tick while they run a single task.
     pub nohz_full: Option<String>,
-    /// Whether cores run several threads: `on`, `off`, `notsupported`.
+    /// Simultaneous multithreading: `on`, `off`, `notsupported`.
     pub smt: Option<String>,
-    /// Whether cores may run above their base frequency.
+    /// Whether cores may exceed their base frequency.
     pub turbo: Option<bool>,
-    /// What chooses among the idle states.
+    /// Governor that selects idle states.
     pub idle_governor: Option<String>,
-    /// What enters the idle states.
+    /// Driver that enters idle states.
     pub idle_driver: Option<String>,
-    /// What is allowed of frequencies, by policy.
-    pub frequency: BTreeMap<String, Frequency>,
+    /// Frequency limits, by policy.
+    pub frequency: BTreeMap<String, FrequencyPolicy>,
 }
 
-/// What a frequency policy allows.
+/// A frequency policy: driver, governor and limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Frequency {
-    /// What sets the frequency.
+pub struct FrequencyPolicy {
+    /// Driver that sets the frequency.
     pub driver: Option<String>,
-    /// What chooses it.
+    /// Governor that selects the frequency.
     pub governor: Option<String>,
-    /// The hint to hardware that chooses by itself.
+    /// Energy-performance hint to hardware that selects the frequency itself.
     pub energy_preference: Option<String>,
-    /// The lowest that may be chosen, in kHz.
+    /// Lowest permitted frequency, in kHz.
     pub min_khz: Option<u64>,
-    /// The highest that may be chosen, in kHz.
+    /// Highest permitted frequency, in kHz.
     pub max_khz: Option<u64>,
-    /// The lowest that the hardware has, in kHz.
+    /// Lowest frequency of the hardware, in kHz.
     pub hardware_min_khz: Option<u64>,
-    /// The highest that the hardware has, in kHz.
+    /// Highest frequency of the hardware, in kHz.
     pub hardware_max_khz: Option<u64>,
 }
 
@@ -75,22 +75,22 @@ impl CpuSettings {
     }
 }
 
-/// The numbers of the frequency policies. Each is for the CPUs whose frequency is set together.
+/// The numbers of the frequency policies. A policy covers the CPUs that share a frequency.
 pub fn policies(root: &SysRoot) -> Vec<u32> {
-    root.numbered(format!("{CPU}/cpufreq"), "policy")
+    root.numbered_entries(format!("{CPU}/cpufreq"), "policy")
 }
 
-/// Whether cores may run above their base frequency; none where the kernel does not say.
+/// Whether cores may exceed their base frequency; None where the kernel does not report it.
 pub fn turbo(root: &SysRoot) -> Option<bool> {
     let flag = |name: &str| root.number::<u8>(format!("{CPU}/{name}")).ok();
-    flag("intel_pstate/no_turbo").map(|no| no == 0).or_else(|| flag("cpufreq/boost").map(|boost| boost != 0))
+    flag("intel_pstate/no_turbo").map(|disabled| disabled == 0).or_else(|| flag("cpufreq/boost").map(|boost| boost != 0))
 }
 
-fn frequency(root: &SysRoot, policy: u32) -> (String, Frequency) {
+fn frequency(root: &SysRoot, policy: u32) -> (String, FrequencyPolicy) {
     let folder = format!("{CPU}/cpufreq/policy{policy}");
     let text = |name: &str| root.text(format!("{folder}/{name}")).ok();
     let number = |name: &str| root.number(format!("{folder}/{name}")).ok();
-    let frequency = Frequency {
+    let frequency = FrequencyPolicy {
         driver: text("scaling_driver"),
         governor: text("scaling_governor"),
         energy_preference: text("energy_performance_preference"),

@@ -1,4 +1,4 @@
-//! The kernel, how it was started, and what it does about the hardware's weaknesses.
+//! The kernel, its boot parameters and its mitigations of hardware vulnerabilities.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use wb_model::secrets;
 
 use crate::SysRoot;
 
-/// The kernel and how it was started.
+/// The kernel and its boot parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Kernel {
-    /// Its release, as `uname -r` says.
+    /// Release, as printed by `uname -r`.
     pub release: Option<String>,
-    /// Who built it when, and with what.
+    /// Builder, compiler and build date, from `/proc/version`.
     pub version: Option<String>,
-    /// The line it was started with, secrets masked.
+    /// Kernel command line, with secrets masked.
     pub command_line: Option<String>,
-    /// The clock that time is read from.
+    /// Current clock source.
     pub clocksource: Option<String>,
-    /// The clocks it could be read from.
+    /// Available clock sources.
     pub clocksources: Option<String>,
-    /// The kernel's word for why its reports may be worthless: 0 is none.
+    /// Taint flags of the kernel; 0 is untainted.
     pub tainted: Option<String>,
-    /// The distribution's name.
+    /// Name of the distribution.
     pub distribution: Option<String>,
-    /// The id of this boot.
+    /// Id of the current boot.
     pub boot_id: Option<String>,
-    /// The hypervisor that it runs under.
+    /// Hypervisor that the system runs under.
     pub hypervisor: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Kernel {
         Self {
             release: text("/proc/sys/kernel/osrelease"),
             version: text("/proc/version"),
-            command_line: text("/proc/cmdline").map(|line| secrets::masked_words(&line)),
+            command_line: text("/proc/cmdline").map(|line| secrets::mask_words(&line)),
             clocksource: clock("current_clocksource"),
             clocksources: clock("available_clocksource"),
             tainted: text("/proc/sys/kernel/tainted"),
@@ -51,14 +51,14 @@ impl Kernel {
     }
 }
 
-/// Each hardware weakness and what is done about it, in the kernel's words.
+/// The state of each known hardware vulnerability and its mitigation, as reported by the kernel.
 pub fn mitigations(root: &SysRoot) -> BTreeMap<String, String> {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let names = root.list(folder).unwrap_or_default().into_iter();
     names.filter_map(|name| root.text(format!("{folder}/{name}")).ok().map(|state| (name, state))).collect()
 }
 
-/// `/etc/os-release` is a link to `/usr/lib` on most systems, relative on few.
+/// The name of the distribution. `/etc/os-release` is on most systems a link into `/usr/lib`, on few a relative one.
 fn distribution(root: &SysRoot) -> Option<String> {
     let text = root.text("/etc/os-release").or_else(|_| root.text("/usr/lib/os-release")).ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
@@ -68,17 +68,17 @@ fn distribution(root: &SysRoot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn the_command_line_is_recorded_without_its_secrets() {
-        let made = MadeRoot::new()
+        let fake = FakeRoot::new()
             .file("/proc/cmdline", "root=/dev/vda1 quiet api_token=abc123 mitigations=off\n")
             .file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Vulnerable\n")
-            .file("/etc/os-release", "NAME=x\nPRETTY_NAME=\"Made Linux 1\"\n");
-        let kernel = Kernel::read(&made.root());
+            .file("/etc/os-release", "NAME=x\nPRETTY_NAME=\"Fake Linux 1\"\n");
+        let kernel = Kernel::read(&fake.root());
         assert_eq!(kernel.command_line.unwrap(), "root=/dev/vda1 quiet api_token=*** mitigations=off");
-        assert_eq!(kernel.distribution.unwrap(), "Made Linux 1");
-        assert_eq!(mitigations(&made.root())["meltdown"], "Vulnerable");
+        assert_eq!(kernel.distribution.unwrap(), "Fake Linux 1");
+        assert_eq!(mitigations(&fake.root())["meltdown"], "Vulnerable");
     }
 }

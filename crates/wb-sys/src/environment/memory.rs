@@ -1,4 +1,4 @@
-//! Memory, its pages and its nodes.
+//! Memory settings: swap, huge pages and NUMA nodes.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use wb_model::Bytes;
 use crate::SysRoot;
 use crate::facts::memory;
 
-/// Memory, its pages and its nodes.
+/// Memory size, swap, huge pages and NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct MemorySettings {
-    /// In all.
+    /// Total memory.
     pub total: Bytes,
-    /// Swap devices and files, and their sizes.
+    /// Sizes of the swap devices and files, by path.
     pub swap: BTreeMap<String, Bytes>,
-    /// Pages reserved of each huge size.
+    /// Number of reserved huge pages, by page size.
     pub huge_pages: BTreeMap<String, u64>,
-    /// The settings of transparent huge pages.
+    /// Settings of transparent huge pages.
     pub transparent_huge_pages: BTreeMap<String, String>,
-    /// Whether equal pages are merged: 0 not, 1 they are, 2 taken apart again.
+    /// Kernel same-page merging: 0 stopped, 1 running, 2 stopped with all pages unmerged.
     pub same_page_merging: Option<String>,
-    /// The NUMA nodes.
+    /// NUMA nodes, by name.
     pub nodes: BTreeMap<String, Node>,
 }
 
@@ -31,35 +31,35 @@ pub struct MemorySettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Node {
-    /// Its CPUs.
+    /// CPUs of the node.
     pub cpus: Option<String>,
-    /// Its memory.
+    /// Memory of the node.
     pub memory: Bytes,
-    /// How far each node is from it; itself is 10.
+    /// NUMA distances to all nodes; the distance to itself is 10.
     pub distance: Option<String>,
 }
 
 impl MemorySettings {
     pub(super) fn read(root: &SysRoot) -> Self {
-        let nodes = root.numbered("/sys/devices/system/node", "node").into_iter();
+        let nodes = root.numbered_entries("/sys/devices/system/node", "node").into_iter();
         Self {
             total: memory::total(root),
             swap: swaps(root),
             huge_pages: huge_pages(root),
-            transparent_huge_pages: transparent(root),
+            transparent_huge_pages: transparent_huge_pages(root),
             same_page_merging: root.text("/sys/kernel/mm/ksm/run").ok(),
             nodes: nodes.map(|id| (format!("node{id}"), node(root, id))).collect(),
         }
     }
 }
 
-/// The chosen one of a setting that lists what could be chosen: `always [madvise] never`.
-pub fn chosen(text: &str) -> &str {
+/// The selected option of a setting that lists all options: `madvise` of `always [madvise] never`.
+pub fn selected_option(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    bracketed.map_or(text, |(chosen, _)| chosen)
+    bracketed.map_or(text, |(selected, _)| selected)
 }
 
-/// Swap devices and files, and their sizes.
+/// The sizes of the swap devices and files, by path.
 pub fn swaps(root: &SysRoot) -> BTreeMap<String, Bytes> {
     let text = root.text("/proc/swaps").unwrap_or_default();
     let swaps = text.lines().skip(1).filter_map(|line| {
@@ -70,7 +70,7 @@ pub fn swaps(root: &SysRoot) -> BTreeMap<String, Bytes> {
     swaps.collect()
 }
 
-/// Pages reserved of each huge size: `2048kB`.
+/// The number of reserved huge pages, by page size: `2048kB`.
 pub fn huge_pages(root: &SysRoot) -> BTreeMap<String, u64> {
     let folder = "/sys/kernel/mm/hugepages";
     let sizes = root.list(folder).unwrap_or_default().into_iter();
@@ -78,10 +78,10 @@ pub fn huge_pages(root: &SysRoot) -> BTreeMap<String, u64> {
     sizes.filter_map(|name| Some((name.strip_prefix("hugepages-")?.to_owned(), reserved(&name)?))).collect()
 }
 
-fn transparent(root: &SysRoot) -> BTreeMap<String, String> {
+fn transparent_huge_pages(root: &SysRoot) -> BTreeMap<String, String> {
     let names = ["enabled", "defrag", "shmem_enabled", "use_zero_page", "khugepaged/defrag"];
     let read = |name: &str| root.text(format!("/sys/kernel/mm/transparent_hugepage/{name}")).ok();
-    names.iter().filter_map(|name| Some((name.replace('/', "."), chosen(&read(name)?).to_owned()))).collect()
+    names.iter().filter_map(|name| Some((name.replace('/', "."), selected_option(&read(name)?).to_owned()))).collect()
 }
 
 fn node(root: &SysRoot, id: u32) -> Node {
@@ -92,22 +92,22 @@ fn node(root: &SysRoot, id: u32) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::fake_root;
 
     #[test]
     fn nodes_pages_and_swap_are_read() {
-        let server = MemorySettings::read(&made::server().root());
+        let server = MemorySettings::read(&fake_root::server().root());
         assert_eq!(server.nodes["node1"].distance.as_deref(), Some("32 10"));
         assert_eq!(server.nodes["node1"].cpus.as_deref(), Some("4-7,12-15"));
         assert_eq!(server.transparent_huge_pages["defrag"], "madvise");
-        let laptop = MemorySettings::read(&made::laptop().root());
+        let laptop = MemorySettings::read(&fake_root::laptop().root());
         assert_eq!(laptop.swap["/dev/dm-1"], Bytes(8_388_604 << 10));
     }
 
     #[test]
-    fn what_is_in_brackets_is_chosen() {
-        assert_eq!(chosen("[none] mq-deadline"), "none");
-        assert_eq!(chosen("none"), "none");
-        assert_eq!(chosen("]["), "][");
+    fn the_option_in_brackets_is_selected() {
+        assert_eq!(selected_option("[none] mq-deadline"), "none");
+        assert_eq!(selected_option("none"), "none");
+        assert_eq!(selected_option("]["), "][");
     }
 }

@@ -1,12 +1,12 @@
-//! The world that a run happens in, to be compared before and after.
+//! The environment of a run: the system's configuration, compared before and after the run.
 //!
-//! What always varies (free memory, uptime, load) is in [`Momentary`] and takes no part in the
-//! comparison. Nothing secret is recorded: see [`wb_model::secrets`].
+//! State that always varies (free memory, uptime, load) is in [`Momentary`] and is not compared. Secrets are not
+//! recorded: see [`wb_model::secrets`].
 
 pub mod block;
 pub mod board;
+pub mod changes;
 pub mod cpu;
-pub mod difference;
 pub mod kernel;
 pub mod memory;
 pub mod mounts;
@@ -26,64 +26,65 @@ use wb_model::Bytes;
 
 use crate::{SysRoot, facts};
 
-pub use difference::Change;
+pub use changes::ChangedValue;
 
-/// The world, as far as it can change what is measured. What cannot be read is left out.
+/// The configuration of a system, as far as it can affect results. Values that cannot be read are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Environment {
-    /// The kernel and how it was started.
+    /// The kernel and its boot parameters.
     pub kernel: kernel::Kernel,
-    /// Each hardware weakness and what is done about it, in the kernel's words.
+    /// State of each known hardware vulnerability and its mitigation, as reported by the kernel.
     pub mitigations: BTreeMap<String, String>,
-    /// The processors and how they are run.
+    /// The processors and their settings.
     pub cpu: cpu::CpuSettings,
-    /// Memory, its pages and its nodes.
+    /// Memory size, swap, huge pages and NUMA nodes.
     pub memory: memory::MemorySettings,
-    /// The board, its firmware and its chipset.
+    /// Mainboard, firmware and chipset.
     pub board: board::Board,
     /// The block devices, by name.
     pub block: BTreeMap<String, block::BlockDevice>,
-    /// What is mounted, by mount point.
+    /// The mounted file systems, by mount point.
     pub mounts: BTreeMap<String, mounts::Mount>,
     /// The network interfaces, by name.
     pub network: BTreeMap<String, network::Interface>,
-    /// The kernel's settings that matter, by name: `vm.swappiness`.
+    /// The kernel settings (sysctl) that can affect results, by name: `vm.swappiness`.
     pub sysctl: BTreeMap<String, String>,
-    /// The limits of this process, soft and hard, by name.
+    /// The soft and hard resource limits of this process, by name.
     pub limits: BTreeMap<String, String>,
     /// The cgroups of this process, by hierarchy.
     pub cgroup: BTreeMap<String, String>,
-    /// The environment variables that can change what programs do.
+    /// The environment variables that can change the behaviour of programs.
     pub variables: BTreeMap<String, String>,
-    /// The programs that were asked for, by name; those that are not here are left out.
-    pub tools: BTreeMap<String, tools::Tool>,
+    /// The requested programs, by name; those that are not installed are left out.
+    pub tools: BTreeMap<String, tools::ToolVersion>,
     /// The installed packages and their versions.
     pub packages: BTreeMap<String, String>,
-    /// What varies always, and is not compared.
-    pub momentary: Momentary,
+    /// State that always varies and is not compared.
+    pub transient: TransientState,
 }
 
-/// What is different at every look.
+/// State that differs at every reading.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Momentary {
-    /// Since the system's start.
+pub struct TransientState {
+    /// Time since boot, in seconds.
     pub uptime_seconds: Option<u64>,
-    /// Processes that ran or waited, on average over 1, 5 and 15 minutes.
+    /// Load averages over 1, 5 and 15 minutes.
     pub load: Option<String>,
-    /// Memory that could be had without swapping.
+    /// Memory available without swapping.
     pub memory_available: Bytes,
     /// Swap in use.
     pub swap_used: Bytes,
-    /// The CPUs' frequencies.
+    /// Current frequencies in MHz, by policy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub megahertz: BTreeMap<String, u64>,
 }
 
 impl Environment {
-    /// Reads the world. `tools` names the programs whose versions count, and how each is asked for it.
-    pub fn read(root: &SysRoot, tools: &tools::Asked) -> Self {
+    /// Reads the environment. `tools` lists the programs whose versions are recorded, with the arguments that print
+    /// them.
+    pub fn read(root: &SysRoot, tools: &tools::VersionQueries) -> Self {
         Self {
             kernel: kernel::Kernel::read(root),
             mitigations: kernel::mitigations(root),
@@ -99,17 +100,17 @@ impl Environment {
             variables: process::variables(root),
             tools: tools::tools(root, tools),
             packages: packages::packages(root),
-            momentary: Momentary::read(root),
+            transient: TransientState::read(root),
         }
     }
 
-    /// What is different, by path: `sysctl/vm.swappiness`. What varies always is not looked at.
-    pub fn difference(before: &Self, after: &Self) -> Vec<Change> {
-        difference::between(before, after)
+    /// The values that differ, by path: `sysctl/vm.swappiness`. Transient state is not compared.
+    pub fn difference(before: &Self, after: &Self) -> Vec<ChangedValue> {
+        changes::diff(before, after)
     }
 }
 
-impl Momentary {
+impl TransientState {
     fn read(root: &SysRoot) -> Self {
         let uptime = root.text("/proc/uptime").ok();
         let load = root.text("/proc/loadavg").ok();
@@ -130,31 +131,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::{self, MadeRoot};
+    use crate::fake_root::{self, FakeRoot};
 
-    fn asked(program: &str) -> tools::Asked {
-        tools::Asked::from([(program.to_owned(), vec!["--version".to_owned()])])
+    fn version_query(program: &str) -> tools::VersionQueries {
+        tools::VersionQueries::from([(program.to_owned(), vec!["--version".to_owned()])])
     }
 
     #[test]
-    fn an_empty_root_is_an_empty_world() {
-        assert_eq!(Environment::read(&MadeRoot::new().root(), &asked("fio")), Environment::default());
+    fn an_empty_root_has_an_empty_environment() {
+        assert_eq!(Environment::read(&FakeRoot::new().root(), &version_query("fio")), Environment::default());
     }
 
     #[test]
-    fn the_world_survives_being_written_and_read() {
-        for made in [made::laptop(), made::server(), made::arm(), made::container()] {
-            let world = Environment::read(&made.root(), &tools::Asked::new());
-            let text = serde_json::to_string(&world).unwrap();
-            assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), world);
+    fn an_environment_survives_serialisation() {
+        for fake in [fake_root::laptop(), fake_root::server(), fake_root::arm(), fake_root::container()] {
+            let environment = Environment::read(&fake.root(), &tools::VersionQueries::new());
+            let text = serde_json::to_string(&environment).unwrap();
+            assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), environment);
         }
     }
 
     #[test]
-    fn reading_twice_finds_no_difference_on_this_machine() {
-        let look = || Environment::read(&SysRoot::real(), &asked("env"));
-        let mut changes = Environment::difference(&look(), &look());
-        // Another test's folder or group may come and go meanwhile.
+    fn reading_this_machine_twice_finds_no_difference() {
+        let read = || Environment::read(&SysRoot::real(), &version_query("env"));
+        let mut changes = Environment::difference(&read(), &read());
+        // Other tests may create and remove mounts and cgroups meanwhile.
         changes.retain(|change| !change.path.starts_with("mounts/") && !change.path.starts_with("cgroup/"));
         assert_eq!(changes, []);
     }
@@ -162,7 +163,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn garbage_in_any_file_is_no_panic(garbage in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn garbage_in_any_file_does_not_panic(garbage in proptest::collection::vec(any::<u8>(), 0..200)) {
             let files = [
                 "/proc/cmdline", "/proc/version", "/proc/meminfo", "/proc/swaps", "/proc/self/mountinfo", "/proc/self/limits",
                 "/proc/self/cgroup", "/proc/self/environ", "/proc/cpuinfo", "/proc/uptime", "/proc/loadavg",
@@ -170,10 +171,10 @@ mod tests {
                 "/sys/devices/system/cpu/online", "/sys/devices/system/node/node0/meminfo",
                 "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/swappiness",
             ];
-            let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
-            let world = Environment::read(&made.root(), &tools::Asked::new());
-            let _ = Environment::difference(&world, &Environment::default());
-            let _ = facts::facts(&made.root());
+            let fake = files.iter().fold(FakeRoot::new(), |fake, path| fake.file(path, &garbage));
+            let environment = Environment::read(&fake.root(), &tools::VersionQueries::new());
+            let _ = Environment::difference(&environment, &Environment::default());
+            let _ = facts::facts(&fake.root());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is mounted.
+//! Mounted file systems.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,43 @@ use wb_model::secrets;
 
 use crate::SysRoot;
 
-/// Something mounted.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Mount {
-    /// What: a device, an address (secrets masked), a name.
+    /// Source: a device, an address (secrets masked) or a name.
     pub source: String,
-    /// The kind of its file system.
+    /// Type of the file system.
     pub kind: String,
-    /// The mount's options and the file system's, secrets masked.
+    /// Options of the mount and of the file system, with secrets masked.
     pub options: String,
 }
 
-/// What this process sees mounted, by mount point. Of two on one point the upper counts.
+/// The mounts visible to this process, by mount point. Of several at one mount point the topmost is returned.
 pub fn mounts(root: &SysRoot) -> BTreeMap<String, Mount> {
     parse(&root.text("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// Understands `mountinfo` (proc_pid_mountinfo(5)).
+/// Parses `mountinfo` (proc_pid_mountinfo(5)).
 fn parse(text: &str) -> BTreeMap<String, Mount> {
     let mounts = text.lines().filter_map(|line| {
-        let (place, what) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(4);
-        let (point, options) = (place.next()?, place.next()?);
-        let mut what = what.split(' ');
-        let (kind, source, own) = (what.next()?, what.next()?, what.next().unwrap_or_default());
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(4);
+        let (point, options) = (mount.next()?, mount.next()?);
+        let mut file_system = file_system.split(' ');
+        let (kind, source, super_options) =
+            (file_system.next()?, file_system.next()?, file_system.next().unwrap_or_default());
         let mount = Mount {
-            source: secrets::masked(&unescaped(source)),
+            source: secrets::mask_option(&unescaped(source)),
             kind: kind.to_owned(),
-            options: secrets::masked_options(&format!("{options};{own}")),
+            options: secrets::mask_options(&format!("{options};{super_options}")),
         };
         Some((unescaped(point), mount))
     });
     mounts.collect()
 }
 
-/// Space, tab, newline and backslash are written as three octal digits.
+/// Decodes space, tab, newline and backslash, which are written as three octal digits.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
@@ -69,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text: String) {
+        fn arbitrary_input_does_not_panic(text: String) {
             let _ = parse(&text);
         }
     }

@@ -11,29 +11,29 @@ use crate::SysRoot;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
-    /// Its driver; none where there is no device behind it.
+    /// Driver; absent for virtual interfaces without a device.
     pub driver: Option<String>,
-    /// Its state: `up`, `down`, `unknown`.
+    /// Operational state: `up`, `down`, `unknown`.
     pub state: Option<String>,
-    /// The largest packet, in bytes.
+    /// Maximum transmission unit, in bytes.
     pub mtu: Option<u64>,
-    /// Its speed in Mbit/s; none where it has none, as in a virtual machine.
+    /// Link speed in Mbit/s; absent where the driver reports none, as in a virtual machine.
     pub speed_mbit: Option<u64>,
-    /// Packets that may wait to be sent.
+    /// Length of the transmit queue, in packets.
     pub tx_queue_len: Option<u64>,
-    /// How long received packets may be held to be joined, in ns.
+    /// Maximum time that received packets are held for generic receive offload (GRO), in ns.
     pub gro_flush_timeout: Option<u64>,
-    /// Queues to receive and to send.
+    /// Number of receive and transmit queues.
     pub queues: usize,
 }
 
-/// The interfaces, by name. Those that containers and virtual machines come and go with are among them.
+/// The interfaces, by name, including the virtual ones of containers and virtual machines.
 pub fn interfaces(root: &SysRoot) -> BTreeMap<String, Interface> {
     let names = root.list("/sys/class/net").unwrap_or_default();
     names.into_iter().map(|name| (name.clone(), interface(root, &name))).collect()
 }
 
-/// The names of those that have a device behind them.
+/// The names of the interfaces that are backed by a device.
 pub fn devices(root: &SysRoot) -> Vec<String> {
     let names = root.list("/sys/class/net").unwrap_or_default();
     names.into_iter().filter(|name| root.exists(format!("/sys/class/net/{name}/device"))).collect()

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::command;
 use crate::SysRoot;
 
-/// Name and version of every installed package: Debian's, Alpine's or Arch's by their files, RPM's by
-/// its command, which only the running system can be asked with.
+/// The versions of all installed packages, by name. The databases of Debian, Alpine and Arch are read; RPM's is queried
+/// with `rpm`, on the running system only.
 pub fn packages(root: &SysRoot) -> BTreeMap<String, String> {
     if let Ok(text) = root.text("/var/lib/dpkg/status") {
         return debian(&text);
@@ -23,15 +23,15 @@ pub fn packages(root: &SysRoot) -> BTreeMap<String, String> {
         let format = "%{NAME}.%{ARCH}\\t%{VERSION}-%{RELEASE}\\n";
         command::output(Path::new("rpm"), &["-qa", "--queryformat", format])
     });
-    list.flatten().map(|text| tabbed(&text)).unwrap_or_default()
+    list.flatten().map(|text| parse_tab_separated(&text)).unwrap_or_default()
 }
 
-/// A package of another architecture than dpkg's own is `name:arch`.
+/// Parses dpkg's status file. A package of a foreign architecture is named `name:arch`.
 fn debian(status: &str) -> BTreeMap<String, String> {
     let packages: Vec<Package> = status.split("\n\n").filter_map(package).collect();
-    let own = packages.iter().find(|package| package.name == "dpkg").map_or("", |package| package.arch);
+    let native = packages.iter().find(|package| package.name == "dpkg").map_or("", |package| package.arch);
     let name = |package: &Package| match package.arch {
-        arch if arch == own || arch == "all" || arch.is_empty() => package.name.to_owned(),
+        arch if arch == native || arch == "all" || arch.is_empty() => package.name.to_owned(),
         arch => format!("{}:{arch}", package.name),
     };
     packages.iter().map(|package| (name(package), package.version.to_owned())).collect()
@@ -43,7 +43,7 @@ struct Package<'a> {
     arch: &'a str,
 }
 
-/// A paragraph of dpkg's status file, where it is installed.
+/// Parses a paragraph of dpkg's status file; None where the package is not installed.
 fn package(paragraph: &str) -> Option<Package<'_>> {
     let field =
         |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
@@ -59,14 +59,14 @@ fn alpine(installed: &str) -> BTreeMap<String, String> {
     installed.split("\n\n").filter_map(|text| Some((field(text, "P:")?, field(text, "V:")?))).collect()
 }
 
-/// The folder of a package of Arch: `name-version-release`.
+/// Parses the folder name of an Arch package: `name-version-release`.
 fn arch(folder: &str) -> Option<(String, String)> {
     let (rest, release) = folder.rsplit_once('-')?;
     let (name, version) = rest.rsplit_once('-')?;
     Some((name.to_owned(), format!("{version}-{release}")))
 }
 
-fn tabbed(text: &str) -> BTreeMap<String, String> {
+fn parse_tab_separated(text: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.split_once('\t')).map(|(name, version)| (name.into(), version.into())).collect()
 }
 
@@ -75,32 +75,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
-    fn debian_packages_are_those_installed() {
+    fn only_installed_debian_packages_are_listed() {
         let packages = debian(
             "Package: dpkg\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.21\n\n\
              Package: libc6\nStatus: install ok installed\nArchitecture: i386\nVersion: 2.36\n\n\
              Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n\n\
              Package: tzdata\nStatus: hold ok installed\nDescription: x\n Version: no\nArchitecture: all\nVersion: 2024a\n",
         );
-        let wanted = [("dpkg", "1.21"), ("libc6:i386", "2.36"), ("tzdata", "2024a")];
-        assert_eq!(packages, wanted.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
+        let expected = [("dpkg", "1.21"), ("libc6:i386", "2.36"), ("tzdata", "2024a")];
+        assert_eq!(packages, expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
     }
 
     #[test]
     fn alpine_and_arch_are_read() {
-        let alpine = MadeRoot::new().file("/lib/apk/db/installed", "C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n");
+        let alpine = FakeRoot::new().file("/lib/apk/db/installed", "C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n");
         assert_eq!(packages(&alpine.root())["musl"], "1.2.4-r2");
-        let arch = MadeRoot::new().file("/var/lib/pacman/local/gcc-libs-13.2.1-3/desc", "");
+        let arch = FakeRoot::new().file("/var/lib/pacman/local/gcc-libs-13.2.1-3/desc", "");
         assert_eq!(packages(&arch.root())["gcc-libs"], "13.2.1-3");
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(text: String) {
-            let _ = (debian(&text), alpine(&text), arch(&text), tabbed(&text));
+        fn arbitrary_input_does_not_panic(text: String) {
+            let _ = (debian(&text), alpine(&text), arch(&text), parse_tab_separated(&text));
         }
     }
 }

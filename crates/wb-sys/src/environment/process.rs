@@ -1,4 +1,4 @@
-//! What this process was given: limits, groups, variables.
+//! Resource limits, cgroups and environment variables of this process.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use wb_model::secrets;
 
 use crate::SysRoot;
 
-/// The limits of this process, soft and hard: `Max open files` is `1024 of 4096 files`.
+/// The soft and hard resource limits of this process: `Max open files` is `1024 of 4096 files`.
 pub fn limits(root: &SysRoot) -> BTreeMap<String, String> {
     let text = root.text("/proc/self/limits").unwrap_or_default();
     let limits = text.lines().skip(1).filter_map(|line| {
-        // The columns are wide enough for every name, and names hold spaces.
+        // The table has columns of fixed width, because names contain spaces.
         let (name, rest) = line.split_at_checked(26)?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let (soft, hard) = (fields.first()?, fields.get(1)?);
@@ -32,19 +32,20 @@ pub fn cgroups(root: &SysRoot) -> BTreeMap<String, String> {
     groups.collect()
 }
 
-/// Names of variables that are recorded.
+/// Names of the recorded environment variables.
 const NAMES: [&str; 8] =
     ["PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES", "GOMAXPROCS", "RAYON_NUM_THREADS"];
 
-/// What names of variables that are recorded begin with.
+/// Prefixes of the names of further recorded environment variables.
 const PREFIXES: [&str; 10] =
     ["LC_", "LD_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "MALLOC_", "NUMEXPR_"];
 
-/// The variables that this process was started with and that can change what programs do. Only names
-/// on the list are looked at, and of these none that sounds like a secret.
+/// The environment variables of this process that can change the behaviour of programs. Only listed names are recorded,
+/// except those that look like secrets.
 pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
     let listed = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let recorded = given(root).into_iter().filter(|(name, _)| listed(name) && !secrets::is_secret(name));
+    let recorded =
+        environment_variables(root).into_iter().filter(|(name, _)| listed(name) && !secrets::is_secret_name(name));
     recorded
         .map(|(name, value)| {
             let value = masked(&name, &value);
@@ -53,22 +54,22 @@ pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The folders that programs are looked for in; none where this process was given none.
+/// The `PATH` of this process.
 pub(super) fn path(root: &SysRoot) -> Option<String> {
-    given(root).remove("PATH")
+    environment_variables(root).remove("PATH")
 }
 
-fn given(root: &SysRoot) -> BTreeMap<String, String> {
+fn environment_variables(root: &SysRoot) -> BTreeMap<String, String> {
     let text = root.text("/proc/self/environ").unwrap_or_default();
     let pairs = text.split('\0').filter_map(|variable| variable.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The `:` between folders is not the one between a user and a password.
+/// Masks secrets in a value, in search paths in each folder separately: their `:` is not that of `user:password`.
 fn masked(name: &str, value: &str) -> String {
     match name.ends_with("PATH") {
-        true => value.split(':').map(secrets::masked).collect::<Vec<_>>().join(":"),
-        false => secrets::masked_words(value),
+        true => value.split(':').map(secrets::mask_option).collect::<Vec<_>>().join(":"),
+        false => secrets::mask_words(value),
     }
 }
 
@@ -77,13 +78,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
-    fn only_listed_variables_are_recorded_and_no_secret() {
+    fn only_listed_variables_without_secrets_are_recorded() {
         let environ = "PATH=/bin:/home/me@work/bin\0AWS_SECRET_ACCESS_KEY=zq1\0OMP_NUM_THREADS=4\0LD_API_TOKEN=zq2\0\
                        LC_ALL=C\0LD_PRELOAD=https://u:zq3@h/x.so\0HOME=/root\0MALLOC_CONF=password=zq4\0";
-        let variables = variables(&MadeRoot::new().file("/proc/self/environ", environ).root());
+        let variables = variables(&FakeRoot::new().file("/proc/self/environ", environ).root());
         assert_eq!(
             variables.keys().collect::<Vec<_>>(),
             ["LC_ALL", "LD_PRELOAD", "MALLOC_CONF", "OMP_NUM_THREADS", "PATH"]
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn limits_and_groups_are_read() {
-        let made = MadeRoot::new()
+        let fake = FakeRoot::new()
             .file(
                 "/proc/self/limits",
                 "Limit                     Soft Limit           Hard Limit           Units     \n\
@@ -102,17 +103,17 @@ mod tests {
                  Max nice priority         0                    0                              \n",
             )
             .file("/proc/self/cgroup", "4:memory:/a\n0::/b:c\n");
-        assert_eq!(limits(&made.root())["Max open files"], "1024 of 4096 files");
-        assert_eq!(limits(&made.root())["Max nice priority"], "0 of 0");
-        assert_eq!(cgroups(&made.root())["unified"], "/b:c");
+        assert_eq!(limits(&fake.root())["Max open files"], "1024 of 4096 files");
+        assert_eq!(limits(&fake.root())["Max nice priority"], "0 of 0");
+        assert_eq!(cgroups(&fake.root())["unified"], "/b:c");
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn no_text_panics(text: String) {
-            let made = MadeRoot::new().file("/proc/self/limits", format!("head\n{text}")).file("/proc/self/environ", &text);
-            let _ = (limits(&made.root()), variables(&made.root()));
+        fn arbitrary_input_does_not_panic(text: String) {
+            let fake = FakeRoot::new().file("/proc/self/limits", format!("head\n{text}")).file("/proc/self/environ", &text);
+            let _ = (limits(&fake.root()), variables(&fake.root()));
         }
     }
 }

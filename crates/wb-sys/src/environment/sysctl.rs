@@ -1,13 +1,13 @@
-//! The kernel's settings that can change what is measured.
+//! Kernel settings (sysctl) that can affect results.
 
 use std::collections::BTreeMap;
 
 use crate::SysRoot;
 
-/// Folders of which every setting counts.
+/// Folders of which all settings are recorded.
 const FOLDERS: [&str; 2] = ["vm", "net/core"];
 
-/// Single settings.
+/// Individually recorded settings.
 const SETTINGS: [&str; 31] = [
     "fs/aio-max-nr",
     "fs/file-max",
@@ -42,10 +42,10 @@ const SETTINGS: [&str; 31] = [
     "net/ipv4/tcp_wmem",
 ];
 
-/// Names that count events or are chosen anew at every start, and are no settings.
+/// Files that are triggers or change at every boot, and are not settings.
 const VARYING: [&str; 3] = ["vm/compact_memory", "net/core/netdev_rss_key", "vm/stat_refresh"];
 
-/// The settings by their usual names: `vm.swappiness`.
+/// The values of the recorded settings by sysctl name: `vm.swappiness`.
 pub fn sysctls(root: &SysRoot) -> BTreeMap<String, String> {
     let all = FOLDERS.iter().flat_map(|folder| {
         let names = root.list(format!("/proc/sys/{folder}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The caches, each once however many CPUs show it.
+//! CPU caches, each listed once however many CPUs share it.
 
 use wb_model::Bytes;
 use wb_model::facts::{Cache, CacheKind, Cpu};
@@ -11,7 +11,7 @@ pub fn caches(root: &SysRoot, cpus: &[Cpu], cpuinfo: &CpuInfo) -> Vec<Cache> {
     let mut caches: Vec<Cache> = Vec::new();
     for cpu in cpus {
         let folder = format!("/sys/devices/system/cpu/cpu{}/cache", cpu.id);
-        for index in root.numbered(&folder, "index") {
+        for index in root.numbered_entries(&folder, "index") {
             if let Some(cache) = cache(root, &format!("{folder}/index{index}"), cpu.id)
                 && !caches.contains(&cache)
             {
@@ -43,8 +43,7 @@ fn cache(root: &SysRoot, folder: &str, cpu: u32) -> Option<Cache> {
     })
 }
 
-/// Where a container hides `/sys`, `/proc/cpuinfo` still tells the size of the last level, though not
-/// which level that is.
+/// The last-level cache by `/proc/cpuinfo`, for containers that hide `/sys`. It reports the size but not the level.
 fn last_level(cpus: &[Cpu], cpuinfo: &CpuInfo) -> Option<Cache> {
     let size = cpuinfo.cache.filter(|size| *size > Bytes(0) && !cpus.is_empty())?;
     Some(Cache { level: 3, kind: CacheKind::Unified, size, cpus: cpus.iter().map(|cpu| cpu.id).collect() })

@@ -1,4 +1,4 @@
-//! `/proc/cpuinfo`, whose words differ from architecture to architecture.
+//! Parser of `/proc/cpuinfo`, whose keys differ between architectures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,31 +6,31 @@ use wb_model::Bytes;
 
 use crate::SysRoot;
 
-/// What `/proc/cpuinfo` says.
+/// The contents of `/proc/cpuinfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuInfo {
-    /// The processor's name; several, joined by `+`, where cores differ.
+    /// Name of the processor; several, joined by `+`, where cores differ.
     pub model: String,
-    /// What it can do, in the kernel's words.
+    /// CPU flags (features), as named by the kernel.
     pub flags: BTreeSet<String>,
-    /// The microcode's revision, where shown.
+    /// Microcode revision, where reported.
     pub microcode: Option<String>,
-    /// The size of its last cache, where shown.
+    /// Size of the last-level cache, where reported.
     pub cache: Option<Bytes>,
-    /// The numbers of the processors listed, and their package and core where shown.
+    /// The listed CPUs with their package and core, where reported.
     pub processors: BTreeMap<u32, (Option<u32>, Option<u32>)>,
 }
 
-/// One processor's block: what is left of `:` in lower case, and what is right of it.
+/// The block of one CPU: values by lower-case key.
 type Block = BTreeMap<String, String>;
 
 impl CpuInfo {
-    /// Reads it; empty where it cannot be read.
+    /// Reads `/proc/cpuinfo`; empty where it cannot be read.
     pub fn read(root: &SysRoot) -> Self {
         Self::parse(&root.text("/proc/cpuinfo").unwrap_or_default())
     }
 
-    /// Understands its text.
+    /// Parses the text of `/proc/cpuinfo`.
     pub fn parse(text: &str) -> Self {
         let blocks: Vec<Block> = text.split("\n\n").map(block).collect();
         let first = |keys: &[&str]| {
@@ -57,7 +57,7 @@ fn block(text: &str) -> Block {
     pairs.map(|(key, value)| (key.trim().to_ascii_lowercase(), value.trim().to_owned())).collect()
 }
 
-/// The names of all kinds of processors, each once, in the order they come.
+/// The distinct processor names, in order of appearance.
 fn model(blocks: &[Block]) -> String {
     let mut names: Vec<String> = Vec::new();
     for block in blocks {
@@ -74,9 +74,9 @@ fn model(blocks: &[Block]) -> String {
     names.join(" + ")
 }
 
-/// The name of an ARM core by the two fields of its MIDR_EL1 register (Arm ARM, D19.2).
+/// The name of an ARM core by two fields of its MIDR_EL1 register (Arm ARM, D19.2).
 fn arm(implementer: &str, part: &str) -> Option<String> {
-    let (maker, cores): (&str, &[(&str, &str)]) = match implementer {
+    let (vendor, cores): (&str, &[(&str, &str)]) = match implementer {
         "0x41" => ("ARM", ARM_CORES),
         "0x46" => ("Fujitsu", &[("0x001", "A64FX")]),
         "0x48" => ("HiSilicon", &[("0xd01", "Kunpeng-920")]),
@@ -87,7 +87,7 @@ fn arm(implementer: &str, part: &str) -> Option<String> {
         _ => return Some(format!("ARM, implementer {implementer} part {part}")),
     };
     let core = cores.iter().find(|(number, _)| *number == part).map_or(part, |(_, name)| name);
-    Some(format!("{maker} {core}"))
+    Some(format!("{vendor} {core}"))
 }
 
 const ARM_CORES: &[(&str, &str)] = &[
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_architecture_has_its_words() {
+    fn keys_of_each_architecture_are_understood() {
         let power = CpuInfo::parse("processor\t: 0\ncpu\t\t: POWER9, altivec supported\n");
         assert_eq!(power.model, "POWER9, altivec supported");
         let riscv =
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_with_an_underscore_stays_one() {
+    fn a_flag_with_an_underscore_is_not_split() {
         let info = CpuInfo::parse("processor: 0\nmodel name: x\nmicrocode: 0x1\nflags: sse4_2 avx\n");
         assert!(info.flags.contains("sse4_2"));
         assert_eq!(info.microcode.as_deref(), Some("0x1"));
@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(([a-z ]{0,12}|processor|flags|cpu part|cache size)[:\t ]{0,3}\\PC{0,20}\n{1,2}){0,20}") {
+        fn arbitrary_input_does_not_panic(text in "(([a-z ]{0,12}|processor|flags|cpu part|cache size)[:\t ]{0,3}\\PC{0,20}\n{1,2}){0,20}") {
             let _ = CpuInfo::parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! How much memory there is, and how much of it can be had.
+//! Total and available memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use wb_model::Bytes;
 
 use crate::SysRoot;
 
-/// The sizes of `/proc/meminfo`, or a node's `meminfo`, by name. Counts without a unit are left out.
+/// Parses the sizes in `/proc/meminfo`, or in a node's `meminfo`, by name. Counts without a unit are left out.
 pub fn meminfo(text: &str) -> BTreeMap<String, Bytes> {
     let sizes = text.lines().filter_map(|line| {
         let (name, size) = line.split_once(':')?;
@@ -16,25 +16,25 @@ pub fn meminfo(text: &str) -> BTreeMap<String, Bytes> {
     sizes.collect()
 }
 
-/// Memory in all.
+/// Total memory of the system.
 pub fn total(root: &SysRoot) -> Bytes {
     size(root, "/proc/meminfo", "MemTotal")
 }
 
-/// Memory in all of one node. That of the only node is all: what a node says of itself can still be
-/// growing, where the kernel prepares memory as it is first used.
+/// Total memory of a node. A single node has all of the system's memory: its own `meminfo` may still be growing where
+/// the kernel initialises memory lazily.
 pub fn of_node(root: &SysRoot, node: u32) -> Bytes {
-    if root.numbered("/sys/devices/system/node", "node").len() == 1 {
+    if root.numbered_entries("/sys/devices/system/node", "node").len() == 1 {
         return total(root);
     }
     size(root, &format!("/sys/devices/system/node/node{node}/meminfo"), "MemTotal")
 }
 
-/// Memory that this process can have without swapping: what the system has, or what is left to its
+/// Memory that this process can allocate without swapping: the system's available memory, or the headroom of its
 /// cgroup where that is less.
 pub fn available(root: &SysRoot) -> Bytes {
     let system = size(root, "/proc/meminfo", "MemAvailable");
-    left_to_cgroup(root).map_or(system, |left| left.min(system))
+    cgroup_headroom(root).map_or(system, |headroom| headroom.min(system))
 }
 
 fn size(root: &SysRoot, path: &str, name: &str) -> Bytes {
@@ -42,9 +42,9 @@ fn size(root: &SysRoot, path: &str, name: &str) -> Bytes {
     sizes.get(name).copied().unwrap_or_default()
 }
 
-/// Limit, use and cache of the tightest memory cgroup that this process is in. A cgroup namespace shows
-/// its own root as `/`, so the folders above that are named but not there are passed over.
-fn left_to_cgroup(root: &SysRoot) -> Option<Bytes> {
+/// The smallest headroom (limit − usage + inactive file cache) of the memory cgroups of this process. A cgroup
+/// namespace shows its own root as `/`, so folders that do not exist are skipped.
+fn cgroup_headroom(root: &SysRoot) -> Option<Bytes> {
     let membership = root.text("/proc/self/cgroup").ok()?;
     let groups = membership.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -59,11 +59,11 @@ fn left_to_cgroup(root: &SysRoot) -> Option<Bytes> {
             _ => None,
         }
     });
-    groups.flat_map(|(mount, path, names)| left_to_each(root, mount, path, names)).min()
+    groups.flat_map(|(mount, path, names)| hierarchy_headroom(root, mount, path, names)).min()
 }
 
-fn left_to_each(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: [&str; 3]) -> Vec<Bytes> {
-    let left = |folder: String| {
+fn hierarchy_headroom(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: [&str; 3]) -> Vec<Bytes> {
+    let headroom = |folder: String| {
         let limit: u64 = root.number(format!("{folder}/{limit}")).ok()?;
         let used: u64 = root.number(format!("{folder}/{used}")).ok()?;
         let stat = root.text(format!("{folder}/memory.stat")).unwrap_or_default();
@@ -73,7 +73,7 @@ fn left_to_each(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: 
     let mut path = path.trim_end_matches('/');
     let mut found = Vec::new();
     loop {
-        found.extend(left(format!("{mount}{path}")));
+        found.extend(headroom(format!("{mount}{path}")));
         match path.rfind('/') {
             Some(parent) => path = &path[..parent],
             None => return found,
@@ -86,10 +86,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
-    fn sizes_are_read_in_bytes_of_the_system_and_of_a_node() {
+    fn sizes_of_system_and_node_are_in_bytes() {
         let sizes = meminfo("MemTotal:  16 kB\nHugePages_Total: 4\nNode 1 MemFree: 2 kB\n");
         assert_eq!(sizes.len(), 2);
         assert_eq!(sizes["MemTotal"], Bytes(16 << 10));
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_cgroup_counts() {
-        let made = MadeRoot::new()
+    fn the_tightest_cgroup_limits_available_memory() {
+        let fake = FakeRoot::new()
             .file("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB")
             .file("/proc/self/cgroup", "4:memory:/a/b\n0::/")
             .file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576")
@@ -106,18 +106,18 @@ mod tests {
             .file("/sys/fs/cgroup/memory/a/memory.stat", "total_inactive_file 262144")
             .file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712")
             .file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "524288");
-        assert_eq!(available(&made.root()), Bytes(768 << 10));
+        assert_eq!(available(&fake.root()), Bytes(768 << 10));
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(info: String, membership: String, limit: String) {
+        fn arbitrary_input_does_not_panic(info: String, membership: String, limit: String) {
             let _ = meminfo(&info);
-            let made = MadeRoot::new()
+            let fake = FakeRoot::new()
                 .file("/proc/self/cgroup", &membership)
                 .file("/sys/fs/cgroup/memory.max", &limit)
                 .file("/sys/fs/cgroup/memory.current", &limit);
-            let _ = available(&made.root());
+            let _ = available(&fake.root());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a plan depends on, read once per worker.
+//! Facts: the properties of a machine that plan expansion depends on, read once per worker.
 
 pub mod caches;
 pub mod cpuinfo;
@@ -15,7 +15,7 @@ pub use wb_model::cpu_list;
 use crate::SysRoot;
 use cpuinfo::CpuInfo;
 
-/// What this machine is. What cannot be read stays empty: a container may hide all of it.
+/// Reads the facts of a machine. Values that cannot be read stay empty: a container may hide all of them.
 pub fn facts(root: &SysRoot) -> Facts {
     let cpuinfo = CpuInfo::read(root);
     let cpus = topology::cpus(root, &cpuinfo);
@@ -37,10 +37,10 @@ pub fn facts(root: &SysRoot) -> Facts {
     }
 }
 
-/// The machine's architecture; kernels before 6.1 tell it by system call only.
+/// The machine's architecture; kernels before 6.1 report it by system call only.
 fn arch(root: &SysRoot) -> String {
-    let asked = || root.is_real().then(|| rustix::system::uname().machine().to_string_lossy().into_owned());
-    root.text("/proc/sys/kernel/arch").ok().or_else(asked).unwrap_or_default()
+    let by_uname = || root.is_real().then(|| rustix::system::uname().machine().to_string_lossy().into_owned());
+    root.text("/proc/sys/kernel/arch").ok().or_else(by_uname).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -49,11 +49,11 @@ mod tests {
     use wb_model::facts::CacheKind;
 
     use super::*;
-    use crate::made::{self, MadeRoot};
+    use crate::fake_root::{self, FakeRoot};
 
     #[test]
     fn a_laptop_is_read() {
-        let facts = facts(&made::laptop().root());
+        let facts = facts(&fake_root::laptop().root());
         assert_eq!(facts.hostname, "lap");
         assert_eq!(facts.arch, "x86_64");
         assert_eq!(facts.cpu_model, "Intel(R) Core(TM) i7-8650U CPU @ 1.90GHz");
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_server_with_two_sockets_is_read() {
-        let facts = facts(&made::server().root());
+        let facts = facts(&fake_root::server().root());
         assert_eq!(facts.cpus.len(), 16);
         assert_eq!(facts.one_cpu_per_core(), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(facts.nodes.iter().map(|node| node.id).collect::<Vec<_>>(), [0, 1]);
@@ -83,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_box_is_named_by_its_part_and_its_cores_are_told_apart() {
-        let facts = facts(&made::arm().root());
+    fn an_arm_board_is_named_by_part_and_has_unique_cores() {
+        let facts = facts(&fake_root::arm().root());
         assert_eq!(facts.arch, "aarch64");
         assert_eq!(facts.cpu_model, "ARM Cortex-A53 + ARM Cortex-A72");
         assert!(facts.cpu_flags.contains("asimd"));
@@ -94,27 +94,27 @@ mod tests {
 
     #[test]
     fn offline_cpus_are_left_out() {
-        let made = made::laptop().file("/sys/devices/system/cpu/online", "0-2,4");
-        let facts = facts(&made.root());
+        let fake = fake_root::laptop().file("/sys/devices/system/cpu/online", "0-2,4");
+        let facts = facts(&fake.root());
         assert_eq!(facts.cpus.iter().map(|cpu| cpu.id).collect::<Vec<_>>(), [0, 1, 2, 4]);
         assert_eq!(facts.nodes[0].cpus, [0, 1, 2, 4]);
         assert_eq!(facts.one_cpu_per_core(), [0, 1, 2]);
     }
 
     #[test]
-    fn a_container_that_shows_little_still_has_cpus_a_node_and_a_cache() {
-        let facts = facts(&made::container().root());
+    fn a_container_without_sys_has_cpus_a_node_and_a_cache() {
+        let facts = facts(&fake_root::container().root());
         assert_eq!(facts.cpus.len(), 2);
         assert_eq!(facts.nodes.len(), 1);
         assert_eq!(facts.nodes[0].memory, facts.memory);
         assert_eq!(facts.last_level_cache(), "36608k".parse().unwrap());
-        assert_eq!(facts.memory_available, "768m".parse().unwrap(), "what the cgroup leaves");
+        assert_eq!(facts.memory_available, "768m".parse().unwrap(), "headroom of the cgroup");
         assert_eq!(facts.hypervisor.as_deref(), Some("unnamed"));
     }
 
     #[test]
     fn an_empty_root_gives_empty_facts() {
-        assert_eq!(facts(&MadeRoot::new().root()), Facts::default());
+        assert_eq!(facts(&FakeRoot::new().root()), Facts::default());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! CPUs, cores, packages and nodes.
+//! CPU topology: CPUs, cores, packages and NUMA nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,36 +12,36 @@ use crate::SysRoot;
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
 
-/// The online CPUs; of the running system only those that this process may use.
+/// The online CPUs; on the running system only those in this process's affinity mask.
 pub fn cpus(root: &SysRoot, cpuinfo: &CpuInfo) -> Vec<Cpu> {
     let mut online = root
         .numbers(format!("{CPU}/online"))
         .ok()
         .filter(|online| !online.is_empty())
         .unwrap_or_else(|| cpuinfo.processors.keys().copied().collect());
-    if let Some(allowed) = allowed(root) {
+    if let Some(allowed) = affinity(root) {
         online.retain(|id| allowed.contains(id));
         if online.is_empty() {
             online = allowed.into_iter().collect();
         }
     }
     let nodes = node_of_each_cpu(root);
-    let places: Vec<Place> = online.iter().map(|&id| Place::read(root, cpuinfo, id)).collect();
-    let ambiguous = core_ids_repeat(&places);
-    let cpu = |place: &Place| Cpu {
-        id: place.id,
-        core: place.core.filter(|_| !ambiguous).unwrap_or(place.leader),
-        package: place.package,
-        node: nodes.get(&place.id).copied().unwrap_or(0),
+    let locations: Vec<CpuLocation> = online.iter().map(|&id| CpuLocation::read(root, cpuinfo, id)).collect();
+    let ambiguous = has_duplicate_core_ids(&locations);
+    let cpu = |location: &CpuLocation| Cpu {
+        id: location.id,
+        core: location.core.filter(|_| !ambiguous).unwrap_or(location.leader),
+        package: location.package,
+        node: nodes.get(&location.id).copied().unwrap_or(0),
     };
-    places.iter().map(cpu).collect()
+    locations.iter().map(cpu).collect()
 }
 
-/// The nodes that have memory or CPUs; one of all CPUs and all memory where the kernel shows none.
+/// The nodes that have memory or CPUs; a single node with all CPUs and memory where the kernel lists none.
 pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
     let usable = |id: u32| cpus.iter().filter(move |cpu| cpu.node == id).map(|cpu| cpu.id).collect();
     let nodes: Vec<Node> = root
-        .numbered(NODE, "node")
+        .numbered_entries(NODE, "node")
         .into_iter()
         .map(|id| Node { id, cpus: usable(id), memory: memory::of_node(root, id) })
         .filter(|node| !node.cpus.is_empty() || node.memory > Bytes(0))
@@ -52,28 +52,28 @@ pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
     }
 }
 
-/// The CPUs this process may run on, where it is a process of that system.
-fn allowed(root: &SysRoot) -> Option<BTreeSet<u32>> {
+/// The CPUs that this process may run on; None for a fake root.
+fn affinity(root: &SysRoot) -> Option<BTreeSet<u32>> {
     let set = root.is_real().then(|| rustix::thread::sched_getaffinity(None).ok())??;
     Some((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
 fn node_of_each_cpu(root: &SysRoot) -> BTreeMap<u32, u32> {
-    let nodes = root.numbered(NODE, "node").into_iter();
+    let nodes = root.numbered_entries(NODE, "node").into_iter();
     let cpus = |node| root.numbers(format!("{NODE}/node{node}/cpulist")).unwrap_or_default();
     nodes.flat_map(|node| cpus(node).into_iter().map(move |cpu| (cpu, node))).collect()
 }
 
-/// Where the kernel says that a CPU is.
-struct Place {
+/// The position of a CPU in the topology reported by the kernel.
+struct CpuLocation {
     id: u32,
     package: u32,
     core: Option<u32>,
-    /// The first of the CPUs that share its core.
+    /// First of the CPUs that share the core.
     leader: u32,
 }
 
-impl Place {
+impl CpuLocation {
     fn read(root: &SysRoot, cpuinfo: &CpuInfo, id: u32) -> Self {
         let folder = format!("{CPU}/cpu{id}/topology");
         let (package, core) = cpuinfo.processors.get(&id).copied().unwrap_or_default();
@@ -90,11 +90,11 @@ impl Place {
     }
 }
 
-/// Whether two cores of a package have one number, as where a kernel counts them anew in each cluster.
-fn core_ids_repeat(places: &[Place]) -> bool {
+/// Whether core ids are not unique in a package, as where a kernel restarts them in each cluster.
+fn has_duplicate_core_ids(locations: &[CpuLocation]) -> bool {
     let mut leaders = BTreeMap::new();
-    places.iter().any(|place| {
-        let core = (place.package, place.core);
-        place.core.is_none() || *leaders.entry(core).or_insert(place.leader) != place.leader
+    locations.iter().any(|location| {
+        let core = (location.package, location.core);
+        location.core.is_none() || *leaders.entry(core).or_insert(location.leader) != location.leader
     })
 }

@@ -1,4 +1,4 @@
-//! Huge pages asked for: by which means a program can be given them without changing the system.
+//! Huge pages on request: how a program can get them without a change to the system.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-/// The setting that makes glibc's malloc advise huge pages for what it maps (glibc 2.35 and later).
+/// The tunable that makes glibc's malloc advise huge pages for its mappings (glibc 2.35 and later).
 pub const GLIBC_TUNABLE: &str = "glibc.malloc.hugetlb=1";
 
-/// By which means a process that asked for huge pages gets them.
+/// How a process for which huge pages were requested gets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum HugePagesMeans {
-    /// The system gives them to all.
+pub enum HugePagesMethod {
+    /// The system gives them to all processes.
     System,
-    /// glibc's malloc asks for them, told so by `GLIBC_TUNABLES`.
+    /// glibc's malloc requests them, as set in `GLIBC_TUNABLES`.
     GlibcTunable,
-    /// The program must ask for them itself: it has no dynamic glibc that could be told.
+    /// The program must request them itself: it is not dynamically linked with glibc.
     Program,
-    /// There are none: the system has them switched off.
+    /// Not at all: they are disabled on the system.
     None,
 }
 
-/// The means for this program on this system.
-pub fn means(root: &SysRoot, program: &Path) -> HugePagesMeans {
+/// How this program can get huge pages on this system.
+pub fn method(root: &SysRoot, program: &Path) -> HugePagesMethod {
     let setting = root.text("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if setting.contains("[always]") {
-        HugePagesMeans::System
+        HugePagesMethod::System
     } else if !setting.contains("[madvise]") {
-        HugePagesMeans::None
+        HugePagesMethod::None
     } else if interpreter(program).is_some_and(|path| path.contains("ld-linux")) {
-        HugePagesMeans::GlibcTunable
+        HugePagesMethod::GlibcTunable
     } else {
-        HugePagesMeans::Program
+        HugePagesMethod::Program
     }
 }
 
-/// The dynamic loader that an ELF file of this machine's kind names.
+/// The dynamic loader named by a 64-bit little-endian ELF file.
 fn interpreter(program: &Path) -> Option<String> {
     const LITTLE_ENDIAN_64: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
     const PT_INTERP: u32 = 3;
@@ -64,12 +64,12 @@ fn interpreter(program: &Path) -> Option<String> {
     })
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -81,32 +81,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_dynamic_and_this_test_is_not() {
+    fn a_shell_has_a_dynamic_loader_and_this_test_has_not() {
         assert!(interpreter(Path::new("/bin/sh")).is_some_and(|path| path.starts_with("/lib")));
         assert_eq!(interpreter(&std::env::current_exe().unwrap()), None);
         assert_eq!(interpreter(Path::new("/nosuch")), None);
     }
 
     #[test]
-    fn the_system_decides_before_the_program_does() {
+    fn the_system_setting_takes_precedence() {
         let folder = tempfile::tempdir().unwrap();
         let setting = folder.path().join("sys/kernel/mm/transparent_hugepage/enabled");
         fs::create_dir_all(setting.parent().unwrap()).unwrap();
         let root = SysRoot::at(folder.path());
-        let asked = |text: &str| {
+        let method_for = |text: &str| {
             fs::write(&setting, text).unwrap();
-            means(&root, Path::new("/bin/sh"))
+            method(&root, Path::new("/bin/sh"))
         };
-        assert_eq!(asked("[always] madvise never\n"), HugePagesMeans::System);
-        assert_eq!(asked("always [madvise] never\n"), HugePagesMeans::GlibcTunable);
-        assert_eq!(asked("always madvise [never]\n"), HugePagesMeans::None);
-        assert_eq!(means(&SysRoot::at("/nosuch"), Path::new("/bin/sh")), HugePagesMeans::None);
+        assert_eq!(method_for("[always] madvise never\n"), HugePagesMethod::System);
+        assert_eq!(method_for("always [madvise] never\n"), HugePagesMethod::GlibcTunable);
+        assert_eq!(method_for("always madvise [never]\n"), HugePagesMethod::None);
+        assert_eq!(method(&SysRoot::at("/nosuch"), Path::new("/bin/sh")), HugePagesMethod::None);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_file_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), elf: bool) {
+        fn arbitrary_files_do_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), elf: bool) {
             if elf && bytes.len() > 6 {
                 bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
             }

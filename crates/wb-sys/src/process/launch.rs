@@ -1,5 +1,5 @@
-//! Starting a process: everything that is set of it is set by its own system calls between fork and
-//! exec, so that nothing else is touched and no helper program is needed.
+//! Launches processes. Placement is applied by the child's own system calls between fork and exec, so that
+//! nothing else is affected and no helper program is needed.
 
 use std::ffi::CString;
 use std::fmt;
@@ -12,20 +12,20 @@ use std::path::Path;
 use rustix::pipe::{PipeFlags, pipe_with};
 use wb_model::{Aslr, HugePages, Placement};
 
-use super::raw::{self, Plan, REPORT_HELD, REPORT_LEN, StartTime};
+use super::fork_exec::{self, ExecPlan, REPORT_HELD, REPORT_LEN, StartTime};
 
-/// The highest CPU or node number that a placement may name.
-const HIGHEST: u32 = 8191;
+/// The highest CPU or node number accepted in a placement.
+const MAX_CPU_OR_NODE: u32 = 8191;
 
-/// What is to be started, and how.
-pub struct Launch<'a> {
-    /// The program's file; nothing is searched for.
+/// Specification of a process to launch.
+pub struct LaunchSpec<'a> {
+    /// Path of the program; it is not searched for.
     pub program: &'a Path,
-    /// Its arguments, its own name first.
+    /// Arguments, beginning with the program's name.
     pub argv: &'a [String],
-    /// Its whole environment.
+    /// The complete environment.
     pub env: &'a [(String, String)],
-    /// The folder that it starts in.
+    /// Working folder.
     pub cwd: &'a Path,
     /// Standard input.
     pub stdin: BorrowedFd<'a>,
@@ -33,143 +33,143 @@ pub struct Launch<'a> {
     pub stdout: BorrowedFd<'a>,
     /// Standard error.
     pub stderr: BorrowedFd<'a>,
-    /// Where and how it runs.
+    /// Placement: CPUs, memory nodes, huge pages, address randomisation.
     pub placement: &'a Placement,
-    /// The `cgroup.procs` files of the groups that it joins, open for writing.
+    /// The `cgroup.procs` files of the groups to join, open for writing.
     pub join: &'a [File],
-    /// Whether it waits at the gate, placed and ready, until it is released.
+    /// Whether the process, once placed, waits at a gate until it is released.
     pub hold: bool,
 }
 
-/// A thing that the new process does to itself before it becomes the program.
+/// A setup step that the new process performs before it executes the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Step {
-    /// Leaving the terminal and the process group.
+pub enum LaunchStep {
+    /// Leave the terminal and the process group.
     Session = 1,
-    /// Asking to die with its parent.
+    /// Set the parent-death signal.
     ParentDeath,
-    /// Joining the cgroup.
+    /// Join the cgroups.
     Cgroup,
-    /// Binding its memory to nodes.
+    /// Bind memory to nodes.
     MemoryNodes,
-    /// Binding itself to CPUs.
+    /// Bind to CPUs.
     Cpus,
-    /// Switching huge pages off.
+    /// Disable transparent huge pages.
     HugePages,
-    /// Switching address randomisation off.
+    /// Disable address randomisation.
     Aslr,
-    /// Connecting its standard streams.
+    /// Connect the standard streams.
     Streams,
-    /// Going to its folder.
+    /// Enter the working folder.
     Folder,
-    /// Waiting at the gate.
+    /// Wait at the gate.
     Gate,
-    /// Becoming the program.
+    /// Execute the program.
     Program,
 }
 
-const STEPS: [Step; 11] = [
-    Step::Session,
-    Step::ParentDeath,
-    Step::Cgroup,
-    Step::MemoryNodes,
-    Step::Cpus,
-    Step::HugePages,
-    Step::Aslr,
-    Step::Streams,
-    Step::Folder,
-    Step::Gate,
-    Step::Program,
+const STEPS: [LaunchStep; 11] = [
+    LaunchStep::Session,
+    LaunchStep::ParentDeath,
+    LaunchStep::Cgroup,
+    LaunchStep::MemoryNodes,
+    LaunchStep::Cpus,
+    LaunchStep::HugePages,
+    LaunchStep::Aslr,
+    LaunchStep::Streams,
+    LaunchStep::Folder,
+    LaunchStep::Gate,
+    LaunchStep::Program,
 ];
 
-impl fmt::Display for Step {
+impl fmt::Display for LaunchStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Session => "starting a session",
-            Self::ParentDeath => "asking to die with its parent",
+            Self::ParentDeath => "setting its parent-death signal",
             Self::Cgroup => "joining its cgroup",
             Self::MemoryNodes => "binding its memory to nodes",
             Self::Cpus => "binding to CPUs",
-            Self::HugePages => "switching huge pages off",
-            Self::Aslr => "switching address randomisation off",
+            Self::HugePages => "disabling huge pages",
+            Self::Aslr => "disabling address randomisation",
             Self::Streams => "connecting its streams",
             Self::Folder => "entering its folder",
-            Self::Gate => "waiting for its start",
+            Self::Gate => "waiting for its release",
             Self::Program => "executing the program",
         })
     }
 }
 
-/// Why a process was not started.
+/// An error while launching a process.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A text with a NUL byte, which no system call can carry.
-    #[error("`{0}` holds a NUL byte")]
+    /// A string with a NUL byte, which no system call accepts.
+    #[error("invalid string `{0}`: contains a NUL byte")]
     Nul(String),
-    /// A CPU or node number beyond any machine's.
-    #[error("{0} is beyond the highest CPU or node number, {HIGHEST}")]
+    /// A CPU or node number that is too high for any machine.
+    #[error("invalid CPU or node number {0}: expected at most {MAX_CPU_OR_NODE}")]
     Number(u32),
-    /// There is no process to be had.
-    #[error("no process can be made: {0}")]
+    /// The process could not be created.
+    #[error("cannot create a process: {0}")]
     Fork(#[source] io::Error),
-    /// The process was made and could not do this.
+    /// A setup step of the new process failed.
     #[error("{step}: {source}")]
     Step {
-        /// What it could not do.
-        step: Step,
-        /// What the system said.
+        /// The failed step.
+        step: LaunchStep,
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// A process that was made.
+/// A launched process.
 #[derive(Debug)]
-pub struct Launched {
-    /// Its id.
+pub struct LaunchedProcess {
+    /// Process id.
     pub pid: u32,
-    /// Whether it runs.
-    pub start: Start,
+    /// Whether it runs or waits at its gate.
+    pub start: LaunchState,
 }
 
-/// Whether a new process runs its program.
+/// Whether a new process runs its program or waits at its gate.
 #[derive(Debug)]
-pub enum Start {
-    /// It does.
+pub enum LaunchState {
+    /// It runs.
     Running {
-        /// When all was done that comes before the program, its cgroup joined above all: right before execve, as the
-        /// process itself noted it, by CLOCK_MONOTONIC in nanoseconds.
+        /// When the process was about to call execve, after all setup such as joining its cgroup: recorded by the
+        /// process itself, by CLOCK_MONOTONIC in nanoseconds.
         started_ns: u64,
     },
-    /// It waits at its gate.
-    Held(Held),
+    /// It waits at its gate until it is released.
+    Held(HeldProcess),
 }
 
-/// A process that waits at its gate. Dropped, it ends without having become the program.
+/// A child that is set up but has not called execve yet. Dropping it ends the child.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldProcess {
     gate: File,
     report: File,
     start: StartTime,
 }
 
-impl Held {
-    /// Lets it become the program; when it did, as [`Start::Running`] has it.
+impl HeldProcess {
+    /// Lets the process execute its program; returns the start time, as in [`Start::Running`].
     ///
     /// # Errors
-    /// When it cannot become the program.
+    /// When the program cannot be executed.
     pub fn release(mut self) -> Result<u64, LaunchError> {
-        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: Step::Gate, source })?;
+        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: LaunchStep::Gate, source })?;
         read_report(&mut self.report)?;
         Ok(self.start.ns())
     }
 }
 
-/// Starts a process. The caller reaps it.
+/// Launches a process, which the caller must reap.
 ///
-/// It gets a session of its own, default signals, and SIGKILL when the calling *thread* ends, so that
-/// the thread which launches must live as long as the processes shall.
-pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
+/// The process gets a session of its own, default signals, and SIGKILL when the calling *thread* ends: the thread
+/// that launches must live as long as its processes.
+pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
     let text = |text: &str| CString::new(text).map_err(|_| LaunchError::Nul(text.to_owned()));
     let path = |path: &Path| {
         CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul(path.display().to_string()))
@@ -181,7 +181,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let gate = launch.hold.then(pipe).transpose()?;
     let start = StartTime::new().map_err(LaunchError::Fork)?;
 
-    let plan = Plan {
+    let plan = ExecPlan {
         program: path(launch.program)?,
         argv: pointers(&argv),
         env: pointers(&env),
@@ -197,35 +197,35 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         report: report_end.as_raw_fd(),
         start: start.cell(),
     };
-    let pid = raw::fork_exec(&plan).map_err(LaunchError::Fork)?;
+    let pid = fork_exec::fork_exec(&plan).map_err(LaunchError::Fork)?;
     drop(report_end);
 
     let mut report = File::from(report);
     if let Err(error) = read_report(&mut report) {
-        raw::reap_one(pid);
+        fork_exec::reap_one(pid);
         return Err(error);
     }
     let start = match gate {
-        Some((_, gate)) => Start::Held(Held { gate: gate.into(), report, start }),
-        None => Start::Running { started_ns: start.ns() },
+        Some((_, gate)) => LaunchState::Held(HeldProcess { gate: gate.into(), report, start }),
+        None => LaunchState::Running { started_ns: start.ns() },
     };
-    Ok(Launched { pid, start })
+    Ok(LaunchedProcess { pid, start })
 }
 
-/// Waits until the new process has become the program or is held; the step that it could not do as an error.
+/// Waits until the new process has executed its program or is held; a failed step is returned as an error.
 fn read_report(report: &mut File) -> Result<(), LaunchError> {
     let mut bytes = [0; REPORT_LEN];
     match report.read_exact(&mut bytes) {
-        // Empty when it became the program: execve closes its end.
+        // End of file after a successful execve, which closes the child's end.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => return Err(LaunchError::Fork(error)),
         Ok(()) => {}
     }
-    let [step, errno] = raw::decode(bytes);
+    let [step, errno] = fork_exec::decode(bytes);
     if step == REPORT_HELD {
         return Ok(());
     }
-    let step = STEPS.into_iter().find(|known| *known as u32 == step).unwrap_or(Step::Program);
+    let step = STEPS.into_iter().find(|candidate| *candidate as u32 == step).unwrap_or(LaunchStep::Program);
     Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
 }
 
@@ -233,10 +233,10 @@ fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// The numbers as a bit mask of whole words; empty for none.
+/// Converts numbers to a bit mask of whole words; empty for no numbers.
 fn mask(numbers: &[u32]) -> Result<Vec<libc::c_ulong>, LaunchError> {
     let Some(highest) = numbers.iter().copied().max() else { return Ok(Vec::new()) };
-    if highest > HIGHEST {
+    if highest > MAX_CPU_OR_NODE {
         return Err(LaunchError::Number(highest));
     }
     let bits = libc::c_ulong::BITS;
@@ -252,11 +252,11 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::process::reap::{Status, reap};
+    use crate::process::reap::{ExitStatus, reap};
 
-    /// A process whose standard output can be read, with all that it was started with.
+    /// A launch attempt and the standard output of the process.
     struct Trial {
-        launched: Result<Launched, LaunchError>,
+        launched: Result<LaunchedProcess, LaunchError>,
         out: File,
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let argv: Vec<String> = argv.iter().map(|argument| (*argument).to_owned()).collect();
-        let launched = launch(&Launch {
+        let launched = launch(&LaunchSpec {
             program: Path::new(&argv[0]),
             argv: &argv,
             env: &[("A".into(), "1".into())],
@@ -280,25 +280,25 @@ mod tests {
     }
 
     impl Trial {
-        fn started(argv: &[&str]) -> Self {
+        fn running(argv: &[&str]) -> Self {
             trial(argv, &Placement::default(), false, &[])
         }
 
         /// The id, the gate and the output of a process that waits to echo `hello`.
-        fn held() -> (u32, Held, File) {
+        fn held() -> (u32, HeldProcess, File) {
             let Trial { launched, out } = trial(&["/bin/echo", "hello"], &Placement::default(), true, &[]);
-            let Launched { pid, start: Start::Held(held) } = launched.unwrap() else { panic!("it runs") };
+            let LaunchedProcess { pid, start: LaunchState::Held(held) } = launched.unwrap() else { panic!("not held") };
             (pid, held, out)
         }
 
-        fn fault(argv: &[&str], placement: &Placement, hold: bool) -> LaunchError {
+        fn error(argv: &[&str], placement: &Placement, hold: bool) -> LaunchError {
             trial(argv, placement, hold, &[]).launched.unwrap_err()
         }
     }
 
-    fn output(mut from: File) -> String {
+    fn output(mut file: File) -> String {
         let mut text = String::new();
-        from.read_to_string(&mut text).unwrap();
+        file.read_to_string(&mut text).unwrap();
         text
     }
 
@@ -308,10 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_gets_its_arguments_environment_and_folder_and_nothing_else() {
-        let Trial { launched, out } = Trial::started(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"]);
+    fn a_program_gets_exactly_its_arguments_environment_and_folder() {
+        let Trial { launched, out } = Trial::running(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"]);
         assert_eq!(output(out), "/\nA=1\n");
-        assert_eq!(reap(launched.unwrap().pid).unwrap().status, Status::Exited(3));
+        assert_eq!(reap(launched.unwrap().pid).unwrap().status, ExitStatus::Exited(3));
     }
 
     #[test]
@@ -320,12 +320,12 @@ mod tests {
         let before = now_ns();
         let started_ns = held.release().unwrap();
         assert_eq!(output(out), "hello\n");
-        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
         assert!(before <= started_ns && started_ns <= now_ns());
     }
 
     #[test]
-    fn a_held_process_that_is_dropped_never_becomes_the_program() {
+    fn a_held_process_that_is_dropped_never_executes_the_program() {
         let (pid, held, out) = Trial::held();
         drop(held);
         assert_eq!(output(out), "");
@@ -333,8 +333,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_starts_when_it_has_joined_its_cgroup_however_long_that_takes() {
-        // In the place of `cgroup.procs`: a pipe that is full, where the write waits as long as we want.
+    fn the_start_time_is_after_joining_the_cgroup() {
+        // Instead of `cgroup.procs`: a full pipe, in which the write blocks until it is drained.
         let (drain, join) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         rustix::io::ioctl_fionbio(&join, true).unwrap();
         let mut full = File::from(join.try_clone().unwrap());
@@ -346,22 +346,24 @@ mod tests {
             (joined_ns, File::from(drain).read(&mut [0; 1 << 16]).unwrap())
         });
         let Trial { launched, out } = trial(&["/bin/true"], &Placement::default(), false, &[join.into()]);
-        let Launched { pid, start: Start::Running { started_ns } } = launched.unwrap() else { panic!("it is held") };
+        let LaunchedProcess { pid, start: LaunchState::Running { started_ns } } = launched.unwrap() else {
+            panic!("not running")
+        };
         assert_eq!(output(out), "");
-        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
         let (joined_ns, _) = slow.join().unwrap();
         assert!(joined_ns <= started_ns && started_ns <= now_ns(), "joined at {joined_ns}, started at {started_ns}");
     }
 
     #[test]
-    fn what_could_not_be_done_is_named() {
-        let anywhere = Placement::default();
-        let missing = Trial::fault(&["/nosuch"], &anywhere, false);
+    fn the_failed_step_is_named() {
+        let unplaced = Placement::default();
+        let missing = Trial::error(&["/nosuch"], &unplaced, false);
         assert_eq!(missing.to_string(), "executing the program: No such file or directory (os error 2)");
-        let on = |cpu| Placement { cpus: vec![cpu], ..Placement::default() };
-        let elsewhere = Trial::fault(&["/bin/true"], &on(8000), true);
-        assert!(matches!(elsewhere, LaunchError::Step { step: Step::Cpus, .. }));
-        assert!(matches!(Trial::fault(&["/bin/true"], &on(u32::MAX), true), LaunchError::Number(u32::MAX)));
-        assert!(matches!(Trial::fault(&["/bin/echo", "a\0b"], &anywhere, false), LaunchError::Nul(_)));
+        let on_cpu = |cpu| Placement { cpus: vec![cpu], ..Placement::default() };
+        let no_such_cpu = Trial::error(&["/bin/true"], &on_cpu(8000), true);
+        assert!(matches!(no_such_cpu, LaunchError::Step { step: LaunchStep::Cpus, .. }));
+        assert!(matches!(Trial::error(&["/bin/true"], &on_cpu(u32::MAX), true), LaunchError::Number(u32::MAX)));
+        assert!(matches!(Trial::error(&["/bin/echo", "a\0b"], &unplaced, false), LaunchError::Nul(_)));
     }
 }

@@ -1,22 +1,22 @@
-//! Processes: started exactly as asked, seen afterwards as they really are, and never left behind.
+//! Processes: launched with an exact placement, verified while they run, and always cleaned up.
 //!
-//! Start with [`launch`] (placed between fork and exec, held or running), then [`verify`] (what the
-//! kernel says of its placement), [`end`] (when it ended), [`reap`] (how, and what it used) and [`tree`] (who
-//! descends from whom, to find and to end).
+//! Start with [`launch`] (placement between fork and exec, held or running), then [`verify`] (the effective
+//! placement), [`end`] (the end time), [`reap`] (exit status and resource usage) and [`tree`] (descendants, to find
+//! and kill them).
 
-pub mod end;
+pub mod effective_placement;
+pub mod exit_time;
+mod fork_exec;
 pub mod huge_pages;
 pub mod launch;
 pub mod owner;
-mod raw;
 pub mod reap;
 pub mod tree;
-pub mod verify;
 
-pub use end::EndTime;
-pub use huge_pages::HugePagesMeans;
-pub use launch::{Held, Launch, LaunchError, Launched, Start, Step, launch};
+pub use effective_placement::EffectivePlacement;
+pub use exit_time::ExitTimer;
+pub use huge_pages::HugePagesMethod;
+pub use launch::{HeldProcess, LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, launch};
 pub use owner::Owner;
-pub use reap::{Reaped, ResourceUse, Status, reap, reap_any};
-pub use tree::Entry;
-pub use verify::Verified;
+pub use reap::{ExitStatus, ReapedChild, ResourceUsage, reap, reap_any};
+pub use tree::ProcessStat;

@@ -1,5 +1,4 @@
-//! Who a thing left on the machine belongs to: its name tells, so that what a killed agent left
-//! behind is known for what it is.
+//! Names of cgroups and folders carry their owning process, so that leftovers of killed agents can be identified.
 
 use std::fmt;
 
@@ -9,7 +8,7 @@ use super::tree;
 
 const PREFIX: &str = "weighbridge";
 
-/// A process that owns cgroups and folders: its id, its start, and the namespace in which the id counts.
+/// A process that owns cgroups and folders, identified by its id, start time and PID namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
@@ -18,15 +17,15 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This process.
-    pub fn me(root: &SysRoot) -> Self {
+    /// The calling process.
+    pub fn current(root: &SysRoot) -> Self {
         let pid = std::process::id();
-        let started = tree::entry(root, pid).map_or(0, |entry| entry.started);
+        let started = tree::read_stat(root, pid).map_or(0, |entry| entry.started);
         Self { pid, started, namespace: namespace(root) }
     }
 
-    /// The owner that a name tells, with whatever follows in it.
-    pub fn of(name: &str) -> Option<Self> {
+    /// Parses the owner in a resource name, ignoring the rest of the name.
+    pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         if parts.next()? != PREFIX {
             return None;
@@ -38,21 +37,21 @@ impl Owner {
         })
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The name of its `number`th thing. All names are equally long, because names get into the
-    /// environment of measured processes, and its length moves their stack.
-    pub fn thing(&self, number: u32) -> String {
+    /// The name of the owner's resource with this number. All names have the same length, because they appear in the
+    /// environment of measured processes, whose length shifts the stack.
+    pub fn resource_name(&self, number: u32) -> String {
         format!("{self}-{number:06}")
     }
 
-    /// Whether it is certainly gone. One of another namespace is never certain.
+    /// Whether the process certainly no longer exists; never certain for another namespace.
     pub fn is_gone(&self, root: &SysRoot) -> bool {
         self.namespace == namespace(root)
-            && tree::entry(root, self.pid).is_none_or(|entry| entry.started != self.started || entry.is_zombie())
+            && tree::read_stat(root, self.pid).is_none_or(|entry| entry.started != self.started || entry.is_zombie())
     }
 }
 
@@ -62,7 +61,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The number of this process's PID namespace.
+/// The inode number of this process's PID namespace.
 fn namespace(root: &SysRoot) -> u64 {
     let name = root.link("/proc/self/ns/pid").unwrap_or_default();
     name.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0)
@@ -73,17 +72,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_its_owner_and_whether_it_is_gone() {
+    fn a_name_identifies_its_owner() {
         let root = SysRoot::real();
-        let me = Owner::me(&root);
-        assert_eq!(Owner::of(&me.to_string()), Some(me));
-        assert_eq!(Owner::of(&me.thing(7)), Some(me));
-        assert_eq!(me.thing(7).len(), me.thing(999_999).len());
-        assert!(!me.is_gone(&root));
-        assert!(Owner { started: me.started + 1, ..me }.is_gone(&root));
-        assert!(!Owner { started: me.started + 1, namespace: 1, ..me }.is_gone(&root));
-        for other in ["", "weighbridge", "weighbridge-x-1-1", "weighbridge-1-1", "other-1-2-3"] {
-            assert_eq!(Owner::of(other), None, "{other}");
+        let current = Owner::current(&root);
+        assert_eq!(Owner::parse(&current.to_string()), Some(current));
+        assert_eq!(Owner::parse(&current.resource_name(7)), Some(current));
+        assert_eq!(current.resource_name(7).len(), current.resource_name(999_999).len());
+        assert!(!current.is_gone(&root));
+        assert!(Owner { started: current.started + 1, ..current }.is_gone(&root));
+        assert!(!Owner { started: current.started + 1, namespace: 1, ..current }.is_gone(&root));
+        for invalid in ["", "weighbridge", "weighbridge-x-1-1", "weighbridge-1-1", "other-1-2-3"] {
+            assert_eq!(Owner::parse(invalid), None, "{invalid}");
         }
     }
 }

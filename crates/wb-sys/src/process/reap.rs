@@ -1,4 +1,4 @@
-//! How a process ended, and what it used.
+//! Exit status and resource usage of ended processes.
 
 use std::time::Duration;
 
@@ -6,79 +6,79 @@ use libc::timeval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::raw;
+use super::fork_exec;
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// By itself, with this status.
+pub enum ExitStatus {
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signalled(i32),
 }
 
-/// What a process and the children that it waited for used.
+/// Resource usage of a process and of the children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ResourceUse {
+pub struct ResourceUsage {
     /// CPU time in user mode, in nanoseconds.
     pub user_ns: u64,
     /// CPU time in the kernel, in nanoseconds.
     pub system_ns: u64,
-    /// The largest resident set of any one process, in bytes.
+    /// Largest resident set size of any one process, in bytes.
     pub max_rss: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
-    /// Page faults that needed I/O.
+    /// Page faults that required I/O.
     pub major_faults: u64,
-    /// Times that it gave up the CPU.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times that the CPU was taken from it.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Bytes that it had read from storage.
+    /// Bytes read from storage.
     pub read_bytes: u64,
-    /// Bytes that it had written to storage, or left to be written.
+    /// Bytes written to storage, or left in the page cache to be written.
     pub written_bytes: u64,
 }
 
-impl ResourceUse {
-    /// CPU time in all, in nanoseconds.
+impl ResourceUsage {
+    /// Total CPU time, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 }
 
-/// A process that has ended and is gone.
+/// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reaped {
-    /// Its id, free for reuse from now on.
+pub struct ReapedChild {
+    /// Process id, free for reuse.
     pub pid: u32,
-    /// How it ended.
-    pub status: Status,
-    /// What it used.
-    pub usage: ResourceUse,
+    /// Exit status.
+    pub status: ExitStatus,
+    /// Resource usage.
+    pub usage: ResourceUsage,
 }
 
-/// The next child of the calling thread that has ended, or of the process's first thread the adopted ones too; none when
-/// no other has ended yet. Children of other threads are theirs to wait for.
-pub fn reap_any() -> Option<Reaped> {
-    raw::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(reaped)
+/// Reaps a child of the calling thread that has ended, without waiting; None when there is none. The main thread also
+/// reaps adopted children. Children of other threads are left to those.
+pub fn reap_any() -> Option<ReapedChild> {
+    fork_exec::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(from_wait4)
 }
 
-/// Waits until this child has ended. None when there is no such child.
-pub fn reap(pid: u32) -> Option<Reaped> {
-    raw::wait4(pid.cast_signed(), 0).map(reaped)
+/// Waits until this child has ended, and reaps it. None when there is no such child.
+pub fn reap(pid: u32) -> Option<ReapedChild> {
+    fork_exec::wait4(pid.cast_signed(), 0).map(from_wait4)
 }
 
-fn reaped((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> Reaped {
+fn from_wait4((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> ReapedChild {
     let status = if libc::WIFSIGNALED(status) {
-        Status::Signalled(libc::WTERMSIG(status))
+        ExitStatus::Signalled(libc::WTERMSIG(status))
     } else {
-        Status::Exited(libc::WEXITSTATUS(status))
+        ExitStatus::Exited(libc::WEXITSTATUS(status))
     };
     let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
-    let usage = ResourceUse {
+    let usage = ResourceUsage {
         user_ns: nanos(usage.ru_utime),
         system_ns: nanos(usage.ru_stime),
         max_rss: count(usage.ru_maxrss) * 1024,
@@ -90,11 +90,11 @@ fn reaped((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> Reaped {
         read_bytes: count(usage.ru_inblock) * 512,
         written_bytes: count(usage.ru_oublock) * 512,
     };
-    Reaped { pid, status, usage }
+    ReapedChild { pid, status, usage }
 }
 
 fn nanos(time: timeval) -> u64 {
-    let whole = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-    let part = Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0));
-    u64::try_from((whole + part).as_nanos()).unwrap_or(u64::MAX)
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    let microseconds = Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0));
+    u64::try_from((seconds + microseconds).as_nanos()).unwrap_or(u64::MAX)
 }

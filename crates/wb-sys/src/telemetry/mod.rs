@@ -1,7 +1,7 @@
-//! What the system did meanwhile: counters read at the edges of a sample and between, and what in them
-//! came from elsewhere than the workload.
+//! Telemetry: system counters read at the start and end of a sample and in between, and the disturbances from outside
+//! the workload that they show.
 //!
-//! Start with [`Reading`] (what is read), [`Reader`] (how, cheaply) and [`disturbance`] (what it means).
+//! Start with [`Reading`] (the counters), [`Reader`] (reads them cheaply) and [`disturbance`] (interprets them).
 
 pub mod disturbance;
 mod parse;
@@ -12,31 +12,34 @@ mod sources;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use disturbance::{Disturbance, Finding, Mark, Thresholds, Whose};
-pub use reader::Reader;
-pub use reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Pressure, Reading, Stall, SystemPressure, Workload};
+pub use disturbance::{Disturbance, DisturbanceMark, PressureScope, TelemetryFinding, Thresholds};
+pub use reader::TelemetryReader;
+pub use reading::{
+    CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, PressureResource, StallTimes, SystemPressure,
+    TelemetryReading, VmEvents, WorkloadUsage,
+};
 
-/// What was read from the start of a sample to its end.
+/// The readings of a sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Telemetry {
-    /// The reading at the start.
-    pub start: Reading,
-    /// The reading at the end.
-    pub end: Reading,
-    /// The readings between, in the order of time.
+    /// Reading at the start.
+    pub start: TelemetryReading,
+    /// Reading at the end.
+    pub end: TelemetryReading,
+    /// Readings in between, in chronological order.
     #[serde(default)]
-    pub series: Vec<Reading>,
+    pub series: Vec<TelemetryReading>,
 }
 
 impl Telemetry {
-    /// What disturbed the workload, by these thresholds.
+    /// Computes the disturbances of the workload, by these thresholds.
     pub fn disturbance(&self, thresholds: &Thresholds) -> Disturbance {
         disturbance::between(&self.start, &self.end, thresholds)
     }
 
-    /// Every reading, in the order of time.
-    pub fn readings(&self) -> impl Iterator<Item = &Reading> {
+    /// All readings, in chronological order.
+    pub fn readings(&self) -> impl Iterator<Item = &TelemetryReading> {
         [&self.start].into_iter().chain(&self.series).chain([&self.end])
     }
 }

@@ -1,17 +1,19 @@
-//! The files of `/proc` that a reading is made of. Every parser takes any text and passes over what it
-//! does not know: a kernel may add lines and columns.
+//! Parsers of the `/proc` files of a reading. Each accepts any text and ignores unknown content, because a kernel may
+//! add lines and columns.
 
 use std::collections::BTreeMap;
 
 use crate::process::tree::TICK_NS as TICK;
 
-use super::reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Reading, Stall};
+use super::reading::{
+    CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, StallTimes, TelemetryReading, VmEvents,
+};
 
-/// The length of a disk's sector in `/proc/diskstats`, in bytes, whatever the disk.
+/// The sector size in `/proc/diskstats`, in bytes, for all disks.
 const SECTOR: u64 = 512;
 
-/// `/proc/stat`, into the reading's CPU times and counts.
-pub(super) fn stat(text: &str, reading: &mut Reading) {
+/// Parses `/proc/stat` into the reading's CPU times and counts.
+pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
     for line in text.lines() {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let first = || rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -23,7 +25,7 @@ pub(super) fn stat(text: &str, reading: &mut Reading) {
             "procs_running" => reading.running = first(),
             _ => {
                 if let Some(id) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) {
-                    reading.cpus.push(Cpu { id, times: cpu_times(rest), khz: None });
+                    reading.cpus.push(CpuReading { id, times: cpu_times(rest), khz: None });
                 }
             }
         }
@@ -45,7 +47,7 @@ fn cpu_times(text: &str) -> CpuTimes {
     }
 }
 
-/// `/proc/meminfo`.
+/// Parses `/proc/meminfo`.
 pub(super) fn meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
     let mut swap = [0, 0];
@@ -69,9 +71,9 @@ pub(super) fn meminfo(text: &str) -> Memory {
     memory
 }
 
-/// `/proc/vmstat`.
-pub(super) fn vmstat(text: &str) -> Events {
-    let mut events = Events::default();
+/// Parses `/proc/vmstat`.
+pub(super) fn vmstat(text: &str) -> VmEvents {
+    let mut events = VmEvents::default();
     for line in text.lines() {
         let Some((name, number)) = line.split_once(' ') else { continue };
         let field = match name {
@@ -95,56 +97,56 @@ pub(super) fn vmstat(text: &str) -> Events {
     events
 }
 
-/// `/proc/diskstats`, of the disks that are wanted.
-pub(super) fn diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Disk> {
+/// Parses `/proc/diskstats`, for the disks that `is_selected` accepts.
+pub(super) fn diskstats(text: &str, is_selected: impl Fn(&str) -> bool) -> BTreeMap<String, DiskCounters> {
     let line = |line: &str| {
         let mut fields = line.split_ascii_whitespace().skip(2);
-        let name = fields.next().filter(|name| wanted(name))?;
+        let name = fields.next().filter(|name| is_selected(name))?;
         let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
-        let at = |index: usize| values.get(index).copied().unwrap_or(0);
-        let disk = Disk {
-            reads: at(0),
-            read_bytes: at(2).saturating_mul(SECTOR),
-            writes: at(4),
-            written_bytes: at(6).saturating_mul(SECTOR),
-            in_flight: at(8),
-            busy_ns: at(9).saturating_mul(1_000_000),
+        let value = |index: usize| values.get(index).copied().unwrap_or(0);
+        let disk = DiskCounters {
+            reads: value(0),
+            read_bytes: value(2).saturating_mul(SECTOR),
+            writes: value(4),
+            written_bytes: value(6).saturating_mul(SECTOR),
+            in_flight: value(8),
+            busy_ns: value(9).saturating_mul(1_000_000),
         };
         Some((name.to_owned(), disk))
     };
     text.lines().filter_map(line).collect()
 }
 
-/// `/proc/net/dev`.
-pub(super) fn net_dev(text: &str) -> BTreeMap<String, Interface> {
+/// Parses `/proc/net/dev`.
+pub(super) fn net_dev(text: &str) -> BTreeMap<String, NetworkCounters> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(':')?;
         let values: Vec<u64> = numbers(rest).collect();
-        let at = |index: usize| values.get(index).copied().unwrap_or(0);
-        let interface = Interface {
-            received_bytes: at(0),
-            received_packets: at(1),
-            received_lost: at(2).saturating_add(at(3)),
-            sent_bytes: at(8),
-            sent_packets: at(9),
-            sent_lost: at(10).saturating_add(at(11)),
+        let value = |index: usize| values.get(index).copied().unwrap_or(0);
+        let interface = NetworkCounters {
+            received_bytes: value(0),
+            received_packets: value(1),
+            received_lost: value(2).saturating_add(value(3)),
+            sent_bytes: value(8),
+            sent_packets: value(9),
+            sent_lost: value(10).saturating_add(value(11)),
         };
         Some((name.trim().to_owned(), interface))
     };
     text.lines().filter_map(line).collect()
 }
 
-/// A file of `/proc/pressure`.
-pub(super) fn pressure(text: &str) -> Stall {
+/// Parses a file of `/proc/pressure`.
+pub(super) fn pressure(text: &str) -> StallTimes {
     let total = |kind: &str| {
         let line = text.lines().find(|line| line.starts_with(kind))?;
         let (_, micros) = line.rsplit_once("total=")?;
         Some(micros.trim().parse::<u64>().ok()?.saturating_mul(1000))
     };
-    Stall { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
+    StallTimes { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
 }
 
-/// The frequencies in `/proc/cpuinfo`, in kHz, by CPU.
+/// Parses the frequencies in `/proc/cpuinfo`, in kHz, by CPU.
 pub(super) fn cpuinfo_khz(text: &str) -> BTreeMap<u32, u64> {
     let mut found = BTreeMap::new();
     let mut cpu = None;
@@ -163,13 +165,13 @@ pub(super) fn cpuinfo_khz(text: &str) -> BTreeMap<u32, u64> {
     found
 }
 
-/// `/proc/PID/io`: bytes read from storage, bytes written to it.
+/// Parses `/proc/PID/io`: bytes read from and written to storage.
 pub(super) fn io(text: &str) -> (u64, u64) {
-    let of = |name: &str| {
+    let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|rest| rest.trim_start_matches(':').trim().parse().ok()).unwrap_or(0)
     };
-    (of("read_bytes"), of("write_bytes"))
+    (field("read_bytes"), field("write_bytes"))
 }
 
 fn numbers(text: &str) -> impl Iterator<Item = u64> {
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn proc_stat_is_read_with_steal() {
-        let mut reading = Reading::default();
+        let mut reading = TelemetryReading::default();
         stat(
             "cpu  10 1 2 30 4 5 6 7 8 9\ncpu3 1 0 0 3\nintr 99 1 2\nctxt 55\nprocesses 7\nprocs_running 2\n",
             &mut reading,
@@ -208,11 +210,17 @@ mod tests {
         let text = " 254 0 vda 10 1 16 3 20 2 32 4 5 6 7\n 254 1 vda1 1 1 1 1 1 1 1 1 1 1 1\n";
         let disks = diskstats(text, |name| name == "vda");
         assert_eq!(disks.len(), 1);
-        let wanted =
-            Disk { reads: 10, read_bytes: 8192, writes: 20, written_bytes: 16384, in_flight: 5, busy_ns: 6_000_000 };
-        assert_eq!(disks["vda"], wanted);
+        let expected = DiskCounters {
+            reads: 10,
+            read_bytes: 8192,
+            writes: 20,
+            written_bytes: 16384,
+            in_flight: 5,
+            busy_ns: 6_000_000,
+        };
+        assert_eq!(disks["vda"], expected);
         let interfaces = net_dev("Inter-| Receive\n face |bytes\n  lo: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
-        let wanted = Interface {
+        let expected = NetworkCounters {
             received_bytes: 1,
             received_packets: 2,
             received_lost: 7,
@@ -220,25 +228,25 @@ mod tests {
             sent_packets: 6,
             sent_lost: 15,
         };
-        assert_eq!(interfaces["lo"], wanted);
+        assert_eq!(interfaces["lo"], expected);
     }
 
     #[test]
     fn pressure_frequency_and_io_are_read() {
         let stall = pressure("some avg10=0.24 avg60=1.0 avg300=2.0 total=145\nfull avg10=0.00 total=12\n");
-        assert_eq!(stall, Stall { some: 145_000, full: 12_000 });
+        assert_eq!(stall, StallTimes { some: 145_000, full: 12_000 });
         assert_eq!(cpuinfo_khz("processor\t: 1\ncpu MHz\t\t: 2500.002\n"), BTreeMap::from([(1, 2_500_002)]));
         assert_eq!(io("rchar: 1\nread_bytes: 2\nwrite_bytes: 3\ncancelled_write_bytes: 4\n"), (2, 3));
     }
 
     proptest! {
         #[test]
-        fn no_text_panics_any_parser(
+        fn arbitrary_input_does_not_panic_any_parser(
             any: String,
             near in "((cpu[0-9]{0,3}|intr|MemFree|pgfault|allocstall_x|some|full|processor|cpu MHz|read_bytes| 8 0 sda|eth0)[: ]{0,3}(total=)?([0-9]{1,22}[ .k]?){0,14}\n){0,6}",
         ) {
             for text in [&any, &near] {
-                let mut reading = Reading::default();
+                let mut reading = TelemetryReading::default();
                 stat(text, &mut reading);
                 let _ = (reading.cpu.total(), reading.cpu.tasks());
                 meminfo(text);

@@ -1,4 +1,4 @@
-//! Reading the system's counters: files opened once, one buffer, no allocation that could be saved.
+//! Reads the system's counters cheaply: files are opened once and share one buffer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,36 +10,37 @@ use crate::cgroup::Cgroup;
 use crate::process::tree;
 
 use super::parse;
-use super::reading::{Reading, SystemPressure, Workload};
-use super::sources::{Source, disks, thermometers};
+use super::reading::{SystemPressure, TelemetryReading, WorkloadUsage};
+use super::sources::{CounterFile, disks, temperature_sensors};
 
-/// What is needed to take readings. Making one looks at what the system has; a reading is cheap.
+/// Takes readings. Creating a reader probes the system; a reading is cheap.
 #[derive(Debug)]
-pub struct Reader {
+pub struct TelemetryReader {
     root: SysRoot,
-    stat: Option<Source>,
-    meminfo: Option<Source>,
-    vmstat: Option<Source>,
-    diskstats: Option<Source>,
+    stat: Option<CounterFile>,
+    meminfo: Option<CounterFile>,
+    vmstat: Option<CounterFile>,
+    diskstats: Option<CounterFile>,
     disks: BTreeSet<String>,
-    net_dev: Option<Source>,
-    pressure: Option<[Source; 3]>,
-    frequencies: Vec<(u32, Source)>,
-    cpuinfo: Option<Source>,
-    thermometers: Vec<(String, Source)>,
-    throttles: Vec<Source>,
-    driver: Option<u32>,
+    net_dev: Option<CounterFile>,
+    pressure: Option<[CounterFile; 3]>,
+    frequencies: Vec<(u32, CounterFile)>,
+    cpuinfo: Option<CounterFile>,
+    thermometers: Vec<(String, CounterFile)>,
+    throttles: Vec<CounterFile>,
+    controller: Option<u32>,
     buffer: Vec<u8>,
 }
 
-impl Reader {
-    /// Of this system. `driver` is the process that drives this one, whose CPU time is ours too.
-    pub fn new(root: &SysRoot, driver: Option<u32>) -> Self {
-        let open = |path: &str| Source::open(root, path);
-        let cpus = root.numbered("/sys/devices/system/cpu", "cpu");
-        let of_cpu = |cpu: u32, file: &str| open(&format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
-        let frequencies: Vec<(u32, Source)> =
-            cpus.iter().filter_map(|cpu| Some((*cpu, of_cpu(*cpu, "cpufreq/scaling_cur_freq")?))).collect();
+impl TelemetryReader {
+    /// Creates a reader of a system. `driver` is the local controller process, whose CPU time counts with this
+    /// process's.
+    pub fn new(root: &SysRoot, controller: Option<u32>) -> Self {
+        let open = |path: &str| CounterFile::open(root, path);
+        let cpus = root.numbered_entries("/sys/devices/system/cpu", "cpu");
+        let open_of_cpu = |cpu: u32, file: &str| open(&format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
+        let frequencies: Vec<(u32, CounterFile)> =
+            cpus.iter().filter_map(|cpu| Some((*cpu, open_of_cpu(*cpu, "cpufreq/scaling_cur_freq")?))).collect();
         let throttles = ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
         let pressure = |name: &str| open(&format!("/proc/pressure/{name}"));
         Self {
@@ -53,18 +54,18 @@ impl Reader {
             pressure: (|| Some([pressure("cpu")?, pressure("memory")?, pressure("io")?]))(),
             cpuinfo: if frequencies.is_empty() { open("/proc/cpuinfo") } else { None },
             frequencies,
-            thermometers: thermometers(root),
-            throttles: cpus.iter().flat_map(|cpu| throttles.iter().filter_map(|file| of_cpu(*cpu, file))).collect(),
-            driver,
+            thermometers: temperature_sensors(root),
+            throttles: cpus.iter().flat_map(|cpu| throttles.iter().filter_map(|file| open_of_cpu(*cpu, file))).collect(),
+            controller,
             buffer: Vec::new(),
         }
     }
 
-    /// The counters now, with what the workload used and what else was started here.
-    pub fn read(&mut self, workload: Option<Workload>, beside: Workload) -> Reading {
+    /// Reads the counters, and adds the usage of the workload and of concurrent processes.
+    pub fn read(&mut self, workload: Option<WorkloadUsage>, concurrent: WorkloadUsage) -> TelemetryReading {
         let before = nanos(clock_gettime(ClockId::ThreadCPUTime));
         let at_ns = nanos(clock_gettime(ClockId::Monotonic));
-        let mut reading = Reading { at_ns, workload, beside, ..Reading::default() };
+        let mut reading = TelemetryReading { at_ns, workload, concurrent, ..TelemetryReading::default() };
         let buffer = &mut self.buffer;
         if let Some(source) = &self.stat {
             parse::stat(&source.read(buffer), &mut reading);
@@ -100,23 +101,23 @@ impl Reader {
         reading
     }
 
-    /// Time in which the tasks of a cgroup waited, where its kind counts that.
+    /// Time in which the tasks of a cgroup waited, where its version accounts it.
     pub fn pressure_of(&self, cgroup: &Cgroup) -> Option<SystemPressure> {
-        let of = |name: &str| Some(parse::pressure(&fs::read_to_string(cgroup.folder().join(name)).ok()?));
-        Some(SystemPressure { cpu: of("cpu.pressure")?, memory: of("memory.pressure")?, io: of("io.pressure")? })
+        let read = |name: &str| Some(parse::pressure(&fs::read_to_string(cgroup.folder().join(name)).ok()?));
+        Some(SystemPressure { cpu: read("cpu.pressure")?, memory: read("memory.pressure")?, io: read("io.pressure")? })
     }
 
-    /// What these processes have moved from and to storage, in bytes: read and written.
+    /// Bytes that these processes have read from and written to storage.
     pub fn storage_io(&self, pids: impl IntoIterator<Item = u32>) -> (u64, u64) {
-        let one = |pid| parse::io(&self.root.text(format!("/proc/{pid}/io")).unwrap_or_default());
+        let io_of = |pid| parse::io(&self.root.text(format!("/proc/{pid}/io")).unwrap_or_default());
         let sum = |(read, written): (u64, u64), pid| {
-            let (more_read, more_written) = one(pid);
+            let (more_read, more_written) = io_of(pid);
             (read.saturating_add(more_read), written.saturating_add(more_written))
         };
         pids.into_iter().fold((0, 0), sum)
     }
 
-    fn read_frequencies(&mut self, reading: &mut Reading) {
+    fn read_frequencies(&mut self, reading: &mut TelemetryReading) {
         let buffer = &mut self.buffer;
         if let Some(source) = &self.cpuinfo {
             let found = parse::cpuinfo_khz(&source.read(buffer));
@@ -129,9 +130,9 @@ impl Reader {
         }
     }
 
-    /// CPU time of this process and its driver.
+    /// CPU time of this process and of the local controller.
     fn own_cpu_ns(&self) -> u64 {
-        let driver = self.driver.and_then(|pid| tree::entry(&self.root, pid));
+        let driver = self.controller.and_then(|pid| tree::read_stat(&self.root, pid));
         let ticks = driver.map_or(0, |entry| entry.cpu_ticks);
         nanos(clock_gettime(ClockId::ProcessCPUTime)).saturating_add(ticks.saturating_mul(tree::TICK_NS))
     }
@@ -146,26 +147,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_readings_of_this_system_go_forward() {
-        let mut reader = Reader::new(&SysRoot::real(), None);
-        let one = reader.read(None, Workload::default());
-        let other = reader.read(Some(Workload::default()), Workload::default());
-        assert!(other.at_ns > one.at_ns && other.cpu.total() >= one.cpu.total());
-        assert!(!one.cpus.is_empty() && one.memory.available > 0 && one.context_switches > 0);
-        assert!(other.own_cpu_ns > one.own_cpu_ns && one.cost_ns > 0);
-        let text = serde_json::to_string(&other).unwrap();
-        assert_eq!(serde_json::from_str::<Reading>(&text).unwrap(), other);
-        eprintln!("a reading takes {} µs of CPU time and {} bytes of JSON", other.cost_ns / 1000, text.len());
+    fn counters_of_two_readings_increase() {
+        let mut reader = TelemetryReader::new(&SysRoot::real(), None);
+        let first = reader.read(None, WorkloadUsage::default());
+        let second = reader.read(Some(WorkloadUsage::default()), WorkloadUsage::default());
+        assert!(second.at_ns > first.at_ns && second.cpu.total() >= first.cpu.total());
+        assert!(!first.cpus.is_empty() && first.memory.available > 0 && first.context_switches > 0);
+        assert!(second.own_cpu_ns > first.own_cpu_ns && first.cost_ns > 0);
+        let text = serde_json::to_string(&second).unwrap();
+        assert_eq!(serde_json::from_str::<TelemetryReading>(&text).unwrap(), second);
+        eprintln!("a reading takes {} µs of CPU time and {} bytes of JSON", second.cost_ns / 1000, text.len());
     }
 
     #[test]
-    fn a_system_without_any_of_it_gives_an_empty_reading() {
-        let reading = Reader::new(&SysRoot::at("/nosuch"), None).read(None, Workload::default());
-        let empty = Reading {
+    fn a_system_without_counters_has_an_empty_reading() {
+        let reading = TelemetryReader::new(&SysRoot::at("/nosuch"), None).read(None, WorkloadUsage::default());
+        let empty = TelemetryReading {
             at_ns: reading.at_ns,
             cost_ns: reading.cost_ns,
             own_cpu_ns: reading.own_cpu_ns,
-            ..Reading::default()
+            ..TelemetryReading::default()
         };
         assert_eq!(reading, empty);
     }

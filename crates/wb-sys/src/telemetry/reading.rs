@@ -1,4 +1,4 @@
-//! What one reading holds. Counters count from boot, so that differences mean something; times are in
+//! A reading of the system's counters. They count from boot, so that only differences are meaningful. Times are in
 //! nanoseconds and sizes in bytes.
 
 use std::collections::BTreeMap;
@@ -6,216 +6,216 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The system's counters at one moment. What this system does not have is absent or empty.
+/// The system's counters at one moment. Counters that the system does not have are absent or empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Reading {
-    /// The moment, by CLOCK_MONOTONIC.
+pub struct TelemetryReading {
+    /// Time of the reading, by CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// CPU time that this reading itself took.
+    /// CPU time spent on the reading itself.
     pub cost_ns: u64,
-    /// CPU time of all CPUs.
+    /// Times of all CPUs together.
     pub cpu: CpuTimes,
-    /// CPU time and frequency of each CPU.
-    pub cpus: Vec<Cpu>,
-    /// Times that a CPU went from one task to another.
+    /// Times and frequency of each CPU.
+    pub cpus: Vec<CpuReading>,
+    /// Number of context switches.
     pub context_switches: u64,
-    /// Interrupts served.
+    /// Number of interrupts served.
     pub interrupts: u64,
-    /// Processes and threads made.
+    /// Number of processes and threads created.
     pub forks: u64,
-    /// Tasks that run or could run now.
+    /// Number of runnable tasks at the moment.
     pub running: u64,
-    /// Memory.
+    /// Memory usage.
     pub memory: Memory,
-    /// Events of the memory management.
-    pub events: Events,
-    /// Whole disks, those that only pass requests on to others left out.
-    pub disks: BTreeMap<String, Disk>,
+    /// Memory management events.
+    pub events: VmEvents,
+    /// Disks, without partitions and without devices that are built on other disks.
+    pub disks: BTreeMap<String, DiskCounters>,
     /// Network interfaces.
-    pub interfaces: BTreeMap<String, Interface>,
-    /// Time in which tasks waited for something.
+    pub interfaces: BTreeMap<String, NetworkCounters>,
+    /// Pressure stall information of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<SystemPressure>,
-    /// Temperatures of processors, in degrees Celsius.
+    /// Processor temperatures, in degrees Celsius.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub temperatures: BTreeMap<String, f64>,
-    /// Times that a core or package was slowed down because of its heat.
+    /// Number of thermal throttling events of cores and packages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttles: Option<u64>,
-    /// The workload's part.
+    /// Usage of the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<Workload>,
-    /// What else was started here, beside the workload: the user's tools, and what cells have prepared.
-    pub beside: Workload,
-    /// CPU time of the agent and of the process that drives it here.
+    pub workload: Option<WorkloadUsage>,
+    /// Usage of other processes started for the run: the user's tools, prepared servers.
+    pub concurrent: WorkloadUsage,
+    /// CPU time of the agent and of a controller on the same machine.
     pub own_cpu_ns: u64,
 }
 
-/// What CPUs did with their time, in nanoseconds. Time of virtual machines is in `user` and `nice`.
+/// CPU time by use, in nanoseconds. Time of virtual machines is included in `user` and `nice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CpuTimes {
-    /// Programs.
+    /// User mode.
     pub user: u64,
-    /// Programs of low priority.
+    /// User mode with low priority.
     pub nice: u64,
-    /// The kernel, for programs and for itself.
+    /// Kernel mode.
     pub system: u64,
-    /// Nothing.
+    /// Idle.
     pub idle: u64,
-    /// Nothing, while something waited for I/O.
+    /// Idle while a task waited for I/O.
     pub iowait: u64,
-    /// Interrupts.
+    /// Servicing interrupts.
     pub irq: u64,
-    /// What follows interrupts.
+    /// Servicing softirqs.
     pub softirq: u64,
-    /// Nothing, while the hypervisor ran something else.
+    /// Stolen by the hypervisor.
     pub steal: u64,
 }
 
 impl CpuTimes {
-    /// In all.
+    /// The total time.
     pub fn total(&self) -> u64 {
         [self.user, self.nice, self.system, self.idle, self.iowait, self.irq, self.softirq, self.steal]
             .iter()
             .fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// What tasks used, which is what can be told apart by task.
+    /// The time used by tasks, which is the part accounted per task.
     pub fn tasks(&self) -> u64 {
         self.user.saturating_add(self.nice).saturating_add(self.system)
     }
 }
 
-/// One CPU.
+/// Times and frequency of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Cpu {
-    /// The kernel's number of it.
+pub struct CpuReading {
+    /// CPU number.
     pub id: u32,
-    /// What it did.
+    /// Times.
     #[serde(flatten)]
     pub times: CpuTimes,
-    /// Its frequency now.
+    /// Current frequency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub khz: Option<u64>,
 }
 
-/// Memory, in bytes.
+/// Memory usage, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Memory {
-    /// Free.
+    /// Free memory.
     pub free: u64,
-    /// To be had without swapping.
+    /// Available without swapping.
     pub available: u64,
-    /// Cached files.
+    /// Page cache.
     pub cached: u64,
-    /// Buffers of block devices.
+    /// Block device buffers.
     pub buffers: u64,
-    /// To be written back.
+    /// Dirty pages, waiting to be written back.
     pub dirty: u64,
-    /// Being written back.
+    /// Pages being written back.
     pub writeback: u64,
-    /// Memory of programs in huge pages.
+    /// Anonymous memory in transparent huge pages.
     pub anonymous_huge: u64,
     /// Swap space in use.
     pub swapped: u64,
 }
 
-/// Counts of events of the memory management.
+/// Counts of memory management events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Events {
+pub struct VmEvents {
     /// Page faults.
     pub faults: u64,
-    /// Page faults that needed I/O.
+    /// Page faults that required I/O.
     pub major_faults: u64,
     /// Pages swapped in.
     pub swapped_in: u64,
     /// Pages swapped out.
     pub swapped_out: u64,
-    /// Huge pages given at a fault.
+    /// Huge pages allocated at a fault.
     pub huge_faults: u64,
-    /// Huge pages that could not be given at a fault.
+    /// Huge pages that could not be allocated at a fault.
     pub huge_fallbacks: u64,
-    /// Huge pages made of small ones.
+    /// Huge pages collapsed from small ones.
     pub huge_collapses: u64,
     /// Huge pages split.
     pub huge_splits: u64,
-    /// Times that an allocation had to wait for memory to be reclaimed.
+    /// Allocations that had to wait for memory to be reclaimed.
     pub allocation_stalls: u64,
-    /// Times that an allocation had to wait for memory to be compacted.
+    /// Allocations that had to wait for memory to be compacted.
     pub compaction_stalls: u64,
-    /// Pages moved between nodes.
+    /// Pages migrated between nodes.
     pub numa_migrations: u64,
-    /// Processes killed for lack of memory.
+    /// Processes killed because memory ran out.
     pub oom_kills: u64,
 }
 
-/// A whole disk.
+/// Counters of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Disk {
-    /// Reads done.
+pub struct DiskCounters {
+    /// Completed reads.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Writes done.
+    /// Completed writes.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Time in which it had something to do.
+    /// Time in which requests were in flight.
     pub busy_ns: u64,
-    /// Requests in it now.
+    /// Requests in flight at the moment.
     pub in_flight: u64,
 }
 
-/// A network interface.
+/// Counters of a network interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Interface {
+pub struct NetworkCounters {
     /// Bytes received.
     pub received_bytes: u64,
     /// Packets received.
     pub received_packets: u64,
-    /// Packets that could not be received: errors and drops.
+    /// Receive errors and drops, in packets.
     pub received_lost: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Packets that could not be sent: errors and drops.
+    /// Transmit errors and drops, in packets.
     pub sent_lost: u64,
 }
 
-/// Pressure on the three things that tasks wait for.
+/// Pressure stall information: the time in which tasks waited for each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SystemPressure {
-    /// For a CPU.
-    pub cpu: Stall,
-    /// For memory.
-    pub memory: Stall,
-    /// For I/O.
-    pub io: Stall,
+    /// Waiting for a CPU.
+    pub cpu: StallTimes,
+    /// Waiting for memory.
+    pub memory: StallTimes,
+    /// Waiting for I/O.
+    pub io: StallTimes,
 }
 
-/// Time in which tasks waited, in nanoseconds.
+/// Time in which tasks were stalled, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Stall {
-    /// At least one.
+pub struct StallTimes {
+    /// At least one task was stalled.
     pub some: u64,
-    /// All that had something to do.
+    /// All non-idle tasks were stalled.
     pub full: u64,
 }
 
-/// What tasks can wait for.
+/// A resource that tasks can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pressure {
+pub enum PressureResource {
     /// A CPU.
     Cpu,
     /// Memory.
@@ -224,19 +224,19 @@ pub enum Pressure {
     Io,
 }
 
-/// What the workload used since it began.
+/// Resource usage of the workload since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Workload {
-    /// CPU time, of processes that have ended too.
+pub struct WorkloadUsage {
+    /// CPU time, including that of ended processes.
     pub cpu_ns: u64,
     /// Bytes read from storage.
     pub read_bytes: u64,
-    /// Bytes written to storage, or left to be written.
+    /// Bytes written to storage, or left in the page cache to be written.
     pub written_bytes: u64,
-    /// Its processes now.
+    /// Number of its processes at the moment.
     pub processes: u64,
-    /// Time in which its own tasks waited; absent where it has no cgroup that counts it.
+    /// Time in which its own tasks waited; absent where no cgroup accounts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<SystemPressure>,
 }

@@ -1,8 +1,8 @@
-//! Settings that the system resets when another one is changed.
+//! Dependents: settings that the system resets when another setting is changed.
 //!
-//! Writing a disk's I/O scheduler gives its queue another depth and replaces the scheduler's own settings. What was
-//! there is saved before the change, and what it came to after it; so what the change has reset is restored with it, and
-//! what somebody else has set meanwhile is left alone.
+//! Writing a disk's I/O scheduler changes the depth of its queue and replaces the scheduler's own settings. The values
+//! of dependents are saved before and after the change. When it is reverted, the settings that it has reset are
+//! restored with it, and those that another process has set meanwhile are left alone.
 
 use std::fs::File;
 
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-use super::entry::{Change, Dependent, Undone};
+use super::record::{Change, Dependent, RevertOutcome};
 use super::step::{Step, StepError};
 
-/// Writing one setting may reset another that was written before it, so that restoring is repeated until all hold.
-const PASSES: usize = 3;
+/// Maximum number of passes: restoring one setting may reset another, so it is repeated until all have their values.
+const MAX_PASSES: usize = 3;
 
-/// A setting that was reset by the change of another one.
+/// A setting that was reset by a change of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reset {
-    /// Its file.
+pub struct ResetSetting {
+    /// File of the setting.
     pub path: String,
-    /// What it held before.
-    pub was: String,
-    /// What it holds now; none where the file is gone.
-    pub now: Option<String>,
+    /// Value before.
+    pub before: String,
+    /// Value after; absent where the file no longer exists.
+    pub after: Option<String>,
 }
 
-impl std::fmt::Display for Reset {
+impl std::fmt::Display for ResetSetting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.now {
-            Some(now) => write!(f, "{} from `{}` to `{now}`", self.path, self.was),
-            None => write!(f, "{}, which was `{}` and is gone", self.path, self.was),
+        match &self.after {
+            Some(now) => write!(f, "{} from `{}` to `{now}`", self.path, self.before),
+            None => write!(f, "{}, which was `{}` and no longer exists", self.path, self.before),
         }
     }
 }
 
-/// The value of a setting; none where it has none that can be read.
+/// The value of a setting; None where it cannot be read.
 fn value(root: &SysRoot, path: &str) -> Option<Vec<u8>> {
     Step::setting(path).state(root).ok().flatten()
 }
@@ -50,50 +50,53 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).trim().to_owned()
 }
 
-/// The values of those settings that can be read and written.
+/// Saves the values of those settings that can be read and written.
 pub(super) fn save<'a>(root: &SysRoot, paths: impl Iterator<Item = &'a String>) -> Vec<Dependent> {
     let can_be_restored = |path: &&String| Step::setting(*path).refusal(root).is_none();
     let saved = |path: &String| Some(Dependent { path: path.clone(), value: Some(value(root, path)?) });
     paths.filter(can_be_restored).filter_map(saved).collect()
 }
 
-/// Those that hold another value than the one that was saved, with it.
-pub(super) fn reset(root: &SysRoot, saved: &[Dependent]) -> Vec<Dependent> {
+/// The settings whose current value differs from the saved one, with the current value.
+pub(super) fn changed_settings(root: &SysRoot, saved: &[Dependent]) -> Vec<Dependent> {
     let now = |old: &Dependent| Dependent { path: old.path.clone(), value: value(root, &old.path) };
     let differs =
         |(old, now): &(&Dependent, Dependent)| !is_same(&old.path, old.value.as_deref(), now.value.as_deref());
     saved.iter().map(|old| (old, now(old))).filter(differs).map(|(_, now)| now).collect()
 }
 
-/// What was reset, for people.
-pub(super) fn describe(saved: &[Dependent], reset: &[Dependent]) -> Vec<Reset> {
-    let was = |path: &str| saved.iter().find(|old| old.path == path)?.value.as_deref().map(text);
-    let one = |now: &Dependent| {
-        Some(Reset { path: now.path.clone(), was: was(&now.path)?, now: now.value.as_deref().map(text) })
+/// Describes the settings that were reset, for output.
+pub(super) fn describe(saved: &[Dependent], reset: &[Dependent]) -> Vec<ResetSetting> {
+    let before = |path: &str| saved.iter().find(|old| old.path == path)?.value.as_deref().map(text);
+    let describe = |current: &Dependent| {
+        Some(ResetSetting {
+            path: current.path.clone(), before: before(&current.path)?, after: current.value.as_deref().map(text),
+        })
     };
-    reset.iter().filter_map(one).collect()
+    reset.iter().filter_map(describe).collect()
 }
 
-/// The dependents of a change that is about to be undone.
-pub(super) struct Pending<'a> {
+/// The dependents of a change that is about to be reverted.
+pub(super) struct PendingRestore<'a> {
     change: &'a Change,
-    settings: Vec<Setting<'a>>,
+    settings: Vec<DependentSetting<'a>>,
 }
 
-struct Setting<'a> {
+struct DependentSetting<'a> {
     path: &'a str,
-    /// What it is to hold.
+    /// Value to restore.
     target: Vec<u8>,
-    /// Whether that is what somebody else has set it to.
+    /// Whether the target is the value that another process has set.
     is_foreign: bool,
 }
 
-impl<'a> Pending<'a> {
-    /// Looks at them before the change itself is undone. `reset` is what it had reset, where that is known; where it
-    /// `is_undone` already (by somebody who was killed before the dependents were restored), all are restored.
+impl<'a> PendingRestore<'a> {
+    /// Reads the dependents before the change itself is reverted. `reset` are the settings that the change had reset,
+    /// where known. Where the change `is_undone` already (by a process that was killed before it restored the
+    /// dependents), all are restored.
     pub(super) fn new(root: &SysRoot, change: &'a Change, reset: Option<&[Dependent]>, is_undone: bool) -> Self {
         let setting = |saved: &'a Dependent| {
-            Step::setting(&saved.path).tidy(root);
+            Step::setting(&saved.path).remove_temporary(root);
             let before = saved.value.clone()?;
             let found = value(root, &saved.path);
             let after = reset.filter(|_| !is_undone).map(|reset| {
@@ -102,51 +105,51 @@ impl<'a> Pending<'a> {
             let is_ours = after.is_none_or(|after| is_same(&saved.path, found.as_deref(), after.as_deref()));
             let foreign = found.filter(|found| !is_ours && !is_same(&saved.path, Some(found), Some(&before)));
             let is_foreign = foreign.is_some();
-            Some(Setting { path: &saved.path, target: foreign.unwrap_or(before), is_foreign })
+            Some(DependentSetting { path: &saved.path, target: foreign.unwrap_or(before), is_foreign })
         };
         Self { change, settings: change.dependents.iter().filter_map(setting).collect() }
     }
 
-    /// Restores what differs, and adds what became of it.
+    /// Restores the settings that differ, and appends their outcomes to `undone`.
     ///
     /// # Errors
-    /// When some of them cannot be restored, which are named; the others are.
+    /// When some of them cannot be restored, which are named; the others are restored.
     pub(super) fn restore(
         self,
         root: &SysRoot,
         lock: &File,
-        undone: &mut Vec<(Change, Undone)>,
+        undone: &mut Vec<(Change, RevertOutcome)>,
     ) -> Result<(), StepError> {
         let mut written = vec![false; self.settings.len()];
         let mut refusals: Vec<Option<StepError>> = self.settings.iter().map(|_| None).collect();
-        for _ in 0..PASSES {
-            for (at, setting) in self.settings.iter().enumerate() {
-                if !setting.holds(root) {
-                    refusals[at] = setting.write(root, lock).err();
-                    written[at] = true;
+        for _ in 0..MAX_PASSES {
+            for (index, setting) in self.settings.iter().enumerate() {
+                if !setting.is_at_target(root) {
+                    refusals[index] = setting.write(root, lock).err();
+                    written[index] = true;
                 }
             }
         }
         let mut failed = Vec::new();
         for ((setting, written), refusal) in self.settings.iter().zip(written).zip(refusals) {
             if setting.is_foreign {
-                // It may be a value that the system does not take any more.
+                // The system may no longer accept its value.
                 let found = value(root, setting.path).map_or("nothing".to_owned(), |found| text(&found));
-                undone.push((self.entry(setting), Undone::Left { found }));
-            } else if !setting.holds(root) {
-                failed.push(setting.shortfall(root, refusal));
+                undone.push((self.entry(setting), RevertOutcome::Conflict { found }));
+            } else if !setting.is_at_target(root) {
+                failed.push(setting.describe_failure(root, refusal));
             } else if written {
-                undone.push((self.entry(setting), Undone::Restored));
+                undone.push((self.entry(setting), RevertOutcome::Restored));
             }
         }
         match failed.is_empty() {
             true => Ok(()),
-            false => Err(StepError::Dependents { what: self.change.step.what(), failed: failed.join("; ") }),
+            false => Err(StepError::Dependents { what: self.change.step.description(), failed: failed.join("; ") }),
         }
     }
 
-    /// A dependent as a change of its own.
-    fn entry(&self, setting: &Setting<'_>) -> Change {
+    /// Represents a dependent as a change of its own.
+    fn entry(&self, setting: &DependentSetting<'_>) -> Change {
         let saved = self.change.dependents.iter().find(|saved| saved.path == setting.path);
         let before = saved.and_then(|saved| saved.value.clone());
         Change {
@@ -159,8 +162,8 @@ impl<'a> Pending<'a> {
     }
 }
 
-impl Setting<'_> {
-    fn holds(&self, root: &SysRoot) -> bool {
+impl DependentSetting<'_> {
+    fn is_at_target(&self, root: &SysRoot) -> bool {
         is_same(self.path, value(root, self.path).as_deref(), Some(&self.target))
     }
 
@@ -168,13 +171,13 @@ impl Setting<'_> {
         Step::setting(self.path).set(root, Some(&self.target), lock)
     }
 
-    fn shortfall(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
-        let found = value(root, self.path).map_or("nothing".to_owned(), |found| format!("`{}`", text(&found)));
+    fn describe_failure(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
+        let found = value(root, self.path).map_or("unreadable".to_owned(), |found| format!("`{}`", text(&found)));
         let why = match refusal {
             Some(StepError::Write { why, .. }) => format!(" ({why})"),
             Some(other) => format!(" ({other})"),
             None => String::new(),
         };
-        format!("`{}` holds {found} instead of `{}`{why}", self.path, text(&self.target))
+        format!("`{}` is {found} instead of `{}`{why}", self.path, text(&self.target))
     }
 }

@@ -1,4 +1,4 @@
-//! Who may change a machine: one at a time.
+//! The lock of the undo log, which allows one process at a time to change a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -14,59 +14,59 @@ use rustix::process::{Signal, getpgrp};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use crate::process::{Entry, Owner, tree};
+use crate::process::{Owner, ProcessStat, tree};
 
-/// How long the commands of a holder that has ended may take to end too.
-const LINGER: Duration = Duration::from_secs(10);
-/// How long a child of ours may take until it is its program and has nothing of ours any more.
-const BETWEEN: Duration = Duration::from_secs(1);
+/// How long to wait for the remaining commands of a holder that has ended.
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a forked child to execute its program, which closes its inherited descriptors.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process that holds the log.
+/// The process that holds the lock of the undo log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// Its process.
+pub struct LockHolder {
+    /// Process id.
     pub pid: u32,
-    /// What it does: `tune apply quiet`.
+    /// Its subcommand: `tune apply quiet`.
     pub what: String,
-    /// Since when, by this machine's clock.
+    /// When it acquired the lock, by this machine's clock.
     pub since: jiff::Timestamp,
-    /// Whether it has ended, and only a command that it started still runs.
+    /// Whether it has ended while a command that it started still runs.
     pub has_ended: bool,
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for LockHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { pid, what, since, has_ended } = self;
         write!(f, "`weighbridge {what}` (process {pid}, since {since:.0})")?;
-        if *has_ended { f.write_str(", which has ended, while a command that it started has not") } else { Ok(()) }
+        if *has_ended { f.write_str(", which has ended but left a running command") } else { Ok(()) }
     }
 }
 
-/// What a holder writes into the lock's file.
+/// The content of the lock file, written by the holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Signature {
-    /// The process: its id, its start and the namespace of its id, as [`Owner`] writes them.
+struct LockRecord {
+    /// The process, as formatted by [`Owner`]: its id, start time and PID namespace.
     owner: String,
-    /// Its process group, in which none of its commands is.
+    /// Its process group, to which none of its commands belongs.
     group: u32,
-    /// What it does.
+    /// Its subcommand.
     what: String,
-    /// Since when.
+    /// When it acquired the lock.
     since: jiff::Timestamp,
 }
 
-impl Signature {
-    fn new(what: &str) -> Self {
+impl LockRecord {
+    fn new(subcommand: &str) -> Self {
         let group = getpgrp().as_raw_nonzero().get().cast_unsigned();
         Self {
-            owner: Owner::me(&SysRoot::real()).to_string(),
+            owner: Owner::current(&SysRoot::real()).to_string(),
             group,
-            what: what.to_owned(),
+            what: subcommand.to_owned(),
             since: jiff::Timestamp::now(),
         }
     }
 
-    /// Of a lock's file; none where nothing whole is in it yet.
+    /// Reads a lock file; None where it has no complete record yet.
     fn read(file: &mut File) -> io::Result<Option<Self>> {
         let mut text = String::new();
         file.rewind()?;
@@ -75,24 +75,24 @@ impl Signature {
     }
 
     fn owner(&self) -> Option<Owner> {
-        Owner::of(&self.owner)
+        Owner::parse(&self.owner)
     }
 
-    /// Whether its process has ended; a zombie has.
+    /// Whether the process has ended; a zombie counts as ended.
     fn has_ended(&self) -> bool {
         self.owner().is_some_and(|owner| owner.is_gone(&SysRoot::real()))
     }
 
-    fn holder(&self) -> Option<Holder> {
+    fn holder(&self) -> Option<LockHolder> {
         let Self { what, since, .. } = self;
         let pid = self.owner()?.pid();
-        Some(Holder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
+        Some(LockHolder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
     }
 }
 
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
-        Ok(there) => Ok(is_same(&there, &file.metadata()?)),
+        Ok(metadata) => Ok(is_same(&metadata, &file.metadata()?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -102,48 +102,48 @@ fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Who has the lock, or had it last.
-pub(super) fn holder(path: &Path) -> Option<Holder> {
-    Signature::read(&mut File::open(path).ok()?).ok()??.holder()
+/// The current or last holder of the lock.
+pub(super) fn holder(path: &Path) -> Option<LockHolder> {
+    LockRecord::read(&mut File::open(path).ok()?).ok()??.holder()
 }
 
-/// Writes into the lock, which is ours, what it is taken for.
-pub(super) fn sign(file: &mut File, what: &str) -> io::Result<()> {
-    let line = serde_json::to_string(&Signature::new(what)).map_err(io::Error::from)?;
+/// Writes the record of this process into the lock file, which it must hold.
+pub(super) fn write_record(file: &mut File, subcommand: &str) -> io::Result<()> {
+    let line = serde_json::to_string(&LockRecord::new(subcommand)).map_err(io::Error::from)?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// Takes the lock; who has it, if somebody does. It goes with the file that is returned, with the process, and with the
-/// commands that were started with it: where only those are left, they are ended first.
-pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
-    let (ours, start) = (Signature::new(what), Instant::now());
+/// Acquires the lock, or returns its holder. The lock is held by the returned file, and is inherited by the commands
+/// that are started with it. Where only such commands of an ended holder are left, they are killed first.
+pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, Option<LockHolder>>> {
+    let (own, start) = (LockRecord::new(subcommand), Instant::now());
     loop {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // The holder before us may have removed it meanwhile: then it locks nothing.
-            Ok(()) if !is_at(&file, path)? => {}
+            // The previous holder may have removed the file meanwhile; the lock on it is then worthless.
+            Ok(()) if !is_same_file(&file, path)? => {}
             Ok(()) => {
-                return match sign(&mut file, what) {
+                return match write_record(&mut file, subcommand) {
                     Ok(()) => Ok(Ok(file)),
                     Err(error) => fs::remove_file(path).and(Err(error)),
                 };
             }
             Err(Errno::WOULDBLOCK) => {
-                let theirs = Signature::read(&mut file)?;
-                let patience = match &theirs {
-                    // We may have let it go, and a child that has not become its program yet has it still.
-                    Some(theirs) if theirs.owner == ours.owner => BETWEEN,
-                    Some(theirs) if !theirs.has_ended() => Duration::ZERO,
-                    Some(theirs) => {
-                        end_commands(&mut file, theirs)?;
-                        LINGER
+                let current = LockRecord::read(&mut file)?;
+                let timeout = match &current {
+                    // This process may have released it while a forked child that has not called execve still has it.
+                    Some(current) if current.owner == own.owner => EXEC_TIMEOUT,
+                    Some(current) if !current.has_ended() => Duration::ZERO,
+                    Some(current) => {
+                        kill_commands(&mut file, current)?;
+                        ORPHAN_TIMEOUT
                     }
-                    None => LINGER,
+                    None => ORPHAN_TIMEOUT,
                 };
-                if start.elapsed() >= patience {
-                    return Ok(Err(theirs.and_then(|theirs| theirs.holder())));
+                if start.elapsed() >= timeout {
+                    return Ok(Err(current.and_then(|current| current.holder())));
                 }
                 thread::sleep(Duration::from_millis(5));
             }
@@ -152,22 +152,22 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
     }
 }
 
-/// Ends the commands of a holder that has ended, each with its process group and all that descends from it.
-fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
+/// Kills the commands of a holder that has ended, each with its process group and descendants.
+fn kill_commands(file: &mut File, dead: &LockRecord) -> io::Result<()> {
     let root = SysRoot::real();
     let (mut groups, mut stopped) = (BTreeSet::new(), BTreeMap::new());
-    // All are stopped before any is killed: a shell whose child is killed first would go on with its next command. One that
-    // is stopped starts no more, so that what was started meanwhile is found in the next round.
+    // All are stopped before any is killed: a shell whose child is killed first would continue with its next command. A
+    // stopped process starts no more, so the next iteration finds all that were started meanwhile.
     loop {
         let all = tree::all(&root);
         let commands = commands(&all, &file.metadata()?);
         groups.extend(commands.iter().map(|command| command.group));
-        // One that has not left it yet is no reason to end whatever else is in it.
+        // A command that has not left the holder's group yet must not cause that whole group to be killed.
         groups.remove(&dead.group);
-        let of_group = all.iter().filter(|entry| groups.contains(&entry.group));
-        let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
-        // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
-        if Signature::read(file)?.as_ref() != Some(dead) {
+        let in_group = all.iter().filter(|entry| groups.contains(&entry.group));
+        let roots = commands.iter().copied().chain(in_group).map(|entry| entry.pid).collect();
+        // Another process may have acquired the lock meanwhile: these are then the commands of a live process.
+        if LockRecord::read(file)?.as_ref() != Some(dead) {
             break;
         }
         let found = tree::descendants(&all, &roots);
@@ -186,9 +186,10 @@ fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
     Ok(())
 }
 
-/// The processes that have the lock as their standard input.
-fn commands<'a>(all: &'a [Entry], lock: &fs::Metadata) -> Vec<&'a Entry> {
-    let has_it =
-        |entry: &&Entry| fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock));
-    all.iter().filter(has_it).collect()
+/// The processes that have the lock file as their standard input.
+fn commands<'a>(all: &'a [ProcessStat], lock: &fs::Metadata) -> Vec<&'a ProcessStat> {
+    let has_lock = |entry: &&ProcessStat| {
+        fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock))
+    };
+    all.iter().filter(has_lock).collect()
 }

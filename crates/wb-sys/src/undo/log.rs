@@ -1,4 +1,4 @@
-//! The log itself.
+//! The undo log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -6,74 +6,74 @@ use std::io;
 
 use crate::SysRoot;
 
-use super::dependents::{self, Pending, Reset};
-use super::entry::{Change, Dependent, Line, Undone};
+use super::dependents::{self, PendingRestore, ResetSetting};
+use super::record::{Change, Dependent, LogRecord, RevertOutcome};
 use super::revert::RevertError;
 use super::step::{Step, StepError};
-use super::store::{Store, io_error};
-use super::{Holder, lock};
+use super::store::{LogFolder, io_error};
+use super::{LockHolder, lock};
 
-/// Why something was not changed, or not put back.
+/// An error while making or reverting changes.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// The log's own files.
+    /// An I/O error on the log's own files.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was to be done.
+        /// The failed operation, as a verb.
         what: &'static str,
-        /// With what.
+        /// The file or folder.
         path: String,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else is changing this machine.
-    #[error("this machine is being changed by {}", .holder.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held {
-        /// Who, where it can be told.
-        holder: Option<Holder>,
+    /// Another process is changing this machine.
+    #[error("this machine is being changed by {}", .holder.as_ref().map_or("another process".to_owned(), LockHolder::to_string))]
+    Locked {
+        /// The holder of the lock, where known.
+        holder: Option<LockHolder>,
     },
-    /// A line that is not as it was written.
+    /// A line of the log that cannot be parsed.
     #[error("{path}: line {line}: {why}")]
     Damaged {
-        /// The log.
+        /// Path of the log.
         path: String,
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A log that a later version has written.
+    /// A log written by a later version.
     #[error(
-        "{path} is an undo log of format {format}, and this version knows up to {known}: revert with the version that wrote it"
+        "unsupported format {format} of the undo log {path}: expected at most {known}: revert with the version that wrote it"
     )]
-    Newer {
-        /// The log.
+    UnsupportedFormat {
+        /// Path of the log.
         path: String,
-        /// Its format.
+        /// Format of the log.
         format: u32,
-        /// The newest format that is known.
+        /// Newest supported format.
         known: u32,
     },
-    /// Something else is where the log should be.
-    #[error("{path} is no undo log: move it away, since nothing of this program is in it")]
+    /// A file that is not an undo log is in its place.
+    #[error("invalid undo log {path}: not written by this program: move it away")]
     Foreign {
-        /// What is there.
+        /// Path of the file.
         path: String,
     },
-    /// Others could have written what is in the log.
+    /// Other users could have written the log.
     #[error(
-        "{path} {why}: what an undo log says is carried out, so that it must be in a folder that only its user can write to"
+        "{path} {why}: an undo log is executed, so it must be in a folder that only its owner can write to"
     )]
     Untrusted {
         /// The folder.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A change that could not be made.
+    /// A change could not be made.
     #[error(transparent)]
     Step(#[from] StepError),
-    /// Changes that could not be put back.
+    /// Some changes could not be reverted.
     #[error(transparent)]
     Revert(#[from] Box<RevertError>),
 }
@@ -84,196 +84,200 @@ impl From<RevertError> for UndoError {
     }
 }
 
-/// What is done with a setting that somebody else has changed since it was changed through the log.
+/// What to do with a setting that another process has changed after it was changed through the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conflict {
-    /// It is left as it is, and forgotten.
+pub enum ConflictPolicy {
+    /// Leave it as it is and remove it from the log.
     Forget,
-    /// It is left as it is, and stays in the log with what it was.
+    /// Leave it as it is and keep it in the log with its original state.
     Keep,
-    /// It is put back all the same.
+    /// Restore it all the same.
     Overwrite,
 }
 
-/// The undo log of a machine, held by this process.
+/// The undo log of a machine, locked by this process.
 #[derive(Debug)]
 pub struct UndoLog {
     root: SysRoot,
-    store: Store,
-    by: String,
+    store: LogFolder,
+    owner: String,
     boot: String,
-    changes: BTreeMap<u32, Known>,
+    changes: BTreeMap<u32, OpenChange>,
     next: u32,
-    /// The lock: it goes when this does, and whatever was started to change something.
+    /// The lock: released when this is dropped and all commands that inherited it have ended.
     lock: File,
 }
 
-/// What the log has of a change that is not undone.
+/// A change in the log that is not reverted yet.
 #[derive(Debug, Clone)]
-struct Known {
+struct OpenChange {
     change: Change,
-    /// What it came to; none while that is not known.
-    made: Option<Made>,
+    /// The result of the change; None while unknown.
+    applied: Option<AppliedState>,
 }
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Debug, Clone)]
-struct Made {
-    /// What is there.
+struct AppliedState {
+    /// The state after the change.
     after: Option<Vec<u8>>,
-    /// The dependents that have another value than before.
+    /// The dependents whose value differs from before.
     reset: Vec<Dependent>,
 }
 
 impl UndoLog {
-    /// Takes the log of a machine, for somebody: `tune apply quiet`.
+    /// Locks and reads the log of a machine on behalf of an owner: `tune apply quiet`.
     ///
     /// # Errors
-    /// When somebody else has it, or it is damaged elsewhere than in its last line.
+    /// When another process holds it, or it is damaged elsewhere than in its last line.
     pub fn open(root: &SysRoot, by: &str) -> Result<Self, UndoError> {
-        let store = Store::make(root)?;
+        let store = LogFolder::create(root)?;
         let path = store.lock();
-        let taken = lock::take(&path, by).map_err(io_error("take", &path)).inspect_err(|_| store.leave())?;
-        let lock = taken.map_err(|holder| UndoError::Held { holder })?;
+        let taken =
+            lock::acquire(&path, by).map_err(io_error("lock", &path)).inspect_err(|_| store.remove_if_empty())?;
+        let lock = taken.map_err(|holder| UndoError::Locked { holder })?;
         let boot = root.text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let (root, by, changes) = (root.clone(), by.to_owned(), BTreeMap::new());
-        let mut log = Self { root, store, by, boot, changes, next: 0, lock };
-        (log.changes, log.next) = known(log.store.lines()?);
+        let mut log = Self { root, store, owner: by, boot, changes, next: 0, lock };
+        (log.changes, log.next) = replay(log.store.lines()?);
         match log.changes.is_empty() {
-            // Of somebody who was killed when everything was put back.
+            // Left by a process that was killed after it had reverted everything.
             true => log.store.remove().and_then(|()| log.store.remove_owners())?,
-            false => log.store.mend().and_then(|()| log.store.set_owners(&log.owners()))?,
+            false => log.store.truncate_partial_line().and_then(|()| log.store.set_owners(&log.owners()))?,
         }
         Ok(log)
     }
 
-    /// What is changed on a machine, whoever holds its log.
+    /// The changes of a machine that are not reverted, whoever holds its log.
     ///
     /// # Errors
     /// When the log is damaged.
     pub fn changes(root: &SysRoot) -> Result<Vec<Change>, UndoError> {
-        let (known, _) = known(Store::of(root)?.lines()?);
-        Ok(known.into_values().map(|known| known.change).collect())
+        let (open_changes, _) = replay(LogFolder::locate(root)?.lines()?);
+        Ok(open_changes.into_values().map(|open| open.change).collect())
     }
 
-    /// For whom a machine is changed; any user may know that.
+    /// The owners of the changes of a machine, readable by any user.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// When they cannot be read.
     pub fn read_owners(root: &SysRoot) -> Result<Vec<String>, UndoError> {
-        Store::of(root)?.owners()
+        LogFolder::locate(root)?.owners()
     }
 
     fn owners(&self) -> BTreeSet<&str> {
-        self.changes.values().map(|known| known.change.by.as_str()).collect()
+        self.changes.values().map(|open| open.change.owner.as_str()).collect()
     }
 
-    /// Who changed a machine last, or does; for those who may not read the log itself. None where there is no log, or
-    /// nobody can be named.
+    /// The current or last holder of a machine's log, for users who may not read the log itself. None where there is no
+    /// log or the holder is unknown.
     ///
     /// # Errors
-    /// When its folder leads elsewhere.
-    pub fn last_holder(root: &SysRoot) -> Result<Option<Holder>, UndoError> {
-        Ok(lock::holder(&Store::of(root)?.lock()))
+    /// When the log's folder is outside of the root.
+    pub fn last_holder(root: &SysRoot) -> Result<Option<LockHolder>, UndoError> {
+        Ok(lock::holder(&LogFolder::locate(root)?.lock()))
     }
 
-    /// Whether anything of a log is left on a machine, be it of somebody who was killed before a change or after the
-    /// last was put back.
+    /// Whether any file of a log exists on a machine, even one left by a process that was killed before its first
+    /// change or after its last revert.
     ///
     /// # Errors
-    /// When its folder leads elsewhere.
-    pub fn is_there(root: &SysRoot) -> Result<bool, UndoError> {
-        Ok(Store::of(root)?.exists())
+    /// When the log's folder is outside of the root.
+    pub fn exists(root: &SysRoot) -> Result<bool, UndoError> {
+        Ok(LogFolder::locate(root)?.exists())
     }
 
-    /// What is changed, in the order of the changes.
+    /// The changes that are not reverted, in the order in which they were made.
     pub fn open_changes(&self) -> impl Iterator<Item = &Change> {
-        self.changes.values().map(|known| &known.change)
+        self.changes.values().map(|open| &open.change)
     }
 
-    /// Makes something so, after noting what was there; whether anything had to be changed.
+    /// Sets a state after logging the previous one. Returns whether anything had to be changed.
     ///
     /// # Errors
-    /// When it cannot be read, noted or set; what was noted is put back.
-    pub fn change(&mut self, step: Step, wanted: Option<&[u8]>) -> Result<bool, UndoError> {
-        Ok(self.change_with(step, wanted, &[])?.is_some())
+    /// When the state cannot be read, logged or set; a logged change is then reverted.
+    pub fn change(&mut self, step: Step, target: Option<&[u8]>) -> Result<bool, UndoError> {
+        Ok(self.change_with(step, target, &[])?.is_some())
     }
 
-    /// The same where the change may reset other settings, of which these are the files: they are saved with it, and
-    /// restored with it. Returns those that it did reset; none where nothing had to be changed.
+    /// Like [`Self::change`], for a change that may reset other settings, given by their files: these are saved and
+    /// restored with it. Returns those that were reset; None where nothing had to be changed.
     ///
     /// # Errors
     /// As for [`Self::change`].
     pub fn change_with(
         &mut self,
         step: Step,
-        wanted: Option<&[u8]>,
+        target: Option<&[u8]>,
         dependents: &[String],
-    ) -> Result<Option<Vec<Reset>>, UndoError> {
-        step.check(&self.root, wanted)?;
+    ) -> Result<Option<Vec<ResetSetting>>, UndoError> {
+        step.require_reversible(&self.root, target)?;
         let before = step.state(&self.root)?;
-        if step.is_same(before.as_deref(), wanted) {
+        if step.is_same(before.as_deref(), target) {
             return Ok(None);
         }
         let number = self.next;
         let others = dependents.iter().filter(|path| Step::setting(*path) != step);
         let saved = dependents::save(&self.root, others);
-        let (boot, by) = (self.boot.clone(), self.by.clone());
+        let (boot, by) = (self.boot.clone(), self.owner.clone());
         let modified = step.modified(&self.root);
-        let change = Change { number, boot, by, step: step.clone(), before, modified, dependents: saved.clone() };
-        let owners = self.owners().into_iter().chain([self.by.as_str()]).collect();
+        let change =
+            Change { number, boot, owner: by, step: step.clone(), before, modified, dependents: saved.clone() };
+        let owners = self.owners().into_iter().chain([self.owner.as_str()]).collect();
         self.store.set_owners(&owners)?;
-        self.store.append(&Line::Change(change.clone()))?;
+        self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
-        self.changes.insert(number, Known { change, made: None });
-        if let Err(error) = step.set(&self.root, wanted, &self.lock) {
-            self.undo(number, Conflict::Forget, &mut Vec::new())?;
+        self.changes.insert(number, OpenChange { change, applied: None });
+        if let Err(error) = step.set(&self.root, target, &self.lock) {
+            self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
-        // What the kernel made of it, which may be rounded.
+        // The kernel may have rounded the value.
         let after = step.state(&self.root)?;
-        let reset = dependents::reset(&self.root, &saved);
+        let reset = dependents::changed_settings(&self.root, &saved);
         let described = dependents::describe(&saved, &reset);
-        self.store.append(&Line::Made { number, after: after.clone(), reset: reset.clone() })?;
-        if let Some(known) = self.changes.get_mut(&number) {
-            known.made = Some(Made { after, reset });
+        self.store.append(&LogRecord::Applied { number, after: after.clone(), reset: reset.clone() })?;
+        if let Some(open) = self.changes.get_mut(&number) {
+            open.applied = Some(AppliedState { after, reset });
         }
         Ok(Some(described))
     }
 
-    /// Puts back everything that is changed, the last first; what became of each, and of the settings that went with it.
+    /// Reverts all changes, the last first. Returns the outcome of each change and of its dependents.
     ///
     /// # Errors
-    /// When something cannot be put back: the rest is, and that stays in the log.
-    pub fn revert(&mut self) -> Result<Vec<(Change, Undone)>, RevertError> {
+    /// When a change cannot be reverted: it stays in the log, and the others are reverted.
+    pub fn revert(&mut self) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
         self.revert_where(|_| true)
     }
 
-    /// The same, with what is done where somebody else has changed something since.
+    /// Like [`Self::revert`], with a policy for settings that another process has changed.
     ///
     /// # Errors
-    /// As for all.
-    pub fn revert_with(&mut self, conflict: Conflict) -> Result<Vec<(Change, Undone)>, RevertError> {
-        self.revert_chosen(|_| true, conflict)
+    /// As for [`Self::revert`].
+    pub fn revert_with(&mut self, conflict: ConflictPolicy) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
+        self.revert_matching(|_| true, conflict)
     }
 
-    /// The same for some of the changes.
+    /// Like [`Self::revert`], for the changes that `selects` accepts.
     ///
     /// # Errors
-    /// As for all.
-    pub fn revert_where(&mut self, which: impl Fn(&Change) -> bool) -> Result<Vec<(Change, Undone)>, RevertError> {
-        self.revert_chosen(which, Conflict::Forget)
+    /// As for [`Self::revert`].
+    pub fn revert_where(
+        &mut self, selects: impl Fn(&Change) -> bool,
+    ) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
+        self.revert_matching(selects, ConflictPolicy::Forget)
     }
 
-    fn revert_chosen(
+    fn revert_matching(
         &mut self,
-        which: impl Fn(&Change) -> bool,
-        conflict: Conflict,
-    ) -> Result<Vec<(Change, Undone)>, RevertError> {
-        let chosen = self.changes.values().rev().filter(|known| which(&known.change));
-        let chosen: Vec<Change> = chosen.map(|known| known.change.clone()).collect();
+        selects: impl Fn(&Change) -> bool,
+        conflict: ConflictPolicy,
+    ) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
+        let selected = self.changes.values().rev().filter(|open| selects(&open.change));
+        let selected: Vec<Change> = selected.map(|open| open.change.clone()).collect();
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
-        for change in chosen {
+        for change in selected {
             if let Err(error) = self.undo(change.number, conflict, &mut undone) {
                 failed.push((change, error));
             }
@@ -284,24 +288,31 @@ impl UndoLog {
         }
     }
 
-    /// Undoes one change, and adds what became of it and of its dependents.
-    fn undo(&mut self, number: u32, conflict: Conflict, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
-        let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
+    /// Reverts one change, and appends the outcomes of it and of its dependents to `undone`.
+    fn undo(
+        &mut self,
+        number: u32,
+        conflict: ConflictPolicy,
+        undone: &mut Vec<(Change, RevertOutcome)>,
+    ) -> Result<(), UndoError> {
+        let Some(open) = self.changes.get(&number).cloned() else { return Ok(()) };
         let first = undone.len();
-        let how = match self.transfer_to_later(&known)? {
-            None => self.put_back(&known, conflict, undone)?,
+        let how = match self.transfer_to_later(&open)? {
+            None => self.restore(&open, conflict, undone)?,
             Some(by) => {
-                let how = Undone::Superseded { by };
-                undone.push((known.change, how.clone()));
+                let how = RevertOutcome::Superseded { by };
+                undone.push((open.change, how.clone()));
                 how
             }
         };
-        if conflict == Conflict::Keep {
-            if matches!(how, Undone::Left { .. }) {
+        if conflict == ConflictPolicy::Keep {
+            if matches!(how, RevertOutcome::Conflict { .. }) {
                 return Ok(());
             }
-            for (dependent, _) in undone[first..].iter().filter(|(_, how)| matches!(how, Undone::Left { .. })) {
-                self.keep(dependent.clone())?;
+            for (dependent, _) in
+                undone[first..].iter().filter(|(_, how)| matches!(how, RevertOutcome::Conflict { .. }))
+            {
+                self.keep_dependent(dependent.clone())?;
             }
         }
         self.changes.remove(&number);
@@ -310,18 +321,18 @@ impl UndoLog {
             self.store.remove_owners()?;
             self.next = 0;
         } else {
-            // Where the disk is full these stay unwritten: done twice it is the same, and an owner too many keeps others
-            // from measuring until the log is opened again.
-            let _ = self.store.append(&Line::Undone { number, how });
+            // On a full disk these may fail. Reverting twice is harmless, and a stale owner only prevents others from
+            // measuring until the log is opened again.
+            let _ = self.store.append(&LogRecord::Undone { number, how });
             let _ = self.store.set_owners(&self.owners());
         }
         Ok(())
     }
 
-    /// Has later changes of the same settings put back what this one was to put back, the setting itself and its
-    /// dependents; for whom the setting itself was changed again, if it was.
-    fn transfer_to_later(&mut self, known: &Known) -> Result<Option<String>, UndoError> {
-        let Known { change, made } = known;
+    /// Transfers the states that this change would restore (of the setting and its dependents) to later changes of the
+    /// same settings. Returns the owner of the later change of the setting itself, if there is one.
+    fn transfer_to_later(&mut self, open: &OpenChange) -> Result<Option<String>, UndoError> {
+        let OpenChange { change, applied: made } = open;
         let is_gone = change.step.is_volatile() && change.boot != self.boot;
         if is_gone {
             return Ok(None);
@@ -338,9 +349,9 @@ impl UndoLog {
         Ok(by)
     }
 
-    /// Has the first later change that saved a step's state put back `before` (with the time at which a file was
-    /// modified), where it had saved what an earlier change had made of it (`after`; none where that is not known); for
-    /// whom it changed the step itself, if it did.
+    /// Makes the first later change that saved a step's state restore `before` instead (with the modification time of a
+    /// file), provided that it had saved the state that the earlier change had left (`after`; None where unknown).
+    /// Returns the owner of the later change if that changed the step itself.
     fn rebase(
         &mut self,
         number: u32,
@@ -348,9 +359,9 @@ impl UndoLog {
         after: Option<Option<Vec<u8>>>,
         (before, modified): (Option<Vec<u8>>, Option<i64>),
     ) -> Result<Option<String>, UndoError> {
-        let is_ours =
+        let is_own_result =
             |saved: &Option<Vec<u8>>| after.as_ref().is_none_or(|it| step.is_same(it.as_deref(), saved.as_deref()));
-        for (later, Known { change, .. }) in self.changes.range_mut(number + 1..) {
+        for (later, OpenChange { change, .. }) in self.changes.range_mut(number + 1..) {
             let is_itself = change.step == *step;
             let dependent = change.dependents.iter_mut().find(|saved| Step::setting(&saved.path) == *step);
             let (saved, path) = match dependent {
@@ -358,105 +369,110 @@ impl UndoLog {
                 Some(Dependent { path, value }) => (value, Some(path.clone())),
                 None => continue,
             };
-            if !is_ours(saved) {
+            if !is_own_result(saved) {
                 return Ok(None);
             }
-            self.store.append(&Line::Rebased { number: *later, before: before.clone(), modified, dependent: path })?;
+            self.store.append(&LogRecord::Rebased {
+                number: *later,
+                before: before.clone(),
+                modified,
+                dependent: path,
+            })?;
             *saved = before;
             if is_itself {
                 change.modified = modified;
             }
-            return Ok(is_itself.then(|| change.by.clone()));
+            return Ok(is_itself.then(|| change.owner.clone()));
         }
         Ok(None)
     }
 
-    /// Keeps a dependent that somebody else has changed as a change of its own, when the one that it went with is undone.
-    fn keep(&mut self, dependent: Change) -> Result<(), UndoError> {
+    /// Logs a dependent that another process has changed as a change of its own, when its change is reverted.
+    fn keep_dependent(&mut self, dependent: Change) -> Result<(), UndoError> {
         let change = Change { number: self.next, ..dependent };
         let (number, after) = (change.number, change.before.clone());
-        self.store.append(&Line::Change(change.clone()))?;
-        self.store.append(&Line::Made { number, after: after.clone(), reset: Vec::new() })?;
+        self.store.append(&LogRecord::Change(change.clone()))?;
+        self.store.append(&LogRecord::Applied { number, after: after.clone(), reset: Vec::new() })?;
         self.next += 1;
-        self.changes.insert(number, Known { change, made: Some(Made { after, reset: Vec::new() }) });
+        self.changes.insert(number, OpenChange { change, applied: Some(AppliedState { after, reset: Vec::new() }) });
         Ok(())
     }
 
-    fn put_back(
+    fn restore(
         &self,
-        known: &Known,
-        conflict: Conflict,
-        undone: &mut Vec<(Change, Undone)>,
-    ) -> Result<Undone, UndoError> {
-        let Known { change, made } = known;
-        // As if nothing were known of what it came to.
-        let made = made.as_ref().filter(|_| conflict != Conflict::Overwrite);
+        open: &OpenChange,
+        conflict: ConflictPolicy,
+        undone: &mut Vec<(Change, RevertOutcome)>,
+    ) -> Result<RevertOutcome, UndoError> {
+        let OpenChange { change, applied: made } = open;
+        // Overwriting ignores the known result.
+        let made = made.as_ref().filter(|_| conflict != ConflictPolicy::Overwrite);
         let Change { step, before, boot, .. } = change;
-        let mut done = |how: Undone| {
+        let mut done = |how: RevertOutcome| {
             undone.push((change.clone(), how.clone()));
             how
         };
-        step.tidy(&self.root);
+        step.remove_temporary(&self.root);
         if step.is_volatile() && *boot != self.boot {
-            return Ok(done(Undone::Gone));
+            return Ok(done(RevertOutcome::Gone));
         }
         let now = match step.state(&self.root) {
-            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(Undone::Gone)),
+            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(RevertOutcome::Gone)),
             other => other?,
         };
         let is_undone = now == *before;
-        // Where it is not known what it held, we were the last that are known to have written it.
+        // Where the result is unknown, this program is assumed to have written the setting last.
         if !is_undone && made.is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
-            return Ok(done(Undone::Left { found }));
+            return Ok(done(RevertOutcome::Conflict { found }));
         }
         let reset = made.map(|made| made.reset.as_slice());
-        let dependents = Pending::new(&self.root, change, reset, is_undone);
+        let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
             step.set(&self.root, before.as_deref(), &self.lock)?;
-            step.require(&self.root, before.as_deref())?;
+            step.verify_state(&self.root, before.as_deref())?;
         }
         step.set_modified(&self.root, change.modified)?;
-        let how = done(Undone::Restored);
+        let how = done(RevertOutcome::Restored);
         dependents.restore(&self.root, &self.lock, undone)?;
         Ok(how)
     }
 }
 
 impl Drop for UndoLog {
-    /// Nothing stays where nothing is changed; the lock else names whose changes stay.
+    /// Removes all files where no change is left; otherwise the lock file names the owner of the remaining changes.
     fn drop(&mut self) {
-        if let Some(Known { change, .. }) = self.changes.values().next_back()
-            && change.by != self.by
+        if let Some(OpenChange { change, .. }) = self.changes.values().next_back()
+            && change.owner != self.owner
         {
-            // Whom it names helps those alone who may not read the log.
-            let _ = lock::sign(&mut self.lock, &change.by);
+            // The name only serves users who may not read the log.
+            let _ = lock::write_record(&mut self.lock, &change.owner);
         }
         if self.changes.is_empty() {
-            // What stays of a change that could not be noted is removed by whoever opens the log next.
+            // Remains of a change that could not be logged are removed when the log is opened next.
             let _ = self.store.remove_owners();
             let _ = fs::remove_file(self.store.lock());
-            self.store.leave();
+            self.store.remove_if_empty();
         }
     }
 }
 
-/// The changes of a log that are not undone, and the next number.
-fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
+/// Replays the records of a log into the changes that are not reverted and the next number.
+fn replay(lines: Vec<LogRecord>) -> (BTreeMap<u32, OpenChange>, u32) {
     let (mut changes, mut next) = (BTreeMap::new(), 0);
     for line in lines {
         match line {
-            Line::Change(change) => {
+            LogRecord::Change(change) => {
                 next = next.max(change.number + 1);
-                changes.insert(change.number, Known { change, made: None });
+                changes.insert(change.number, OpenChange { change, applied: None });
             }
-            Line::Made { number, after, reset } => {
-                if let Some(known) = changes.get_mut(&number) {
-                    known.made = Some(Made { after, reset });
+            LogRecord::Applied { number, after, reset } => {
+                if let Some(open) = changes.get_mut(&number) {
+                    open.applied = Some(AppliedState { after, reset });
                 }
             }
-            Line::Rebased { number, before, modified, dependent } => {
-                let change = changes.get_mut(&number).map(|known: &mut Known| &mut known.change);
+            LogRecord::Rebased { number, before, modified, dependent } => {
+                let change = changes.get_mut(&number).map(|open: &mut OpenChange| &mut open.change);
                 match (change, dependent) {
                     (None, _) => {}
                     (Some(change), None) => (change.before, change.modified) = (before, modified),
@@ -466,7 +482,7 @@ fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
                     }
                 }
             }
-            Line::Undone { number, .. } => drop(changes.remove(&number)),
+            LogRecord::Undone { number, .. } => drop(changes.remove(&number)),
         }
     }
     (changes, next)

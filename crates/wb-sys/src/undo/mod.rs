@@ -1,26 +1,26 @@
-//! The one undo log: what is changed on a machine, and how it is put back.
+//! The undo log: a write-ahead log of all changes to a machine, from which they are reverted.
 //!
-//! Whatever changes a setting of a machine asks [`UndoLog::change`]. The value that is there is written to the log, and
-//! reaches the device, before the first byte is changed, so that whoever comes after a crash can put it back:
-//! [`UndoLog::revert`]. What somebody else changed meanwhile is left as it is, and said.
+//! All changes of settings go through [`UndoLog::change`]. The previous value is logged and synced to disk before the
+//! first byte is changed, so that the next process can restore it after a crash ([`UndoLog::revert`]). Settings that
+//! another process changed meanwhile are left as they are, and reported.
 //!
 //! A change of one setting may reset others: the kernel gives a disk's queue a new depth with a new scheduler. Such
-//! [`Dependent`]s are saved with the change ([`UndoLog::change_with`]) and restored after it is.
+//! [`Dependent`]s are saved with the change ([`UndoLog::change_with`]) and restored after it.
 //!
-//! One process at a time holds the log of a machine ([`UndoLog::open`]); a lock of the kernel's goes with its holder, so
-//! that none is ever stale.
+//! One process at a time holds the log of a machine ([`UndoLog::open`]). The kernel releases its lock (flock) when the
+//! holder ends, so that no lock is ever stale.
 
 mod dependents;
-mod entry;
 mod lock;
 mod log;
+mod record;
 mod revert;
 mod step;
 mod store;
 
-pub use dependents::Reset;
-pub use entry::{Change, Dependent, Undone};
-pub use lock::Holder;
-pub use log::{Conflict, UndoError, UndoLog};
+pub use dependents::ResetSetting;
+pub use lock::LockHolder;
+pub use log::{ConflictPolicy, UndoError, UndoLog};
+pub use record::{Change, Dependent, RevertOutcome};
 pub use revert::RevertError;
 pub use step::{Refusal, Step, StepError};

@@ -1,4 +1,4 @@
-//! Where the log lies, and how lines reach the disk.
+//! The files of the undo log.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-use super::entry::Line;
 use super::log::UndoError;
+use super::record::LogRecord;
 use super::step::StepError;
 
-/// Where the log of a machine is.
+/// The folder of the undo log.
 const FOLDER: &str = "/var/lib/weighbridge/undo";
 
-/// The newest format that is known.
+/// The newest supported format.
 const FORMAT: u32 = 1;
 
 /// The first line of a log.
@@ -28,37 +28,37 @@ struct Header {
     format: u32,
 }
 
-/// It has what files held before, which is not for everybody.
-const PRIVATE: u32 = 0o600;
+/// Mode of the log, which contains the previous contents of files.
+const LOG_MODE: u32 = 0o600;
 
-/// For whom a machine is changed is for everybody: others must not measure it.
-const PUBLIC: u32 = 0o644;
+/// Mode of the file of owners: all users need to know that a machine is changed and must not be measured.
+const OWNERS_MODE: u32 = 0o644;
 
-/// The folder of a machine's log.
+/// The folder of a machine's undo log.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LogFolder {
     folder: PathBuf,
 }
 
-impl Store {
-    /// Where it would be; nothing is made.
-    pub(super) fn of(root: &SysRoot) -> Result<Self, UndoError> {
+impl LogFolder {
+    /// Locates the folder without creating it.
+    pub(super) fn locate(root: &SysRoot) -> Result<Self, UndoError> {
         Ok(Self { folder: root.path(FOLDER).map_err(StepError::from)? })
     }
 
-    /// Makes the folder where there is none, and sees that nobody else can write into it.
-    pub(super) fn make(root: &SysRoot) -> Result<Self, UndoError> {
-        let store = Self::of(root)?;
+    /// Creates the folder if necessary, and verifies that no other user can write to it.
+    pub(super) fn create(root: &SysRoot) -> Result<Self, UndoError> {
+        let store = Self::locate(root)?;
         let mut builder = fs::DirBuilder::new();
-        let made = builder.recursive(true).mode(0o755).create(&store.folder);
-        made.map_err(io_error("make", &store.folder))?;
+        let created = builder.recursive(true).mode(0o755).create(&store.folder);
+        created.map_err(io_error("create", &store.folder))?;
         for folder in [&store.folder, store.folder.parent().unwrap_or(&store.folder)] {
-            trusted(folder)?;
+            require_trusted(folder)?;
         }
         Ok(store)
     }
 
-    /// Whether there is any of its folders: somebody may have been killed between making, or removing, one and the other.
+    /// Whether any of its folders exists: a process may have been killed between creating, or removing, both.
     pub(super) fn exists(&self) -> bool {
         self.folder.exists() || self.folder.parent().is_some_and(Path::exists)
     }
@@ -71,54 +71,56 @@ impl Store {
         self.folder.join("log.jsonl")
     }
 
-    /// The lines that were written whole.
-    pub(super) fn lines(&self) -> Result<Vec<Line>, UndoError> {
+    /// Reads the records that were written completely.
+    pub(super) fn lines(&self) -> Result<Vec<LogRecord>, UndoError> {
         let path = self.log();
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(io_error("read", &path))?,
         };
-        let shown = || path.display().to_string();
-        let whole = &bytes[..whole(&bytes)];
-        let mut lines = whole.split_inclusive(|byte| *byte == b'\n');
+        let display = || path.display().to_string();
+        let complete = &bytes[..complete_length(&bytes)];
+        let mut lines = complete.split_inclusive(|byte| *byte == b'\n');
         match lines.next().map(serde_json::from_slice::<Header>) {
             Some(Ok(Header { format: FORMAT })) => {}
-            Some(Ok(Header { format })) => return Err(UndoError::Newer { path: shown(), format, known: FORMAT }),
-            // Killed while the first line was written: nothing was changed.
+            Some(Ok(Header { format })) => {
+                return Err(UndoError::UnsupportedFormat { path: display(), format, known: FORMAT });
+            }
+            // The writer was killed while it wrote the header: nothing was changed.
             None if header().as_bytes().starts_with(&bytes) => return Ok(Vec::new()),
-            _ => return Err(UndoError::Foreign { path: shown() }),
+            _ => return Err(UndoError::Foreign { path: display() }),
         }
         let parse = |(line, text): (usize, &[u8])| {
-            let damaged = |error: serde_json::Error| UndoError::Damaged { path: shown(), line, why: error.to_string() };
+            let damaged = |error: serde_json::Error| UndoError::Damaged { path: display(), line, why: error.to_string() };
             serde_json::from_slice(text).map_err(damaged)
         };
         (2..).zip(lines).map(parse).collect()
     }
 
-    /// Cuts off the beginning of a line that never reached the device, and after which nothing was changed.
-    pub(super) fn mend(&self) -> Result<(), UndoError> {
+    /// Truncates a partial last line: its record was never synced, and no change followed it.
+    pub(super) fn truncate_partial_line(&self) -> Result<(), UndoError> {
         let path = self.log();
-        let cut = || {
+        let truncate = || {
             let bytes = match fs::read(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 other => other?,
             };
-            let whole = whole(&bytes);
-            if whole == bytes.len() {
+            let complete = complete_length(&bytes);
+            if complete == bytes.len() {
                 Ok(())
             } else {
-                OpenOptions::new().write(true).open(&path)?.set_len(whole as u64)
+                OpenOptions::new().write(true).open(&path)?.set_len(complete as u64)
             }
         };
-        cut().map_err(io_error("mend", &path))
+        truncate().map_err(io_error("repair", &path))
     }
 
-    /// Adds a line, which has reached the device when this returns. Where it cannot be written whole, none of it stays.
-    pub(super) fn append(&self, line: &Line) -> Result<(), UndoError> {
+    /// Appends a record and syncs it to disk. If it cannot be written completely, no part of it remains.
+    pub(super) fn append(&self, line: &LogRecord) -> Result<(), UndoError> {
         let path = self.log();
         let text = serde_json::to_string(line).map_err(io::Error::from).map_err(io_error("write", &path))?;
         let write = || {
-            let mut file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path)?;
+            let mut file = OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(&path)?;
             let length = file.metadata()?.len();
             let header = if length == 0 { header() } else { String::new() };
             let written = file.write_all(format!("{header}{text}\n").as_bytes()).and_then(|()| file.sync_all());
@@ -131,13 +133,13 @@ impl Store {
         write().map_err(io_error("write", &path))
     }
 
-    /// The folder's own entries, and those of the folders above where they may be new.
+    /// Syncs the folder, and its parents where they may be new.
     fn sync_folders(&self, new: bool) -> io::Result<()> {
         let mut folders = self.folder.ancestors().take(if new { 3 } else { 1 });
         folders.try_for_each(|folder| File::open(folder)?.sync_all())
     }
 
-    /// For whom the machine is changed, which every user may know; nobody where that is not written down.
+    /// Reads the owners of changes, readable by any user; empty where the file does not exist.
     pub(super) fn owners(&self) -> Result<Vec<String>, UndoError> {
         let path = self.owners_file();
         match fs::read_to_string(&path) {
@@ -146,7 +148,7 @@ impl Store {
         }
     }
 
-    /// Writes down for whom the machine is changed.
+    /// Writes the owners of changes.
     pub(super) fn set_owners(&self, owners: &BTreeSet<&str>) -> Result<(), UndoError> {
         let path = self.owners_file();
         if owners.iter().copied().eq(self.owners()?) {
@@ -156,17 +158,17 @@ impl Store {
         let new = path.with_extension("new");
         let write = || {
             fs::write(&new, text)?;
-            // Whatever the umask.
-            fs::set_permissions(&new, fs::Permissions::from_mode(PUBLIC))?;
+            // Exactly this mode, whatever the umask.
+            fs::set_permissions(&new, fs::Permissions::from_mode(OWNERS_MODE))?;
             fs::rename(&new, &path)
         };
         write().map_err(io_error("write", &path)).inspect_err(|_| {
-            // What cannot be removed either is removed by whoever opens the log next.
+            // If this fails too, the file is removed when the log is opened next.
             let _ = fs::remove_file(&new);
         })
     }
 
-    /// Removes what says for whom the machine is changed, also the unfinished one of somebody who was killed.
+    /// Removes the file of owners, and an unfinished one left by a killed process.
     pub(super) fn remove_owners(&self) -> Result<(), UndoError> {
         let path = self.owners_file();
         for path in [path.with_extension("new"), path] {
@@ -182,8 +184,8 @@ impl Store {
         self.folder.join("owners")
     }
 
-    /// Removes the folders, where they hold nothing: else the system refuses to.
-    pub(super) fn leave(&self) {
+    /// Removes the folders if they are empty; the system refuses otherwise.
+    pub(super) fn remove_if_empty(&self) {
         let _ = fs::remove_dir(&self.folder).and_then(|()| self.folder.parent().map_or(Ok(()), fs::remove_dir));
     }
 
@@ -201,27 +203,27 @@ fn header() -> String {
     format!("{{\"weighbridge-undo-log\":{FORMAT}}}\n")
 }
 
-/// How much of a log is whole lines.
-fn whole(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+/// The length of the complete lines of a log, in bytes.
+fn complete_length(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |index| index + 1)
 }
 
-/// What the log says is carried out with all rights, so that nobody else may have a hand in it.
-fn trusted(folder: &Path) -> Result<(), UndoError> {
+/// Verifies that only this user can write to a folder, because the log is executed with this user's privileges.
+fn require_trusted(folder: &Path) -> Result<(), UndoError> {
     let untrusted = |why: String| Err(UndoError::Untrusted { path: folder.display().to_string(), why });
     let metadata = fs::symlink_metadata(folder).map_err(io_error("read", folder))?;
-    let me = rustix::process::geteuid().as_raw();
+    let uid = rustix::process::geteuid().as_raw();
     match metadata.permissions().mode() {
-        _ if !metadata.is_dir() => untrusted("is no folder".to_owned()),
-        // Not root: that is all there is to say.
-        _ if metadata.uid() == 0 && me != 0 => Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into())),
-        _ if metadata.uid() != me => untrusted(format!("belongs to user {}", metadata.uid())),
-        mode if mode & 0o022 != 0 => untrusted(format!("can be written to by others (mode {:o})", mode & 0o7777)),
+        _ if !metadata.is_dir() => untrusted("is not a folder".to_owned()),
+        // Without root, the missing permission is the only relevant message.
+        _ if metadata.uid() == 0 && uid != 0 => Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into())),
+        _ if metadata.uid() != uid => untrusted(format!("belongs to user {}", metadata.uid())),
+        mode if mode & 0o022 != 0 => untrusted(format!("is writable by others (mode {:o})", mode & 0o7777)),
         _ => Ok(()),
     }
 }
 
-pub(super) fn io_error(what: &'static str, path: &Path) -> impl Fn(io::Error) -> UndoError + use<> {
+pub(super) fn io_error(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> UndoError + use<> {
     let path = path.display().to_string();
-    move |source| UndoError::Io { what, path: path.clone(), source }
+    move |source| UndoError::Io { what: operation, path: path.clone(), source }
 }

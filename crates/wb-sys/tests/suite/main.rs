@@ -1,4 +1,4 @@
-//! The undo log, whatever happens to it.
+//! Tests of the undo log.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

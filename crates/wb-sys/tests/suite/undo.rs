@@ -1,11 +1,11 @@
-//! What is changed is put back, byte for byte, whenever whoever changed it is killed.
+//! Changes are reverted byte for byte, whenever the process that made them is killed.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
 use wb_sys::process::{Owner, tree};
-use wb_sys::undo::{Conflict, Step, Undone};
+use wb_sys::undo::{ConflictPolicy, RevertOutcome, Step};
 use wb_sys::{SysRoot, UndoLog};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -32,7 +32,7 @@ fn machine() -> (tempfile::TempDir, SysRoot) {
     (folder, root)
 }
 
-/// Every file below a folder, and what it holds.
+/// The contents of all files below a folder.
 fn all(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -47,49 +47,49 @@ fn all(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-fn made() -> Step {
+fn new_file() -> Step {
     Step::File { path: "/etc/made".to_owned(), mode: 0o644 }
 }
 
-fn undone(log: &mut UndoLog) -> Vec<Undone> {
+fn undone(log: &mut UndoLog) -> Vec<RevertOutcome> {
     log.revert().unwrap().into_iter().map(|(_, how)| how).collect()
 }
 
 #[test]
-fn what_is_changed_is_put_back_and_nothing_of_ours_stays() {
+fn changes_are_reverted_and_no_files_are_left() {
     let (folder, root) = machine();
     let before = all(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
     assert!(log.change(Step::setting(THP), Some(b"never")).unwrap());
     assert!(log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap());
-    assert!(!log.change(Step::setting(SWAPPINESS), Some(b"1\n")).unwrap(), "it is so already");
-    assert!(log.change(made(), Some(b"whole")).unwrap());
+    assert!(!log.change(Step::setting(SWAPPINESS), Some(b"1\n")).unwrap(), "unchanged");
+    assert!(log.change(new_file(), Some(b"whole")).unwrap());
     assert_eq!((get(folder.path(), THP), get(folder.path(), SWAPPINESS)), ("never".to_owned(), "1".to_owned()));
     assert_eq!(UndoLog::changes(&root).unwrap().len(), 3);
     drop(log);
-    // Another process.
+    // As another process would.
     let mut log = UndoLog::open(&root, "another").unwrap();
     let undone = log.revert().unwrap();
-    assert!(undone.iter().all(|(_, how)| *how == Undone::Restored) && undone.len() == 3, "{undone:?}");
-    assert!(undone[0].0.step.what() == "/etc/made" && undone[2].0.step.what() == THP, "the last first");
+    assert!(undone.iter().all(|(_, how)| *how == RevertOutcome::Restored) && undone.len() == 3, "{undone:?}");
+    assert!(undone[0].0.step.description() == "/etc/made" && undone[2].0.step.description() == THP, "the last first");
     drop(log);
     assert_eq!(all(folder.path()), before);
     assert!(!folder.path().join("var/lib/weighbridge").exists());
 }
 
 #[test]
-fn what_somebody_else_changed_is_left_and_told() {
+fn settings_changed_by_others_are_left_and_reported() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
     log.change(Step::setting(THP), Some(b"never")).unwrap();
     log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
     put(folder.path(), SWAPPINESS, "10\n");
-    assert_eq!(undone(&mut log), [Undone::Left { found: "10".to_owned() }, Undone::Restored]);
+    assert_eq!(undone(&mut log), [RevertOutcome::Conflict { found: "10".to_owned() }, RevertOutcome::Restored]);
     assert_eq!(get(folder.path(), SWAPPINESS), "10\n");
 }
 
 #[test]
-fn what_somebody_else_changed_stays_in_the_log_until_it_is_put_back() {
+fn a_kept_conflict_stays_in_the_log_until_it_is_overwritten() {
     let (folder, root) = machine();
     let before = all(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
@@ -100,43 +100,43 @@ fn what_somebody_else_changed_stays_in_the_log_until_it_is_put_back() {
         let undone = log.revert_with(conflict).unwrap();
         (undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), get(folder.path(), SWAPPINESS))
     };
-    let left = || Undone::Left { found: "10".to_owned() };
-    assert_eq!(revert(Conflict::Keep), (vec![left(), Undone::Restored], "10\n".to_owned()));
-    assert_eq!(revert(Conflict::Keep), (vec![left()], "10\n".to_owned()), "nothing of it is lost");
-    assert_eq!(revert(Conflict::Overwrite).0, [Undone::Restored]);
-    assert_eq!(revert(Conflict::Overwrite).0, []);
+    let left = || RevertOutcome::Conflict { found: "10".to_owned() };
+    assert_eq!(revert(ConflictPolicy::Keep), (vec![left(), RevertOutcome::Restored], "10\n".to_owned()));
+    assert_eq!(revert(ConflictPolicy::Keep), (vec![left()], "10\n".to_owned()), "the original value is not lost");
+    assert_eq!(revert(ConflictPolicy::Overwrite).0, [RevertOutcome::Restored]);
+    assert_eq!(revert(ConflictPolicy::Overwrite).0, []);
     drop(log);
     assert_eq!(all(folder.path()), before);
 }
 
 #[test]
-fn a_reboot_has_put_settings_back_but_no_files() {
+fn a_reboot_resets_settings_but_not_files() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
     log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
-    log.change(made(), Some(b"whole")).unwrap();
+    log.change(new_file(), Some(b"whole")).unwrap();
     drop(log);
     put(folder.path(), BOOT, "two\n");
     put(folder.path(), SWAPPINESS, "60\n");
-    assert_eq!(undone(&mut UndoLog::open(&root, "b").unwrap()), [Undone::Restored, Undone::Gone]);
+    assert_eq!(undone(&mut UndoLog::open(&root, "b").unwrap()), [RevertOutcome::Restored, RevertOutcome::Gone]);
     assert!(!folder.path().join("etc/made").exists());
 }
 
 #[test]
-fn one_at_a_time_changes_a_machine() {
+fn one_process_at_a_time_changes_a_machine() {
     let (_folder, root) = machine();
     let mut first = UndoLog::open(&root, "tune apply quiet").unwrap();
     first.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
     let error = UndoLog::open(&root, "run").unwrap_err();
-    let me = std::process::id();
-    let named = format!("this machine is being changed by `weighbridge tune apply quiet` (process {me}, since 2");
-    assert!(error.to_string().starts_with(&named), "{error}");
+    let pid = std::process::id();
+    let message = format!("this machine is being changed by `weighbridge tune apply quiet` (process {pid}, since 2");
+    assert!(error.to_string().starts_with(&message), "{error}");
     drop(first);
     assert_eq!(UndoLog::open(&root, "run").unwrap().open_changes().count(), 1);
 }
 
 #[test]
-fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
+fn a_file_keeps_its_permissions_and_leaves_no_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, root) = machine();
     put(folder.path(), "/etc/there", "old");
@@ -146,7 +146,7 @@ fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
     let mut log = UndoLog::open(&root, "a test").unwrap();
     log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
     assert_eq!((get(folder.path(), "/etc/there").as_str(), mode()), ("new", 0o640));
-    // Of a writer that was killed before its file took the other's place.
+    // Left by a writer that was killed before it renamed its file.
     put(folder.path(), "/etc/there.weighbridge-new", "ne");
     log.revert().unwrap();
     assert_eq!((get(folder.path(), "/etc/there").as_str(), mode()), ("old", 0o640));
@@ -154,12 +154,12 @@ fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
 }
 
 #[test]
-fn a_file_that_is_put_back_has_its_time_and_attributes() {
+fn a_restored_file_has_its_modification_time_and_attributes() {
     let (folder, root) = machine();
     put(folder.path(), "/etc/there", "old");
     let full = folder.path().join("etc/there");
-    let then = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_577_836_800_123_456_789);
-    fs::File::options().write(true).open(&full).unwrap().set_modified(then).unwrap();
+    let modified = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_577_836_800_123_456_789);
+    fs::File::options().write(true).open(&full).unwrap().set_modified(modified).unwrap();
     let flags = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(&full, "user.label", b"ours", flags).unwrap();
     let label = || {
@@ -170,44 +170,44 @@ fn a_file_that_is_put_back_has_its_time_and_attributes() {
     let mut log = UndoLog::open(&root, "a test").unwrap();
     log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
     assert_eq!(label(), "ours");
-    assert_ne!(fs::metadata(&full).unwrap().modified().unwrap(), then);
+    assert_ne!(fs::metadata(&full).unwrap().modified().unwrap(), modified);
     log.revert().unwrap();
-    assert_eq!((label().as_str(), fs::metadata(&full).unwrap().modified().unwrap()), ("ours", then));
+    assert_eq!((label().as_str(), fs::metadata(&full).unwrap().modified().unwrap()), ("ours", modified));
 }
 
 #[test]
-fn what_is_no_regular_file_of_one_name_is_not_replaced() {
+fn only_regular_files_with_a_single_link_are_replaced() {
     let (folder, root) = machine();
     put(folder.path(), "/etc/real", "old");
     put(folder.path(), "/etc/one", "text");
-    let at = |path: &str| folder.path().join(path);
-    std::os::unix::fs::symlink("real", at("etc/link")).unwrap();
-    std::os::unix::fs::symlink("nowhere", at("etc/dangling")).unwrap();
-    fs::hard_link(at("etc/one"), at("etc/other")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, at("etc/fifo"), 0o600.into()).unwrap();
+    let full = |path: &str| folder.path().join(path);
+    std::os::unix::fs::symlink("real", full("etc/link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", full("etc/dangling")).unwrap();
+    fs::hard_link(full("etc/one"), full("etc/other")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, full("etc/fifo"), 0o600.into()).unwrap();
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    let ours = "/var/lib/weighbridge/undo/log.jsonl";
+    let own_log = "/var/lib/weighbridge/undo/log.jsonl";
     for (path, why) in [
         ("/etc/link", "symbolic link to `real`: name the file itself"),
         ("/etc/dangling", "symbolic link to `nowhere`: name the file itself"),
         ("/etc/fifo", "not a regular file"),
         ("/etc/other", "it has 2 hard links, which replacing it would separate"),
-        (ours, "files below /var/lib/weighbridge belong to the undo log"),
+        (own_log, "files below /var/lib/weighbridge belong to the undo log"),
     ] {
         let step = Step::File { path: path.to_owned(), mode: 0o644 };
         assert_eq!(step.refusal(&root).map(|refusal| refusal.to_string()).as_deref(), Some(why));
         let error = log.change(step, Some(b"new")).unwrap_err();
-        assert_eq!(error.to_string(), format!("`{path}` cannot be set to `new`: {why}"));
+        assert_eq!(error.to_string(), format!("cannot set `{path}` to `new`: {why}"));
     }
     assert_eq!(log.open_changes().count(), 0);
     assert_eq!(
-        (get(folder.path(), "/etc/real").as_str(), fs::read_link(at("etc/link")).unwrap().to_str()),
+        (get(folder.path(), "/etc/real").as_str(), fs::read_link(full("etc/link")).unwrap().to_str()),
         ("old", Some("real"))
     );
 }
 
 #[test]
-fn a_change_below_another_one_is_put_back_when_that_is() {
+fn a_superseded_change_is_reverted_with_the_later_one() {
     let (folder, root) = machine();
     put(folder.path(), "/etc/set", "found");
     let step = || Step::setting("/etc/set");
@@ -217,24 +217,24 @@ fn a_change_below_another_one_is_put_back_when_that_is() {
     let mut log = UndoLog::open(&root, "tune").unwrap();
     log.change(step(), Some(b"of tune")).unwrap();
     drop(log);
-    // The next run puts back what the killed one has changed.
+    // The next run reverts the changes of the killed one.
     let mut log = UndoLog::open(&root, "run").unwrap();
-    let undone = log.revert_where(|change| change.by == "run").unwrap();
+    let undone = log.revert_where(|change| change.owner == "run").unwrap();
     let by = "tune".to_owned();
-    assert_eq!(undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), [Undone::Superseded { by }]);
+    assert_eq!(undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), [RevertOutcome::Superseded { by }]);
     assert_eq!(get(folder.path(), "/etc/set"), "of tune");
     drop(log);
     let mut log = UndoLog::open(&root, "tune").unwrap();
-    assert_eq!(self::undone(&mut log), [Undone::Restored]);
+    assert_eq!(self::undone(&mut log), [RevertOutcome::Restored]);
     assert_eq!(get(folder.path(), "/etc/set"), "found");
 }
 
 #[test]
-fn a_file_that_is_made_has_the_permissions_that_were_asked_for_whatever_the_umask() {
+fn a_new_file_has_the_requested_permissions_whatever_the_umask() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    // The first of these any common umask would cut.
+    // Any common umask would change the first of these.
     for mode in [0o666, 0o755, 0o4711, 0o400] {
         log.change(Step::File { path: "/etc/made".to_owned(), mode }, Some(b"text")).unwrap();
         let found = fs::metadata(folder.path().join("etc/made")).unwrap().permissions().mode() & 0o7777;
@@ -244,25 +244,25 @@ fn a_file_that_is_made_has_the_permissions_that_were_asked_for_whatever_the_umas
 }
 
 #[test]
-fn a_file_without_a_folder_is_told_and_nothing_is_made() {
+fn a_missing_folder_is_reported_and_not_created() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
     let step = Step::File { path: "/etc/of/ours".to_owned(), mode: 0o644 };
     let error = log.change(step, Some(b"text")).unwrap_err();
-    assert_eq!(error.to_string(), "`/etc/of/ours` cannot be set to `text`: there is no folder `/etc/of`");
+    assert_eq!(error.to_string(), "cannot set `/etc/of/ours` to `text`: no such folder: `/etc/of`");
     drop(log);
     assert!(!folder.path().join("etc/of").exists() && !folder.path().join("var/lib/weighbridge").exists());
 }
 
-/// A lock that a process of this id has signed, and that a command in a group of its own has as its standard input.
-fn signed_by(folder: &Path, pid: u32, script: &str) -> std::process::Child {
+/// Starts a command in a group of its own with the lock as its standard input; the lock's record names process `pid`.
+fn start_with_lock_of(folder: &Path, pid: u32, script: &str) -> std::process::Child {
     use std::os::unix::process::CommandExt;
     let lock = folder.join("var/lib/weighbridge/undo/lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    let started = |pid| tree::entry(&SysRoot::real(), pid).unwrap().started;
-    let of = |pid| format!("-{pid:08}-{:012}-", started(pid));
-    let me = Owner::me(&SysRoot::real()).to_string();
-    let owner = me.replace(&of(std::process::id()), &of(pid));
+    let started = |pid| tree::read_stat(&SysRoot::real(), pid).unwrap().started;
+    let id_and_start = |pid| format!("-{pid:08}-{:012}-", started(pid));
+    let own = Owner::current(&SysRoot::real()).to_string();
+    let owner = own.replace(&id_and_start(std::process::id()), &id_and_start(pid));
     let line =
         format!("{{\"owner\":\"{owner}\",\"group\":{pid},\"what\":\"run\",\"since\":\"2026-01-02T03:04:05Z\"}}\n");
     fs::write(&lock, line).unwrap();
@@ -272,17 +272,17 @@ fn signed_by(folder: &Path, pid: u32, script: &str) -> std::process::Child {
 }
 
 #[test]
-fn a_command_of_a_holder_that_has_ended_is_ended_with_all_that_it_started() {
+fn commands_of_a_dead_holder_are_killed_with_their_descendants() {
     let (folder, root) = machine();
-    let late = folder.path().join("late");
-    // One of its processes does not have the lock any more.
-    let script = format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", late.display());
+    let output = folder.path().join("late");
+    // One of its processes no longer has the lock.
+    let script = format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", output.display());
     let mut zombie = std::process::Command::new("true").spawn().unwrap();
-    let is_zombie = || tree::entry(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
+    let is_zombie = || tree::read_stat(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
     while !is_zombie() {
         std::thread::yield_now();
     }
-    let mut command = signed_by(folder.path(), zombie.id(), &script);
+    let mut command = start_with_lock_of(folder.path(), zombie.id(), &script);
     let group = command.id();
     UndoLog::open(&root, "b").unwrap();
     assert!(!command.wait().unwrap().success());
@@ -293,15 +293,15 @@ fn a_command_of_a_holder_that_has_ended_is_ended_with_all_that_it_started() {
     while in_group() > 0 {
         std::thread::yield_now();
     }
-    assert!(!late.exists());
+    assert!(!output.exists());
     zombie.wait().unwrap();
 }
 
 #[test]
-fn a_holder_that_lives_is_named_and_its_command_goes_on() {
+fn a_live_holder_is_named_and_its_command_continues() {
     let (folder, root) = machine();
     let mut holder = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-    let mut command = signed_by(folder.path(), holder.id(), "sleep 100");
+    let mut command = start_with_lock_of(folder.path(), holder.id(), "sleep 100");
     let error = UndoLog::open(&root, "tune revert").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -318,7 +318,7 @@ fn a_holder_that_lives_is_named_and_its_command_goes_on() {
 }
 
 #[test]
-fn commands_are_steps_too() {
+fn states_of_commands_are_changed_and_reverted() {
     let (folder, root) = machine();
     let file = folder.path().join("state");
     fs::write(&file, "old\n").unwrap();
@@ -336,14 +336,14 @@ fn commands_are_steps_too() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
     let failing = Step::Command { name: "failing".to_owned(), read: words(&["cat", &path]), write: words(&["false"]) };
     assert!(log.change(failing, Some(b"x")).is_err());
-    assert_eq!(log.open_changes().count(), 0, "what was not done is not to be undone");
+    assert_eq!(log.open_changes().count(), 0, "a failed change does not stay in the log");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// The log cut anywhere is that of a process which was killed there: what was changed until then is put back.
+    /// A log that is cut anywhere is that of a process killed there: the changes made until then are reverted.
     #[test]
-    fn a_log_that_is_cut_anywhere_restores_what_was_changed(cut in 0.0..1.0_f64, changed in any::<bool>()) {
+    fn a_log_that_is_cut_anywhere_restores_all_changes(cut in 0.0..1.0_f64, changed in any::<bool>()) {
         let (folder, root) = machine();
         let mut log = UndoLog::open(&root, "a test").unwrap();
         log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
@@ -351,10 +351,11 @@ proptest! {
         let path = folder.path().join("var/lib/weighbridge/undo/log.jsonl");
         let text = fs::read(&path).unwrap();
         let first = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(1).unwrap().0 + 1;
-        // The first line is the log's own. Before the change's line is whole nothing is changed; after it, the change may have been made or not.
-        let at = first + ((text.len() - first) as f64 * cut) as usize;
-        fs::write(&path, &text[..at]).unwrap();
-        if !changed && at < text.len() {
+        // The first line is the header. Before the record of the change is complete nothing is changed; after it the
+        // change may or may not have been made.
+        let length = first + ((text.len() - first) as f64 * cut) as usize;
+        fs::write(&path, &text[..length]).unwrap();
+        if !changed && length < text.len() {
             put(folder.path(), SWAPPINESS, "60\n");
         }
         UndoLog::open(&root, "b").unwrap().revert().unwrap();

@@ -1,14 +1,14 @@
-//! A log that cannot be read or written, and a folder that is not as it should be: each has an error of its own, and
-//! nothing is changed without its original on disk.
+//! Unreadable and unwritable logs and invalid folders: each has an error of its own, and nothing is changed before its
+//! original is on disk.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::undo::{Step, UndoError, Undone};
+use wb_sys::undo::{RevertOutcome, Step, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
-/// A made machine of settings, all of them 60.
+/// A fake machine with 100 settings, all of them 60.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -37,7 +37,7 @@ impl Machine {
         self.undo().join("log.jsonl")
     }
 
-    /// Changes one setting, and leaves it so.
+    /// Changes one setting without reverting it.
     fn changed(self) -> Self {
         let mut log = UndoLog::open(&self.root(), "a test").unwrap();
         log.change(step(0), Some(b"1")).unwrap();
@@ -45,12 +45,12 @@ impl Machine {
         self
     }
 
-    fn holds(&self, number: u32) -> String {
+    fn value(&self, number: u32) -> String {
         fs::read_to_string(self.setting(number)).unwrap()
     }
 
-    /// What is said, of a log that is left as it is.
-    fn refuses(&self) -> String {
+    /// The error when the log is opened, which must leave it unchanged.
+    fn open_error(&self) -> String {
         let before = fs::read(self.log()).unwrap();
         let error = UndoLog::open(&self.root(), "b").unwrap_err();
         assert_eq!(fs::read(self.log()).unwrap(), before);
@@ -63,69 +63,69 @@ fn step(number: u32) -> Step {
 }
 
 #[test]
-fn a_torn_last_line_is_forgiven_and_a_torn_one_elsewhere_named() {
+fn a_partial_last_line_is_truncated_and_a_damaged_one_elsewhere_is_an_error() {
     let machine = Machine::new().changed();
     let text = fs::read_to_string(machine.log()).unwrap();
     fs::write(machine.log(), format!("{text}{{\"line\":\"cha")).unwrap();
     assert_eq!(UndoLog::open(&machine.root(), "b").unwrap().open_changes().count(), 1);
-    assert_eq!(fs::read_to_string(machine.log()).unwrap(), text, "it is cut off once");
+    assert_eq!(fs::read_to_string(machine.log()).unwrap(), text, "it is truncated once");
     fs::write(machine.log(), text.replacen("{\"line\"", "{\"line\n\"", 1)).unwrap();
-    assert!(machine.refuses().starts_with("/var/lib/weighbridge/undo/log.jsonl: line 2: "), "{}", machine.refuses());
+    assert!(machine.open_error().starts_with("/var/lib/weighbridge/undo/log.jsonl: line 2: "), "{}", machine.open_error());
     fs::write(machine.log(), text.replacen("60", "6\u{0}0", 1)).unwrap();
-    assert!(machine.refuses().contains("line 2"));
+    assert!(machine.open_error().contains("line 2"));
 }
 
 #[test]
-fn a_log_of_a_newer_format_and_one_that_is_not_ours_are_left_alone() {
+fn logs_of_a_newer_format_and_foreign_files_are_left_alone() {
     let machine = Machine::new().changed();
     let text = fs::read_to_string(machine.log()).unwrap();
     fs::write(machine.log(), text.replacen(":1}", ":2}", 1)).unwrap();
     assert_eq!(
-        machine.refuses(),
-        "/var/lib/weighbridge/undo/log.jsonl is an undo log of format 2, and this version knows up to 1: revert with the \
+        machine.open_error(),
+        "unsupported format 2 of the undo log /var/lib/weighbridge/undo/log.jsonl: expected at most 1: revert with the \
          version that wrote it"
     );
     let foreign =
-        "/var/lib/weighbridge/undo/log.jsonl is no undo log: move it away, since nothing of this program is in it";
+        "invalid undo log /var/lib/weighbridge/undo/log.jsonl: not written by this program: move it away";
     let without_first = text.split_once('\n').unwrap().1.as_bytes();
     for other in [b"somebody's notes\n".as_slice(), b"no line's end", b"\xff\xfe\n", b"\n", without_first] {
         fs::write(machine.log(), other).unwrap();
-        assert_eq!(machine.refuses(), foreign);
+        assert_eq!(machine.open_error(), foreign);
     }
-    assert_eq!(machine.holds(0), "1");
+    assert_eq!(machine.value(0), "1");
 }
 
 #[test]
-fn whoever_was_killed_before_the_first_change_or_after_the_last_undoing_leaves_nothing_to_undo() {
+fn remains_of_a_process_killed_before_or_after_all_changes_are_removed() {
     let machine = Machine::new().changed();
     let text = fs::read_to_string(machine.log()).unwrap();
     let first = text.find('\n').unwrap();
     for cut in 0..=first {
         fs::create_dir_all(machine.undo()).unwrap();
         fs::write(machine.log(), &text[..cut]).unwrap();
-        assert!(UndoLog::is_there(&machine.root()).unwrap());
+        assert!(UndoLog::exists(&machine.root()).unwrap());
         assert_eq!(UndoLog::open(&machine.root(), "b").unwrap().open_changes().count(), 0, "{cut}");
-        assert!(!UndoLog::is_there(&machine.root()).unwrap() && !machine.undo().exists(), "nothing of it stays");
+        assert!(!UndoLog::exists(&machine.root()).unwrap() && !machine.undo().exists(), "no file is left");
     }
     fs::create_dir_all(machine.undo()).unwrap();
     fs::write(machine.log(), format!("{text}{{\"line\":\"undone\",\"number\":0,\"how\":\"restored\"}}\n")).unwrap();
     drop(UndoLog::open(&machine.root(), "b").unwrap());
-    assert!(!UndoLog::is_there(&machine.root()).unwrap());
-    // Between the making of one folder and the other.
+    assert!(!UndoLog::exists(&machine.root()).unwrap());
+    // Killed between creating one folder and the other.
     fs::create_dir_all(machine.undo().parent().unwrap()).unwrap();
-    assert!(UndoLog::is_there(&machine.root()).unwrap());
+    assert!(UndoLog::exists(&machine.root()).unwrap());
     drop(UndoLog::open(&machine.root(), "b").unwrap());
-    assert!(!UndoLog::is_there(&machine.root()).unwrap());
+    assert!(!UndoLog::exists(&machine.root()).unwrap());
 }
 
 #[test]
-fn a_folder_that_others_can_write_to_is_refused() {
+fn a_folder_that_is_writable_by_others_is_refused() {
     let refusal = |prepare: &dyn Fn(&Path)| {
         let machine = Machine::new();
         fs::create_dir_all(machine.undo().parent().unwrap()).unwrap();
         prepare(&machine.undo());
         let error = UndoLog::open(&machine.root(), "b").unwrap_err();
-        assert!(!machine.log().exists() && machine.holds(0) == "60\n");
+        assert!(!machine.log().exists() && machine.value(0) == "60\n");
         error.to_string().replace(&machine.folder.path().display().to_string(), "")
     };
     let open = |mode: u32| {
@@ -135,30 +135,30 @@ fn a_folder_that_others_can_write_to_is_refused() {
         }
     };
     let because =
-        "what an undo log says is carried out, so that it must be in a folder that only its user can write to";
+        "an undo log is executed, so it must be in a folder that only its owner can write to";
     let undo = "/var/lib/weighbridge/undo";
-    assert_eq!(refusal(&open(0o777)), format!("{undo} can be written to by others (mode 777): {because}"));
-    assert_eq!(refusal(&open(0o1775)), format!("{undo} can be written to by others (mode 1775): {because}"));
+    assert_eq!(refusal(&open(0o777)), format!("{undo} is writable by others (mode 777): {because}"));
+    assert_eq!(refusal(&open(0o1775)), format!("{undo} is writable by others (mode 1775): {because}"));
     let link = |undo: &Path| {
         let elsewhere = undo.with_file_name("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         symlink(elsewhere, undo).unwrap();
     };
-    assert_eq!(refusal(&link), format!("{undo} is no folder: {because}"));
+    assert_eq!(refusal(&link), format!("{undo} is not a folder: {because}"));
     let file = |undo: &Path| fs::write(undo, "").unwrap();
-    assert!(refusal(&file).starts_with(&format!("cannot make {undo}: ")), "{}", refusal(&file));
+    assert!(refusal(&file).starts_with(&format!("cannot create {undo}: ")), "{}", refusal(&file));
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: the undo log in a folder of another user: folders are given away by root alone");
+        eprintln!("SKIPPED: the undo log in a folder of another user: only root can change the owner of a folder");
         return;
     }
-    let given = |undo: &Path| {
+    let foreign = |undo: &Path| {
         fs::create_dir(undo).unwrap();
         std::os::unix::fs::chown(undo, Some(1234), None).unwrap();
     };
-    assert_eq!(refusal(&given), format!("{undo} belongs to user 1234: {because}"));
+    assert_eq!(refusal(&foreign), format!("{undo} belongs to user 1234: {because}"));
 }
 
-/// A file system of two pages, which is mounted where the log is.
+/// A file system of 16 KiB, mounted at the folder of the log.
 struct Small<'a> {
     at: &'a Path,
 }
@@ -179,56 +179,56 @@ impl Drop for Small<'_> {
 }
 
 #[test]
-fn a_full_disk_changes_nothing_whose_original_is_not_on_it_and_hinders_no_undoing() {
+fn on_a_full_disk_nothing_unlogged_is_changed_and_reverting_works() {
     full_disk(false);
     full_disk(true);
 }
 
 fn full_disk(killed: bool) {
     let machine = Machine::new();
-    let at = machine.undo();
-    let Some(small) = Small::at(&at) else {
-        eprintln!("SKIPPED: the undo log on a full disk: no file system can be mounted here");
+    let mount_point = machine.undo();
+    let Some(small) = Small::at(&mount_point) else {
+        eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
         return;
     };
     let mut log = UndoLog::open(&machine.root(), "a test").unwrap();
     let (changed, error) = (0..100)
         .map(|number| (number, log.change(step(number), Some(b"1"))))
-        .find_map(|(number, made)| Some((number, made.err()?)))
+        .find_map(|(number, result)| Some((number, result.err()?)))
         .unwrap();
-    let told = error.to_string().replace(&machine.folder.path().display().to_string(), "");
-    assert_eq!(told, "cannot write /var/lib/weighbridge/undo/log.jsonl: No space left on device (os error 28)");
-    // Where what it came to could not be written, it was changed; where what was there could not, it was not.
-    let known = UndoLog::changes(&machine.root()).unwrap();
+    let message = error.to_string().replace(&machine.folder.path().display().to_string(), "");
+    assert_eq!(message, "cannot write /var/lib/weighbridge/undo/log.jsonl: No space left on device (os error 28)");
+    // If the result could not be logged the setting is changed; if its original could not be logged it is not.
+    let open_changes = UndoLog::changes(&machine.root()).unwrap();
     for number in 0..100 {
-        let noted = known.iter().any(|change| change.step == step(number));
-        assert!(machine.holds(number) == "60\n" || noted, "{number}");
-        assert_eq!(machine.holds(number), if number < changed || noted { "1" } else { "60\n" }, "{number}");
+        let is_logged = open_changes.iter().any(|change| change.step == step(number));
+        assert!(machine.value(number) == "60\n" || is_logged, "{number}");
+        assert_eq!(machine.value(number), if number < changed || is_logged { "1" } else { "60\n" }, "{number}");
     }
-    assert!(changed > 3 && fs::read_to_string(machine.log()).unwrap().ends_with('\n'), "no torn line stays");
-    // It is put back by who has it open, and what was changed by somebody who was killed then by who comes next.
+    assert!(changed > 3 && fs::read_to_string(machine.log()).unwrap().ends_with('\n'), "no partial line is left");
+    // It is reverted by the process that holds the log, or by the next one if that was killed.
     if !killed {
-        assert!(log.revert().unwrap().iter().all(|(_, how)| *how == Undone::Restored));
+        assert!(log.revert().unwrap().iter().all(|(_, how)| *how == RevertOutcome::Restored));
         assert!(!machine.log().exists());
     }
     drop(log);
     UndoLog::open(&machine.root(), "b").unwrap().revert().unwrap();
-    assert!((0..100).all(|number| machine.holds(number) == "60\n"));
+    assert!((0..100).all(|number| machine.value(number) == "60\n"));
     assert!(!machine.log().exists());
     drop(small);
 }
 
 #[test]
-fn where_not_even_the_lock_can_be_written_nothing_is_changed() {
+fn without_a_writable_lock_nothing_is_changed() {
     let machine = Machine::new();
-    let at = machine.undo();
-    let Some(small) = Small::at(&at) else {
-        eprintln!("SKIPPED: the undo log on a full disk: no file system can be mounted here");
+    let mount_point = machine.undo();
+    let Some(small) = Small::at(&mount_point) else {
+        eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
         return;
     };
-    fs::write(at.join("other"), [0; 16384]).unwrap();
+    fs::write(mount_point.join("other"), [0; 16384]).unwrap();
     let error = UndoLog::open(&machine.root(), "a test").unwrap_err();
-    assert!(matches!(&error, UndoError::Io { what: "take", .. }), "{error}");
-    assert!(!at.join("lock").exists());
+    assert!(matches!(&error, UndoError::Io { what: "lock", .. }), "{error}");
+    assert!(!mount_point.join("lock").exists());
     drop(small);
 }

@@ -1,5 +1,5 @@
-//! An agent for the integration tests, as `weighbridge agent` is to the program; it also runs the kernels, as
-//! `weighbridge exec` does.
+//! Agent for the integration tests: stands in for `weighbridge agent`, and for `weighbridge exec`, which runs the
+//! kernels.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ fn main() -> Fallible<()> {
         ["exec", "ramspeed", config] => report(config, ramspeed::run),
         ["exec", "ramspeed-sweep", config] => report(config, ramspeed::sweep::run),
         ["exec", "linpack", config] => report(config, linpack::run),
-        _ => Err(format!("`agent` or `exec KERNEL CONFIG` is expected, not {arguments:?}").into()),
+        _ => Err(format!("expected `agent` or `exec KERNEL CONFIG`, got {arguments:?}").into()),
     }
 }
 

@@ -7,18 +7,18 @@ use super::template::{CommandTemplate, Template};
 use crate::BuildInputs;
 
 impl Definition {
-    /// The parameters and programs that decide what is built and nothing else; none where nothing is built. A program
-    /// that any other text of the definition mentions is not among them.
+    /// Parameters and programs that affect only the build; none if nothing is built. A program that any other text of
+    /// the definition mentions is not included.
     pub(super) fn build_inputs(&self, params: &Params) -> BuildInputs {
         if self.built_programs.is_empty() {
             return BuildInputs::default();
         }
-        let others = self.templates_outside_build();
-        let of_build: Vec<&Template> = self.build.iter().flat_map(CommandTemplate::words).collect();
-        let needs = || self.requirement_templates.iter().map(|need| &need.program);
-        let only_builds = |param: &str| {
-            let is_taken = of_build.iter().copied().chain(needs()).any(|template| template.uses_param(param));
-            is_taken && !others.iter().any(|template| template.uses_param(param))
+        let other_templates = self.templates_outside_build();
+        let build_templates: Vec<&Template> = self.build.iter().flat_map(CommandTemplate::words).collect();
+        let requirements = || self.requirement_templates.iter().map(|requirement| &requirement.program);
+        let affects_only_build = |param: &str| {
+            let is_used = build_templates.iter().copied().chain(requirements()).any(|template| template.uses_param(param));
+            is_used && !other_templates.iter().any(|template| template.uses_param(param))
         };
         let is_mentioned = |program: &str| {
             let name = program.rsplit('/').next().unwrap_or(program);
@@ -29,17 +29,17 @@ impl Definition {
             let by_value = |template: &Template| {
                 params.iter().any(|(param, value)| template.uses_param(param) && value.to_string().contains(name))
             };
-            others.iter().any(|template| template.mentions(name) || by_value(template)) || in_files()
+            other_templates.iter().any(|template| template.mentions(name) || by_value(template)) || in_files()
         };
         let names = self.declaration.params.iter().map(|param| param.name.clone());
         let programs = self.requirements(params).into_iter().map(|Requirement { program, .. }| program);
         BuildInputs {
-            params: names.filter(|name| only_builds(name)).collect(),
+            params: names.filter(|name| affects_only_build(name)).collect(),
             programs: programs.filter(|program| !is_mentioned(program)).collect(),
         }
     }
 
-    /// Every text with placeholders beside those of the build, the requirements and the checks.
+    /// All templates except those of the build, the requirements and the checks.
     fn templates_outside_build(&self) -> Vec<&Template> {
         let (MeasuredProgram::Command(measured) | MeasuredProgram::Runner(measured)) = &self.measured_program;
         let commands = [measured].into_iter().chain(&self.setup).chain(&self.cleanup);

@@ -1,4 +1,4 @@
-//! The definitions that come with the program, in the project's folder `tests.d`.
+//! Definitions that are compiled into the program, from the project's folder `tests.d`.
 
 use super::DeclarativeTest;
 
@@ -8,7 +8,7 @@ macro_rules! definitions {
     };
 }
 
-/// Name and text of every definition that comes with the program.
+/// File name and text of each built-in definition.
 const DEFINITIONS: [(&str, &str); 9] = definitions![
     "7z.toml",
     "compile-c.toml",
@@ -21,18 +21,18 @@ const DEFINITIONS: [(&str, &str); 9] = definitions![
     "sysbench-memory.toml",
 ];
 
-/// The tests that these define.
+/// The tests of the built-in definitions.
 pub fn builtin_tests() -> impl Iterator<Item = DeclarativeTest> {
     DEFINITIONS.into_iter().map(|(name, text)| {
-        // A test below reads them all.
+        // A unit test parses all of them.
         DeclarativeTest::parse(name, text, None).unwrap_or_else(|error| unreachable!("{error}"))
     })
 }
 
-/// The text of one of them.
+/// Text of a built-in definition.
 #[cfg(test)]
-pub(super) fn text(which: usize) -> &'static str {
-    DEFINITIONS[which].1
+pub(super) fn text(index: usize) -> &'static str {
+    DEFINITIONS[index].1
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use crate::Test;
 
     #[test]
-    fn every_shipped_definition_can_be_read_and_is_named_as_its_file() {
+    fn every_built_in_definition_is_valid_and_named_like_its_file() {
         for (file, text) in DEFINITIONS {
             let test = DeclarativeTest::parse(file, text, None).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(format!("{}.toml", test.declaration().name), file);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_folder_is_shipped() {
+    fn every_file_of_the_folder_is_built_in() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests.d");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

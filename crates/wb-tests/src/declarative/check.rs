@@ -1,4 +1,4 @@
-//! Checks of a definition: what a sample's output must say, and within what its figures must be.
+//! Checks of a definition: patterns in a sample's output, and bounds of its metrics.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::sample_output::{OutputSource, SampleOutput};
 use super::template::{Bindings, Builtin, Template, TemplateScope};
 use crate::Measurement;
 
-/// Something that must hold for a sample to count.
+/// A condition for a sample to be valid.
 #[derive(Debug)]
 pub(super) struct Check {
     description: String,
@@ -53,17 +53,17 @@ impl Check {
     pub(super) fn parse(
         text: &SourceText<'_>,
         raw: &Spanned<raw::Check>,
-        readings: &[MetricDefinition],
-        known: &TemplateScope<'_>,
+        metrics: &[MetricDefinition],
+        scope: &TemplateScope<'_>,
         used: &mut BTreeSet<Builtin>,
         is_runner: bool,
     ) -> Result<Self, DefinitionError> {
         let (at, raw) = (raw.span(), raw.get_ref());
-        let wrong = |fault| Err(text.error_at(at.clone(), fault));
+        let error = |diagnostic| Err(text.error_at(at.clone(), diagnostic));
         let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
         let pattern = match (&raw.must, &raw.must_not) {
             (Some(_), Some(_)) => {
-                return wrong(Diagnostic::new("a check has `must` or `must-not`").with_help("write two checks"));
+                return error(Diagnostic::new("`must` and `must-not` are mutually exclusive").with_help("write two checks"));
             }
             (Some(pattern), None) => Some((pattern, true)),
             (None, Some(pattern)) => Some((pattern, false)),
@@ -71,34 +71,34 @@ impl Check {
         };
         let (rule, gate) = match (pattern, &raw.metric) {
             (Some(_), _) if is_runner => {
-                return wrong(
-                    Diagnostic::new("a runner checks its output itself").with_help("it says so with an event `check`"),
+                return error(
+                    Diagnostic::new("a runner cannot have checks of its output").with_help("report events `check` instead"),
                 );
             }
-            (Some((pattern, wanted)), None) => {
+            (Some((pattern, must_match)), None) => {
                 let place = place.unwrap_or(OutputSource::Stdout);
-                (Predicate::Output { place, pattern: compile_regex(text, pattern)?, must_match: wanted }, Gate::Answer)
+                (Predicate::Output { place, pattern: compile_regex(text, pattern)?, must_match }, Gate::Answer)
             }
             (None, Some(metric)) => {
-                let metric = find_metric(text, metric, readings)?;
-                let per = raw.per.as_ref().map(|per| find_metric(text, per, readings)).transpose()?;
+                let metric = find_metric(text, metric, metrics)?;
+                let per = raw.per.as_ref().map(|per| find_metric(text, per, metrics)).transpose()?;
                 let relations =
                     [(Relation::AtLeast, &raw.min), (Relation::AtMost, &raw.max), (Relation::Equal, &raw.equals)];
                 let mut bounds = Vec::new();
                 for (relation, bound) in relations.into_iter().filter_map(|(r, bound)| Some((r, bound.as_ref()?))) {
-                    bounds.push((relation, self::parse_bound(text, bound, known, used)?));
+                    bounds.push((relation, self::parse_bound(text, bound, scope, used)?));
                 }
                 if bounds.is_empty() {
-                    return wrong(Diagnostic::new("this check has no bound").with_help("add `min`, `max` or `equals`"));
+                    return error(Diagnostic::new("missing bound of the check").with_help("add `min`, `max` or `equals`"));
                 }
                 (Predicate::Metric { metric, per, bounds }, Gate::Possible)
             }
-            _ => return wrong(Diagnostic::new("a check is of a text, by `must` or `must-not`, or of a `metric`")),
+            _ => return error(Diagnostic::new("invalid check: expected one of `must`, `must-not` and `metric`")),
         };
-        Ok(Self { description: raw.says.get_ref().clone(), gate: raw.gate.unwrap_or(gate), rule })
+        Ok(Self { description: raw.description.get_ref().clone(), gate: raw.gate.unwrap_or(gate), rule })
     }
 
-    /// The text that has to be kept for it.
+    /// The output that it needs, if any.
     pub(super) fn output_source(&self) -> Option<&OutputSource> {
         match &self.rule {
             Predicate::Output { place, .. } => Some(place),
@@ -106,38 +106,38 @@ impl Check {
         }
     }
 
-    /// Puts a sample to it.
-    pub(super) fn apply(&self, measured: &mut Measurement, left: &SampleOutput<'_>, bindings: &Bindings<'_>) {
-        match self.violation(measured, left, bindings) {
+    /// Checks a sample.
+    pub(super) fn apply(&self, measurement: &mut Measurement, output: &SampleOutput<'_>, bindings: &Bindings<'_>) {
+        match self.violation(measurement, output, bindings) {
             Ok(None) => {}
-            Ok(Some(figures)) => measured.reject(self.gate, format!("{}: {figures}", self.description)),
-            Err(why) => measured.reject(Gate::Output, format!("{}: {why}", self.description)),
+            Ok(Some(figures)) => measurement.reject(self.gate, format!("{}: {figures}", self.description)),
+            Err(why) => measurement.reject(Gate::Output, format!("{}: {why}", self.description)),
         }
     }
 
-    /// The figures that speak against the sample; an error where it cannot be told.
+    /// Figures that violate the check, if any; an error if it cannot be evaluated.
     fn violation(
         &self,
-        measured: &Measurement,
-        left: &SampleOutput<'_>,
+        measurement: &Measurement,
+        output: &SampleOutput<'_>,
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
         match &self.rule {
-            Predicate::Output { place, pattern, must_match: wanted } => {
-                let text = left.text(place)?;
-                let found = pattern.find(&text).map(|found| truncate(found.as_str()));
-                Ok(match (found, wanted) {
+            Predicate::Output { place, pattern, must_match } => {
+                let text = output.text(place)?;
+                let matched = pattern.find(&text).map(|matched| truncate(matched.as_str()));
+                Ok(match (matched, must_match) {
                     (None, true) => Some(format!("{} does not match `{pattern}`", place.description())),
-                    (Some(found), false) => Some(format!("{} says `{found}`", place.description())),
+                    (Some(matched), false) => Some(format!("{} matches `{pattern}`: `{matched}`", place.description())),
                     _ => None,
                 })
             }
             Predicate::Metric { metric, per, bounds } => {
-                // An optional metric that was not printed cannot be out of bounds.
-                let Some(value) = measured.values.get(metric) else { return Ok(None) };
+                // A missing optional metric cannot be out of bounds.
+                let Some(value) = measurement.values.get(metric) else { return Ok(None) };
                 let (value, name) = match per {
                     None => (*value, metric.clone()),
-                    Some(per) => match measured.values.get(per) {
+                    Some(per) => match measurement.values.get(per) {
                         Some(divisor) => (value / divisor, format!("{metric} ({value}) per {per} ({divisor})")),
                         None => return Ok(None),
                     },
@@ -150,7 +150,7 @@ impl Check {
                         Relation::Equal => (value == bound, ""),
                     };
                     if !holds {
-                        return Ok(Some(format!("{name} is {value}, {word}{bound} was expected")));
+                        return Ok(Some(format!("{name} is {value}, expected {word}{bound}")));
                     }
                 }
                 Ok(None)
@@ -165,7 +165,7 @@ impl Bound {
             Self::Number(number) => Ok(*number),
             Self::Text(template) => {
                 let text = template.text(bindings)?;
-                text.parse().map_err(|_| format!("the bound `{text}` is no number"))
+                text.parse().map_err(|_| format!("invalid bound `{text}`: expected a number"))
             }
         }
     }
@@ -174,36 +174,36 @@ impl Bound {
 fn parse_bound(
     text: &SourceText<'_>,
     raw: &Spanned<raw::Bound>,
-    known: &TemplateScope<'_>,
+    scope: &TemplateScope<'_>,
     used: &mut BTreeSet<Builtin>,
 ) -> Result<Bound, DefinitionError> {
     match raw.get_ref() {
         raw::Bound::Number(number) => Ok(Bound::Number(*number)),
         raw::Bound::Text(bound) => {
-            Template::parse(bound, known, used).map(Bound::Text).map_err(|fault| text.error_at(raw.span(), fault))
+            Template::parse(bound, scope, used).map(Bound::Text).map_err(|diagnostic| text.error_at(raw.span(), diagnostic))
         }
     }
 }
 
-/// The metric of this name, as `CLASS/METRIC`.
+/// Finds a metric by name, and returns it as `CLASS/METRIC`.
 fn find_metric(
     text: &SourceText<'_>,
     name: &Spanned<String>,
-    readings: &[MetricDefinition],
+    metrics: &[MetricDefinition],
 ) -> Result<String, DefinitionError> {
     let given = name.get_ref();
-    let same = |reading: &&MetricDefinition| reading.metric.name == *given || reading.key() == *given;
-    let found: Vec<&MetricDefinition> = readings.iter().filter(same).collect();
+    let has_name = |metric: &&MetricDefinition| metric.metric.name == *given || metric.key() == *given;
+    let found: Vec<&MetricDefinition> = metrics.iter().filter(has_name).collect();
     match found.as_slice() {
-        [one] => Ok(one.key()),
+        [metric] => Ok(metric.key()),
         [] => {
-            let all: Vec<&str> = readings.iter().map(|reading| reading.metric.name.as_str()).collect();
-            Err(text.error_at(name.span(), Diagnostic::unknown(format!("there is no metric `{given}`"), given, all)))
+            let all: Vec<&str> = metrics.iter().map(|metric| metric.metric.name.as_str()).collect();
+            Err(text.error_at(name.span(), Diagnostic::unknown(format!("unknown metric `{given}`"), given, all)))
         }
         _ => Err(text.error_at(
             name.span(),
-            Diagnostic::new(format!("there are several metrics `{given}`"))
-                .with_help("put its class and a `/` before it"),
+            Diagnostic::new(format!("ambiguous metric `{given}`"))
+                .with_help("prefix it with its class, as in `latency/mean`"),
         )),
     }
 }

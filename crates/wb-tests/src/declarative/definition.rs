@@ -15,14 +15,14 @@ use super::sample_output::{OutputSource, RUN_NAME};
 use super::template::{CommandTemplate, Template};
 use crate::test::NamedFile;
 
-/// A test in TOML.
+/// A validated definition.
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) declaration: Declaration,
-    /// Of its text and its files.
+    /// Hash of its text and included files.
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
-    /// The files that it takes from where it lies, with the hashes of what was read.
+    /// Files that it includes from its folder, with the hashes of their content.
     pub(super) included_files: Vec<(NamedFile, Sha256)>,
     pub(super) file_hashes: FileHashes,
     pub(super) machine_params: Vec<MachineParam>,
@@ -44,12 +44,12 @@ pub(super) struct Definition {
     pub(super) needs_port: bool,
 }
 
-/// What is measured.
+/// The measured program.
 #[derive(Debug)]
 pub(super) enum MeasuredProgram {
-    /// A command, whose output is read.
+    /// A command whose output is parsed.
     Command(CommandTemplate),
-    /// A program that speaks the protocol of runners.
+    /// A program that implements the protocol of runners.
     Runner(CommandTemplate),
 }
 
@@ -58,20 +58,20 @@ pub(super) enum MeasuredProgram {
 pub(super) enum SameOutput {
     /// All of it.
     Whole,
-    /// What this finds.
+    /// The match of a regular expression.
     Matching(Regex),
 }
 
-/// What becomes of the standard output of the measured command.
+/// How standard output of the measured command is captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StdoutPolicy {
     pub(super) capture: Capture,
-    /// Whether figures or checks are read from it.
+    /// Whether metrics or checks use it.
     pub(super) is_read: bool,
 }
 
 impl StdoutPolicy {
-    /// Of one of the processes of a sample. Nobody reads what the calibration and the probe write.
+    /// Capture mode of one process of a sample. The output of calibration and probe is not used.
     pub(super) fn capture_for(self, process: &str) -> Capture {
         match self.capture {
             Capture::Keep if process != RUN_NAME => Capture::Hash,
@@ -79,17 +79,17 @@ impl StdoutPolicy {
         }
     }
 
-    /// What its user can do where there is too much of it to be kept.
+    /// Advice for the user if there is too much output to capture.
     pub(super) fn help(self) -> &'static str {
         if self.is_read {
-            "let the command write less, or write what is read to a file, which metrics and checks name by `file`"
+            "reduce the output, or write the required part to a file, and refer to it by `file` in metrics and checks"
         } else {
-            "let the command write less, or remove `stdout = \"keep\"` from its definition"
+            "reduce the output, or remove `stdout = \"keep\"` from the definition"
         }
     }
 }
 
-/// What decides how long a sample takes.
+/// What determines the duration of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DurationControl {
     Work(raw::WorkLimits),
@@ -97,7 +97,7 @@ pub(super) enum DurationControl {
     Fixed,
 }
 
-/// A program that is needed, which parameters may decide.
+/// A required program, which may depend on parameters.
 #[derive(Debug)]
 pub(super) struct RequirementTemplate {
     pub(super) program: Template,
@@ -105,7 +105,7 @@ pub(super) struct RequirementTemplate {
     pub(super) version: Vec<String>,
 }
 
-/// A file that is put into a private folder.
+/// A file that is written into a private folder.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) name: String,
@@ -117,11 +117,11 @@ pub(super) struct File {
 pub(super) enum FileContent {
     Bytes(Vec<u8>),
     Template(Template),
-    /// The run that the definition is recorded in has no exact copy, and why.
+    /// The run that recorded the definition has no exact copy, with the reason.
     Missing(String),
 }
 
-/// A server that is there while samples are taken.
+/// A server that runs while samples are taken.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) command: CommandTemplate,
@@ -130,7 +130,7 @@ pub(super) struct Service {
     pub(super) stop: Option<CommandTemplate>,
 }
 
-/// How a server shows that it is ready.
+/// How the readiness of a server is detected.
 #[derive(Debug)]
 pub(super) enum Readiness {
     Line(Stream, Regex),
@@ -139,16 +139,16 @@ pub(super) enum Readiness {
 }
 
 impl Definition {
-    /// The files that a sample has to keep beside its output.
+    /// Files of a sample that have to be recorded.
     pub(super) fn artefact_files(&self) -> BTreeSet<String> {
-        let of_reading = |reading: &'_ MetricDefinition| match &reading.source {
+        let file_of_metric = |metric: &'_ MetricDefinition| match &metric.source {
             Some(MetricSource::Output(OutputSource::File(name), _)) => Some(name.clone()),
             _ => None,
         };
-        let of_check = |check: &Check| match check.output_source() {
+        let file_of_check = |check: &Check| match check.output_source() {
             Some(OutputSource::File(name)) => Some(name.clone()),
             _ => None,
         };
-        self.metrics.iter().filter_map(of_reading).chain(self.checks.iter().filter_map(of_check)).collect()
+        self.metrics.iter().filter_map(file_of_metric).chain(self.checks.iter().filter_map(file_of_check)).collect()
     }
 }

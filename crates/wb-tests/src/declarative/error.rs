@@ -1,37 +1,37 @@
-//! What can be wrong with a definition, said with its place.
+//! Errors in a definition, with their positions.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-use wb_model::wording::without_rust_types;
-use wb_plan::nearest::nearest;
+use wb_model::serde_message::humanize_serde_error;
+use wb_plan::suggestion::suggest;
 
-/// What is wrong with a definition, and where.
+/// Errors in a definition, or in reading it.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
     /// A folder or file that cannot be read.
-    #[error("`{path}` cannot be read: {source}")]
+    #[error("cannot read `{path}`: {source}")]
     Read {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The record of its files cannot be read.
+    /// The record of its copied files cannot be read.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
-    /// Something that a definition cannot say.
+    /// The definition is invalid.
     #[error("{file}:{line}:{column}: {fault}")]
     Invalid {
         /// The definition's file.
         file: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The column in characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// The bytes of the file that are meant.
+        /// Byte range in the file.
         span: Range<usize>,
-        /// What is wrong, and the way out where one is known.
+        /// What is wrong, and help.
         fault: Diagnostic,
     },
     /// Two files of one folder that define the same test.
@@ -47,48 +47,48 @@ pub enum DefinitionError {
 }
 
 impl DefinitionError {
-    /// A file whose text the reader of TOML did not like.
+    /// Converts an error of the TOML parser.
     pub(crate) fn malformed(file: &str, text: &str, error: &toml::de::Error) -> Self {
         SourceText { file, text }.malformed(error)
     }
 }
 
-/// What is wrong with something, and the way out.
+/// An error message, with help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", way_out.as_ref().map(|way_out| format!(": {way_out}")).unwrap_or_default())]
 pub struct Diagnostic {
     /// What is wrong.
     pub what: String,
-    /// The way out, where one is known.
+    /// How to fix it, if known.
     pub way_out: Option<String>,
 }
 
 impl Diagnostic {
-    /// Something that is wrong.
-    pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), way_out: None }
+    /// Creates a diagnostic without help.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { what: message.into(), way_out: None }
     }
 
-    /// With the way out.
-    pub fn with_help(mut self, way_out: impl Into<String>) -> Self {
-        self.way_out = Some(way_out.into());
+    /// Adds help.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.way_out = Some(help.into());
         self
     }
 
-    /// Something that is not among what there is.
-    pub fn unknown<'a>(what: impl Into<String>, given: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Self {
-        let way_out = match nearest(given, known.clone()) {
+    /// Creates a diagnostic for an unknown name, with the nearest known name or all of them as help.
+    pub fn unknown<'a>(message: impl Into<String>, name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Self {
+        let help = match suggest(name, candidates.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
-                let all: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
-                if all.is_empty() { "there is none".to_owned() } else { format!("there is {}", all.join(", ")) }
+                let all: Vec<String> = candidates.into_iter().map(|candidate| format!("`{candidate}`")).collect();
+                if all.is_empty() { "none is defined".to_owned() } else { format!("expected one of {}", all.join(", ")) }
             }
         };
-        Self::new(what).with_help(way_out)
+        Self::new(message).with_help(help)
     }
 }
 
-/// A definition's text, for messages that point into it.
+/// File name and text of a definition, for errors with positions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceText<'a> {
     pub(super) file: &'a str,
@@ -96,32 +96,32 @@ pub(super) struct SourceText<'a> {
 }
 
 impl SourceText<'_> {
-    /// A fault at a place.
-    pub(super) fn error_at(&self, span: Range<usize>, fault: Diagnostic) -> DefinitionError {
+    /// Creates an error at a position.
+    pub(super) fn error_at(&self, span: Range<usize>, diagnostic: Diagnostic) -> DefinitionError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        DefinitionError::Invalid { file: self.file.to_owned(), line, column, span, fault }
+        DefinitionError::Invalid { file: self.file.to_owned(), line, column, span, fault: diagnostic }
     }
 
-    /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
+    /// Converts an error of the TOML parser; for an unknown name, help suggests the nearest known one.
     pub(super) fn malformed(&self, error: &toml::de::Error) -> DefinitionError {
         let message = error.message().trim();
-        let fault = parse_unknown_name(message)
-            .unwrap_or_else(|| Diagnostic::new(without_rust_types(&message.replace('\n', ", "))));
-        self.error_at(error.span().unwrap_or(0..0), fault)
+        let diagnostic = parse_unknown_name(message)
+            .unwrap_or_else(|| Diagnostic::new(humanize_serde_error(&message.replace('\n', ", "))));
+        self.error_at(error.span().unwrap_or(0..0), diagnostic)
     }
 }
 
-/// Reads "unknown field `comand`, expected one of `command`, …", as serde words it.
+/// Parses serde's message "unknown field `comand`, expected one of `command`, …".
 fn parse_unknown_name(message: &str) -> Option<Diagnostic> {
-    let (what, rest) = [("field", "unknown field "), ("value", "unknown variant ")]
+    let (kind, rest) = [("field", "unknown field "), ("value", "unknown variant ")]
         .into_iter()
-        .find_map(|(what, start)| Some((what, message.strip_prefix(start)?)))?;
+        .find_map(|(kind, start)| Some((kind, message.strip_prefix(start)?)))?;
     let mut names = rest.split('`').skip(1).step_by(2);
     let given = names.next()?;
-    let known: Vec<&str> = names.collect();
-    Some(Diagnostic::unknown(format!("there is no {what} `{given}` here"), given, known))
+    let expected: Vec<&str> = names.collect();
+    Some(Diagnostic::unknown(format!("unknown {kind} `{given}`"), given, expected))
 }
 
 #[cfg(test)]
@@ -129,17 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_in_lines_and_characters() {
+    fn positions_are_counted_in_lines_and_characters() {
         let text = SourceText { file: "x.toml", text: "a = 1\né = 2\n" };
         assert_eq!(text.error_at(9..10, Diagnostic::new("no")).to_string(), "x.toml:2:3: no");
         assert_eq!(text.error_at(900..901, Diagnostic::new("no")).to_string(), "x.toml:3:1: no");
     }
 
     #[test]
-    fn an_unknown_name_finds_its_right_spelling() {
-        let fault = parse_unknown_name("unknown field `comand`, expected one of `name`, `command`").unwrap();
-        assert_eq!(fault.to_string(), "there is no field `comand` here: did you mean `command`?");
-        let fault = parse_unknown_name("unknown variant `zzzzzzz`, expected `a` or `b`").unwrap();
-        assert_eq!(fault.to_string(), "there is no value `zzzzzzz` here: there is `a`, `b`");
+    fn an_unknown_name_suggests_the_nearest_one() {
+        let diagnostic = parse_unknown_name("unknown field `comand`, expected one of `name`, `command`").unwrap();
+        assert_eq!(diagnostic.to_string(), "unknown field `comand`: did you mean `command`?");
+        let diagnostic = parse_unknown_name("unknown variant `zzzzzzz`, expected `a` or `b`").unwrap();
+        assert_eq!(diagnostic.to_string(), "unknown value `zzzzzzz`: expected one of `a`, `b`");
     }
 }

@@ -1,4 +1,4 @@
-//! Hashes of files that are asked for again and again.
+//! Cache of file hashes.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use wb_model::Sha256;
 
-/// The SHA-256 of files, read anew only where a file is not as it was.
+/// Cache of the SHA-256 of files; a file is read again only if it has changed.
 #[derive(Debug, Default)]
 pub(super) struct FileHashes(Mutex<HashMap<PathBuf, (FileStamp, Sha256)>>);
 
-/// What changes with each write to a file.
+/// Metadata that changes with each write to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
     device: u64,
@@ -24,32 +24,32 @@ struct FileStamp {
 }
 
 impl FileHashes {
-    /// The hash of what is in a file now.
+    /// Returns the hash of a file's current content.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub(super) fn hash(&self, path: &Path) -> io::Result<Sha256> {
         let stamp = FileStamp::of(path)?;
-        // A hash is put in whole, also by a thread that panics later.
-        let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, hash)) = cached().get(path).filter(|(before, _)| *before == stamp) {
+        // The map is consistent even if a thread panicked: each insertion is complete.
+        let cache = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, hash)) = cache().get(path).filter(|(before, _)| *before == stamp) {
             return Ok(hash.clone());
         }
-        let hash = Sha256::of_all(File::open(path)?)?;
-        cached().insert(path.to_owned(), (stamp, hash.clone()));
+        let hash = Sha256::of_reader(File::open(path)?)?;
+        cache().insert(path.to_owned(), (stamp, hash.clone()));
         Ok(hash)
     }
 }
 
 impl FileStamp {
     fn of(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
+        let metadata = fs::metadata(path)?;
         Ok(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.len(),
-            modified_ns: (found.mtime(), found.mtime_nsec()),
-            changed_ns: (found.ctime(), found.ctime_nsec()),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified_ns: (metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: (metadata.ctime(), metadata.ctime_nsec()),
         })
     }
 }
@@ -59,12 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_written_again_has_another_hash() {
+    fn a_changed_file_is_hashed_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("load.sh");
         let hashes = FileHashes::default();
         for content in ["sleep 1", "sleep 20", "sleep 30"] {
-            // In the place of the other, as editors do: the inode tells them apart whatever the clock's resolution.
+            // Replaced by renaming, as editors do: the inode differs, whatever the resolution of the clock.
             fs::write(folder.path().join("new"), content).unwrap();
             fs::rename(folder.path().join("new"), &path).unwrap();
             assert_eq!(hashes.hash(&path).unwrap(), Sha256::of(content.as_bytes()));

@@ -1,4 +1,4 @@
-//! The files on this machine that a definition names.
+//! The files on this machine that a definition refers to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use super::template::{Bindings, CommandTemplate, Template};
 use crate::test::NamedFile;
 use crate::{DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
-/// Where programs belong to the system, whose packages are recorded with the environment.
+/// Folders of the operating system, whose packages are recorded with the environment.
 const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
 
 impl Definition {
-    /// The files of a cell with these parameters: those with a `path`, whatever is called below `{here}`, and the programs
-    /// of commands with their scripts where they are given by their whole path.
+    /// Files of a cell with these parameters: those with a `path`, files below `{here}` in commands, and programs and
+    /// scripts of commands with absolute paths.
     pub(super) fn named_files(&self, params: &Params) -> Vec<NamedFile> {
         let mut all: Vec<NamedFile> = self.included_files.iter().map(|(file, _)| file.clone()).collect();
         all.extend(self.files_named_by_commands(params));
@@ -26,21 +26,21 @@ impl Definition {
         all
     }
 
-    /// The SHA-256 of the definition, and of each of its files: those that it takes in as they were read, those that its
-    /// commands call as they are now.
+    /// SHA-256 of the definition, and of each of its files: included files as they were when it was parsed, files in
+    /// commands as they are now.
     pub(super) fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
         let name = |file: &NamedFile| format!("{DEFINITION_FILE_PREFIX}{} sha256", file.path);
-        let taken_in = self.included_files.iter().map(|(file, hash)| (name(file), hash.to_string()));
+        let included = self.included_files.iter().map(|(file, hash)| (name(file), hash.to_string()));
         let own = [(DEFINITION_SHA256.to_owned(), self.digest.to_string())];
-        // What this program cannot read is listed with the reason among the run's copies.
+        // The run lists unreadable files with the reason among its copies.
         let hash = |file: NamedFile| Some((name(&file), self.file_hashes.hash(&file.location).ok()?.to_string()));
         own.into_iter()
-            .chain(taken_in)
+            .chain(included)
             .chain(self.files_named_by_commands(params).into_iter().filter_map(hash))
             .collect()
     }
 
-    /// The files that its commands name.
+    /// Files that its commands refer to.
     fn files_named_by_commands(&self, params: &Params) -> Vec<NamedFile> {
         let bindings = Bindings { params, builtins: Default::default() };
         let folder = self.folder.as_deref().map(Path::new);
@@ -52,7 +52,7 @@ impl Definition {
         below.chain(self.programs_by_path()).collect()
     }
 
-    /// The programs of commands, and the first argument of each that is no option, where these are whole paths.
+    /// Programs of commands, and the first argument of each that is not an option, if these are absolute paths.
     fn programs_by_path(&self) -> impl Iterator<Item = NamedFile> {
         let words = self.commands().flat_map(|argv| {
             let (program, arguments) = argv.words().split_at(1.min(argv.words().len()));
@@ -64,12 +64,12 @@ impl Definition {
             .map(|word| NamedFile { path: word.to_owned(), location: PathBuf::from(word) })
     }
 
-    /// Whatever is filled in for processes.
+    /// All templates of processes.
     fn templates(&self) -> impl Iterator<Item = &Template> {
         self.commands().flat_map(CommandTemplate::words).chain(self.env.iter().map(|(_, value)| value))
     }
 
-    /// Every command.
+    /// All commands.
     fn commands(&self) -> impl Iterator<Item = &CommandTemplate> {
         let (MeasuredProgram::Command(measured) | MeasuredProgram::Runner(measured)) = &self.measured_program;
         let services = self.services.iter().flat_map(|service| {
@@ -83,11 +83,11 @@ impl Definition {
     }
 }
 
-/// Whether it is a file that is the user's own and that everybody may read.
+/// Whether a path is a file outside of the system's folders that all users may read.
 fn is_user_file(path: &Path) -> bool {
-    const READABLE: u32 = 0o004;
-    let is_open = |found: fs::Metadata| found.is_file() && found.permissions().mode() & READABLE != 0;
+    const READABLE_BY_ALL: u32 = 0o004;
+    let is_readable = |metadata: fs::Metadata| metadata.is_file() && metadata.permissions().mode() & READABLE_BY_ALL != 0;
     path.is_absolute()
         && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
-        && fs::metadata(path).is_ok_and(is_open)
+        && fs::metadata(path).is_ok_and(is_readable)
 }

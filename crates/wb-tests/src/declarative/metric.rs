@@ -11,11 +11,11 @@ use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::{self, Reduction};
 use super::sample_output::{OutputSource, SampleOutput};
 
-/// A metric and where its figure comes from.
+/// A metric, and how its value is extracted.
 #[derive(Debug)]
 pub(super) struct MetricDefinition {
     pub(super) metric: Metric,
-    /// Nowhere for a runner, which says its figures itself.
+    /// None for a runner, which reports its values.
     pub(super) source: Option<MetricSource>,
     pub(super) reduction: Reduction,
     pub(super) scale: f64,
@@ -23,22 +23,22 @@ pub(super) struct MetricDefinition {
     pub(super) optional: bool,
 }
 
-/// Where a figure comes from.
+/// Source of a value.
 #[derive(Debug)]
 pub(super) enum MetricSource {
-    /// Text that the command left.
+    /// Output of the command.
     Output(OutputSource, Extractor),
-    /// How long the command ran, in seconds.
+    /// Run time of the command, in seconds.
     Elapsed,
-    /// Work per second that it ran.
+    /// Work per second of run time.
     Rate,
-    /// The CPU time it used, in seconds.
+    /// CPU time of the command, in seconds.
     CpuTime,
-    /// The largest resident set of its processes, in bytes.
+    /// Maximum resident set size of its processes, in bytes.
     MaxRss,
 }
 
-/// How a figure is found in a text.
+/// Extractor of figures from a text.
 #[derive(Debug)]
 pub(super) enum Extractor {
     Regex(Regex),
@@ -48,105 +48,105 @@ pub(super) enum Extractor {
 impl MetricDefinition {
     pub(super) fn parse(text: &SourceText<'_>, raw: &raw::Metric, is_runner: bool) -> Result<Self, DefinitionError> {
         let name = raw.name.get_ref();
-        let wrong = |fault| text.error_at(raw.name.span(), fault);
+        let error = |diagnostic| text.error_at(raw.name.span(), diagnostic);
         if wb_model::TestName::new(name.as_str()).is_err() {
-            return Err(wrong(
-                Diagnostic::new(format!("`{name}` is not a name"))
-                    .with_help("letters, digits, `_`, `.` and `-` are allowed"),
+            return Err(error(
+                Diagnostic::new(format!("invalid name `{name}`"))
+                    .with_help("expected letters, digits, `_`, `.` and `-`"),
             ));
         }
         let source = parse_source(text, raw)?;
         if is_runner && source.is_some() {
-            return Err(wrong(
-                Diagnostic::new(format!("a runner says `{name}` itself")).with_help("remove where it is read from"),
+            return Err(error(
+                Diagnostic::new(format!("metric `{name}` of a runner cannot have a source")).with_help("remove the source"),
             ));
         }
         if !is_runner && source.is_none() {
-            let fault = Diagnostic::new(format!("nothing says where `{name}` is read from"));
-            return Err(wrong(
-                fault.with_help("add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss"),
+            let diagnostic = Diagnostic::new(format!("missing source of metric `{name}`"));
+            return Err(error(
+                diagnostic.with_help("add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss"),
             ));
         }
         let scale = raw.scale.as_ref().map_or(1.0, |scale| *scale.get_ref());
         if !scale.is_finite() || scale <= 0.0 || raw.units.values().any(|factor| !factor.is_finite() || *factor <= 0.0)
         {
-            return Err(wrong(Diagnostic::new(format!("`{name}` has a factor that is no positive number"))));
+            return Err(error(Diagnostic::new(format!("invalid factor of metric `{name}`: expected a positive number"))));
         }
-        let says_unit = match &source {
+        let has_unit = match &source {
             Some(MetricSource::Output(_, Extractor::Regex(regex))) => {
                 regex.capture_names().flatten().any(|name| name == "unit")
             }
             _ => is_runner,
         };
-        if !is_runner && says_unit == raw.units.is_empty() {
-            return Err(wrong(
-                Diagnostic::new(format!("the unit of `{name}` is captured or converted, but not both"))
-                    .with_help("a group `(?<unit>…)` needs `units = { \"MiB\" = 1048576 }`, and the other way round"),
+        if !is_runner && has_unit == raw.units.is_empty() {
+            return Err(error(
+                Diagnostic::new(format!("a group `unit` and `units` of metric `{name}` require each other"))
+                    .with_help("for example `(?<unit>…)` with `units = { \"MiB\" = 1048576 }`"),
             ));
         }
         Ok(Self {
             metric: build_metric(raw),
             source,
-            reduction: raw.several.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
+            reduction: raw.reduce.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
             scale,
             units: raw.units.clone(),
             optional: raw.optional,
         })
     }
 
-    /// `CLASS/METRIC`.
+    /// Key of the metric: `CLASS/METRIC`.
     pub(super) fn key(&self) -> String {
         format!("{}/{}", self.metric.class, self.metric.name)
     }
 
-    /// The figure in what a command left; none where an optional one is not there. An error says why there is none.
-    pub(super) fn value(&self, source: &MetricSource, left: &SampleOutput<'_>) -> Result<Option<f64>, String> {
-        let found = match source {
-            MetricSource::Elapsed => vec![left.measured_process()?.elapsed],
-            MetricSource::CpuTime => vec![left.measured_process()?.cpu_seconds()],
-            MetricSource::MaxRss => vec![left.measured_process()?.usage.max_rss as f64],
+    /// Extracts the value from a sample's output; none if an optional value is missing.
+    pub(super) fn value(&self, source: &MetricSource, output: &SampleOutput<'_>) -> Result<Option<f64>, String> {
+        let values = match source {
+            MetricSource::Elapsed => vec![output.measured_process()?.elapsed],
+            MetricSource::CpuTime => vec![output.measured_process()?.cpu_seconds()],
+            MetricSource::MaxRss => vec![output.measured_process()?.usage.max_rss as f64],
             MetricSource::Rate => {
-                let work = left.work.ok_or("no work is recorded")?;
-                vec![work as f64 / left.measured_process()?.elapsed]
+                let work = output.work.ok_or("the amount of work was not recorded")?;
+                vec![work as f64 / output.measured_process()?.elapsed]
             }
-            MetricSource::Output(place, way) => {
-                let text = left.text(place)?;
-                let found = way.extract(&text)?;
-                found
+            MetricSource::Output(stream, extractor) => {
+                let text = output.text(stream)?;
+                let values = extractor.extract(&text)?;
+                values
                     .iter()
                     .map(|(number, unit)| self.parse_number(number, unit.as_deref()))
                     .collect::<Result<_, _>>()?
             }
         };
-        self.reduce(found)
+        self.reduce(values)
     }
 
-    /// The one figure that several come to.
-    pub(super) fn reduce(&self, found: Vec<f64>) -> Result<Option<f64>, String> {
-        let (first, last) = match (found.first(), found.last()) {
+    /// Reduces several figures to one value.
+    pub(super) fn reduce(&self, values: Vec<f64>) -> Result<Option<f64>, String> {
+        let (first, last) = match (values.first(), values.last()) {
             (Some(first), Some(last)) => (*first, *last),
             _ if self.optional => return Ok(None),
-            _ => return Err("it is not there".to_owned()),
+            _ => return Err("not found in the output".to_owned()),
         };
-        let sum: f64 = found.iter().sum();
+        let sum: f64 = values.iter().sum();
         let value = match self.reduction {
-            Reduction::Refused if found.len() > 1 => {
-                return Err(format!("{} figures match where one was expected", found.len()));
+            Reduction::Single if values.len() > 1 => {
+                return Err(format!("expected one match, found {}", values.len()));
             }
-            Reduction::Refused | Reduction::First => first,
+            Reduction::Single | Reduction::First => first,
             Reduction::Last => last,
             Reduction::Sum => sum,
-            Reduction::Mean => sum / found.len() as f64,
-            Reduction::Min => found.iter().copied().fold(f64::INFINITY, f64::min),
-            Reduction::Max => found.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Reduction::Mean => sum / values.len() as f64,
+            Reduction::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+            Reduction::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         };
         Ok(Some(value * self.scale))
     }
 
     fn parse_number(&self, text: &str, unit: Option<&str>) -> Result<f64, String> {
-        let number: f64 = text.trim().parse().map_err(|_| format!("`{}` is no number", truncate(text)))?;
+        let number: f64 = text.trim().parse().map_err(|_| format!("invalid number `{}`", truncate(text)))?;
         if !number.is_finite() {
-            return Err(format!("it is {number}"));
+            return Err(format!("invalid number `{number}`"));
         }
         match unit {
             None => Ok(number),
@@ -154,7 +154,7 @@ impl MetricDefinition {
         }
     }
 
-    /// A figure that came with its unit, in the declared one.
+    /// Converts a figure from its unit to the declared one.
     pub(super) fn convert(&self, number: f64, unit: &str) -> Result<f64, String> {
         if let Some(factor) = self.units.get(unit) {
             return Ok(number * factor);
@@ -162,9 +162,9 @@ impl MetricDefinition {
         if unit == self.metric.unit.as_str() && !unit.is_empty() {
             return Ok(number);
         }
-        let known: Vec<&str> = self.units.keys().map(String::as_str).collect();
-        let known = if known.is_empty() { self.metric.unit.as_str().to_owned() } else { known.join(", ") };
-        Err(format!("it is {number} in `{}`, and only {known} is known", truncate(unit)))
+        let expected: Vec<&str> = self.units.keys().map(String::as_str).collect();
+        let expected = if expected.is_empty() { self.metric.unit.as_str().to_owned() } else { expected.join(", ") };
+        Err(format!("unknown unit `{}` of {number}: expected {expected}", truncate(unit)))
     }
 }
 
@@ -172,7 +172,7 @@ fn build_metric(raw: &raw::Metric) -> Metric {
     let name = raw.name.get_ref();
     let mut metric = match raw.class {
         Class::Throughput => Metric::throughput(name, &raw.unit),
-        // There is no histogram to merge.
+        // There are no histograms to merge.
         Class::Latency => Metric { aggregate: wb_model::Aggregate::Max, ..Metric::latency(name, &raw.unit) },
         Class::Resource => Metric::resource(name, &raw.unit),
         Class::Check => Metric::check(name, &raw.unit),
@@ -185,8 +185,8 @@ fn build_metric(raw: &raw::Metric) -> Metric {
 }
 
 fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<MetricSource>, DefinitionError> {
-    let way = parse_extractor(text, raw.regex.as_ref(), raw.json.as_ref())?;
-    let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
+    let extractor = parse_extractor(text, raw.regex.as_ref(), raw.json.as_ref())?;
+    let output = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
     let from = raw.from.as_ref().map(|from| *from.get_ref());
     let process = match from {
         Some(raw::FigureSource::Elapsed) => Some(MetricSource::Elapsed),
@@ -196,12 +196,12 @@ fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<Metri
         _ => None,
     };
     let at = raw.name.span();
-    match (process, place, way) {
+    match (process, output, extractor) {
         (Some(source), _, None) => Ok(Some(source)),
         (Some(_), _, Some(_)) => Err(text
-            .error_at(at, Diagnostic::new("this needs no `regex` and no `json`").with_help("remove them, or `from`"))),
-        (None, place, Some(way)) => Ok(Some(MetricSource::Output(place.unwrap_or(OutputSource::Stdout), way))),
-        (None, Some(_), None) => Err(text.error_at(at, Diagnostic::new("this needs a `regex` or a `json`"))),
+            .error_at(at, Diagnostic::new("`regex` and `json` are not possible with this `from`").with_help("remove them, or `from`"))),
+        (None, output, Some(extractor)) => Ok(Some(MetricSource::Output(output.unwrap_or(OutputSource::Stdout), extractor))),
+        (None, Some(_), None) => Err(text.error_at(at, Diagnostic::new("missing `regex` or `json`"))),
         (None, None, None) => Ok(None),
     }
 }
@@ -215,16 +215,16 @@ fn parse_extractor(
         (None, None) => Ok(None),
         (Some(_), Some(path)) => Err(text.error_at(
             path.span(),
-            Diagnostic::new("a figure is read by `regex` or by `json`").with_help("remove one"),
+            Diagnostic::new("`regex` and `json` are mutually exclusive").with_help("remove one"),
         )),
         (Some(pattern), None) => {
             let compiled = compile_regex(text, pattern)?;
-            let named = compiled.capture_names().flatten().any(|name| name == "value");
-            if !named && compiled.captures_len() != 2 {
+            let has_value_group = compiled.capture_names().flatten().any(|name| name == "value");
+            if !has_value_group && compiled.captures_len() != 2 {
                 return Err(text.error_at(
                     pattern.span(),
-                    Diagnostic::new("the figure is what the one group captures")
-                        .with_help("put it into `(…)`, or into `(?<value>…)` where there are several groups"),
+                    Diagnostic::new("missing capture group of the value")
+                        .with_help("use `(…)`, or `(?<value>…)` with several groups"),
                 ));
             }
             Ok(Some(Extractor::Regex(compiled)))
@@ -236,65 +236,65 @@ fn parse_extractor(
             }
             None => Err(text.error_at(
                 path.span(),
-                Diagnostic::new("a JSON path starts with `/`").with_help("as in `/end/0/bytes`"),
+                Diagnostic::new("invalid JSON path").with_help("expected a path such as `/end/0/bytes`"),
             )),
         },
     }
 }
 
-/// Compiles a regular expression, whose `^` and `$` are those of lines.
+/// Compiles a regular expression in multi-line mode: `^` and `$` match at lines.
 pub(super) fn compile_regex(text: &SourceText<'_>, pattern: &Spanned<String>) -> Result<Regex, DefinitionError> {
     regex::RegexBuilder::new(pattern.get_ref()).multi_line(true).size_limit(1 << 20).build().map_err(|error| {
         let message = error.to_string();
         let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        text.error_at(pattern.span(), Diagnostic::new(format!("this is no regular expression: {last}")))
+        text.error_at(pattern.span(), Diagnostic::new(format!("invalid regular expression: {last}")))
     })
 }
 
 impl Extractor {
-    /// All figures in a text, each with the unit that it came with.
+    /// Extracts all figures from a text, each with its unit, if any.
     fn extract(&self, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
         match self {
             Self::Regex(regex) => {
-                let found = regex.captures_iter(text).filter_map(|captures| {
+                let figures = regex.captures_iter(text).filter_map(|captures| {
                     let value = captures.name("value").or_else(|| captures.get(1))?;
                     let unit = captures.name("unit").map(|unit| unit.as_str().to_owned());
                     Some((value.as_str().to_owned(), unit))
                 });
-                Ok(found.collect())
+                Ok(figures.collect())
             }
             Self::Json(path) => {
                 let json: Value =
-                    serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
-                let mut found = Vec::new();
-                collect_figures(&json, path, &mut found);
-                Ok(found.into_iter().map(|number| (number, None)).collect())
+                    serde_json::from_str(text.trim()).map_err(|error| format!("invalid JSON: {error}"))?;
+                let mut figures = Vec::new();
+                collect_figures(&json, path, &mut figures);
+                Ok(figures.into_iter().map(|number| (number, None)).collect())
             }
         }
     }
 }
 
-/// The figures at a path, in which `*` is every element.
-fn collect_figures(json: &Value, path: &[String], found: &mut Vec<String>) {
+/// Collects the figures at a path, in which `*` stands for every element.
+fn collect_figures(json: &Value, path: &[String], figures: &mut Vec<String>) {
     let Some((step, rest)) = path.split_first() else {
         match json {
-            Value::Number(number) => found.push(number.to_string()),
-            Value::String(text) => found.push(text.clone()),
+            Value::Number(number) => figures.push(number.to_string()),
+            Value::String(text) => figures.push(text.clone()),
             _ => {}
         }
         return;
     };
     match json {
-        Value::Array(list) if step == "*" => list.iter().for_each(|one| collect_figures(one, rest, found)),
-        Value::Object(fields) if step == "*" => fields.values().for_each(|one| collect_figures(one, rest, found)),
+        Value::Array(list) if step == "*" => list.iter().for_each(|element| collect_figures(element, rest, figures)),
+        Value::Object(fields) if step == "*" => fields.values().for_each(|element| collect_figures(element, rest, figures)),
         Value::Array(list) => {
-            if let Some(one) = step.parse().ok().and_then(|at: usize| list.get(at)) {
-                collect_figures(one, rest, found);
+            if let Some(element) = step.parse().ok().and_then(|at: usize| list.get(at)) {
+                collect_figures(element, rest, figures);
             }
         }
         Value::Object(fields) => {
-            if let Some(one) = fields.get(step) {
-                collect_figures(one, rest, found);
+            if let Some(element) = fields.get(step) {
+                collect_figures(element, rest, figures);
             }
         }
         _ => {}
@@ -302,7 +302,7 @@ fn collect_figures(json: &Value, path: &[String], found: &mut Vec<String>) {
 }
 
 pub(super) fn truncate(text: &str) -> String {
-    const MOST: usize = 60;
-    let short: String = text.chars().take(MOST).collect();
+    const MAX_CHARS: usize = 60;
+    let short: String = text.chars().take(MAX_CHARS).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
 }

@@ -1,10 +1,10 @@
-//! Tests without Rust: a TOML file says what is built, started, measured, read and checked.
+//! Declarative tests: a TOML file defines what is built, started, measured, extracted and checked.
 //!
-//! docs/tests.md tells how to write one. Everything that can be wrong with a definition is found when it
-//! is read; commands are lists of arguments, and no shell has a part in them.
+//! docs/tests.md describes the format. A definition is validated completely when it is parsed; commands are lists of
+//! arguments, without a shell.
 //!
-//! Start with [`definition`] (what there is to say) and [`template`] (how parameters get into commands);
-//! then [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
+//! Start with [`definition`] (the parts of a definition) and [`template`] (placeholders in commands); then [`sample`]
+//! (execution of a sample) and [`study`] (its evaluation).
 
 mod build;
 mod builtin;
@@ -30,9 +30,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement, Value};
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, ParamValue, Params, Requirement};
 use wb_record::definition_files::DefinitionFiles;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::test::{AnyPrepared, NamedFile, unsupported_placement};
 use crate::{
@@ -45,19 +45,19 @@ pub use error::{DefinitionError, Diagnostic};
 use prepare::Prepared;
 use template::Bindings;
 
-/// A test that a TOML file defines.
+/// A test that is defined in TOML.
 #[derive(Debug)]
 pub struct DeclarativeTest {
     definition: Definition,
-    /// As it was written, unless it comes with the program.
+    /// Text of the definition, unless it comes with the program.
     text: Option<String>,
 }
 
 impl DeclarativeTest {
-    /// Reads a definition. `name` is what messages call it; files beside it lie in `folder`.
+    /// Parses a definition. `name` is its name in messages; files that it refers to are in `folder`.
     ///
     /// # Errors
-    /// When it says something that a definition cannot say; the error has the place.
+    /// If the definition is invalid; the error has the position.
     pub fn parse(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
         Self::parse_with(name, text, folder, None)
     }
@@ -68,20 +68,21 @@ impl DeclarativeTest {
         folder: Option<&Path>,
         copies: Option<&DefinitionFiles>,
     ) -> Result<Self, DefinitionError> {
-        let own = folder.map(|_| text.to_owned());
-        Definition::parse(name, text, folder, copies).map(|definition| Self { definition, text: own })
+        let recorded_text = folder.map(|_| text.to_owned());
+        Definition::parse(name, text, folder, copies).map(|definition| Self { definition, text: recorded_text })
     }
 
-    /// Reads the definition in a file. Where a run has recorded it, the files that it names are the run's copies; those
-    /// of which there is none are missed when they are needed, which is never to read samples.
+    /// Reads a definition from a file. If the file was recorded by a run, the files that it refers to are the run's
+    /// copies; a missing copy is an error only when it is needed, which is never the case for the evaluation of
+    /// samples.
     ///
     /// # Errors
-    /// When the file cannot be read, or as [`Declarative::parse`].
+    /// If the file cannot be read, or as for [`DeclarativeTest::parse`].
     pub fn read(path: &Path) -> Result<Self, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
-        let copies = DefinitionFiles::beside(&path)?;
+        let copies = DefinitionFiles::read_beside(&path)?;
         Self::parse_with(&path.display().to_string(), &text, path.parent(), copies.as_ref())
     }
 }
@@ -108,7 +109,7 @@ impl Test for DeclarativeTest {
         self.definition.requirements(params)
     }
 
-    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.definition.machine_params.iter().map(|param| param.values(given, facts)).collect()
     }
 
@@ -116,7 +117,7 @@ impl Test for DeclarativeTest {
         unsupported_placement(params, facts).unwrap_or_else(Some)
     }
 
-    fn rule(&self, _params: &Params) -> Option<Rule> {
+    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
         None
     }
 
@@ -137,26 +138,26 @@ impl Test for DeclarativeTest {
     }
 
     fn metrics(&self, _params: &Params) -> Vec<Metric> {
-        self.definition.metrics.iter().map(|reading| reading.metric.clone()).collect()
+        self.definition.metrics.iter().map(|definition| definition.metric.clone()).collect()
     }
 
-    async fn build(&self, params: &Params, site: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
-        self.definition.build_programs(params, site).await
+    async fn build(&self, params: &Params, context: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
+        self.definition.build_programs(params, context).await
     }
 
-    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<AnyPrepared, Failure> {
-        Ok(Box::new(self.definition.prepare(params, site).await?))
+    async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<AnyPrepared, Failure> {
+        Ok(Box::new(self.definition.prepare(params, context).await?))
     }
 
     async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        let other = || Failure::refused("prepared by another test");
-        let prepared: &mut Prepared = prepared.downcast_mut().ok_or_else(other)?;
+        let wrong_test = || Failure::refused("prepared state belongs to another test");
+        let prepared: &mut Prepared = prepared.downcast_mut().ok_or_else(wrong_test)?;
         self.definition.sample(params, prepared, attempt).await
     }
 
-    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &WorkerContext) -> Result<(), Failure> {
-        let prepared: Box<Prepared> = prepared.downcast().map_err(|_| Failure::refused("prepared by another test"))?;
-        self.definition.clean_up(params, *prepared, site).await
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, context: &WorkerContext) -> Result<(), Failure> {
+        let prepared: Box<Prepared> = prepared.downcast().map_err(|_| Failure::refused("prepared state belongs to another test"))?;
+        self.definition.clean_up(params, *prepared, context).await
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
@@ -169,47 +170,48 @@ impl Test for DeclarativeTest {
 }
 
 impl Definition {
-    /// The programs that it needs, as far as the parameters that name them are known.
+    /// Required programs, as far as the parameters that name them are known.
     fn requirements(&self, params: &Params) -> Vec<Requirement> {
         let bindings = Bindings { params, builtins: BTreeMap::new() };
-        let need = |need: &definition::RequirementTemplate| {
+        let expand = |template: &definition::RequirementTemplate| {
             Some(Requirement {
-                program: need.program.text(&bindings).ok()?,
-                package: need.package.text(&bindings).ok()?,
-                version: need.version.clone(),
-                ability: None,
+                program: template.program.text(&bindings).ok()?,
+                package: template.package.text(&bindings).ok()?,
+                version: template.version.clone(),
+                feature: None,
             })
         };
-        self.requirement_templates.iter().filter_map(need).collect()
+        self.requirement_templates.iter().filter_map(expand).collect()
     }
 
-    /// The programs that it may need, for people: where a choice decides, all that it can come to.
-    fn possible_requirements(&self, known: &Params) -> Vec<Requirement> {
-        let mut found = vec![self.requirements(known)];
+    /// Required programs for display: if a parameter with choices determines a program, all alternatives.
+    fn possible_requirements(&self, defaults: &Params) -> Vec<Requirement> {
+        let mut alternatives = vec![self.requirements(defaults)];
         for param in &self.declaration.params {
             let ParamKind::Choice { values } = &param.kind else { continue };
             for value in values {
-                let mut params = known.clone();
-                params.insert(param.name.clone(), Value::Text(value.clone()));
-                found.push(self.requirements(&params));
+                let mut params = defaults.clone();
+                params.insert(param.name.clone(), ParamValue::Text(value.clone()));
+                alternatives.push(self.requirements(&params));
             }
         }
-        let joined = |at: usize, of: fn(&Requirement) -> &String| {
-            let mut texts: Vec<&str> = found.iter().filter_map(|all| Some(of(all.get(at)?).as_str())).collect();
+        let join = |at: usize, field: fn(&Requirement) -> &String| {
+            let mut texts: Vec<&str> = alternatives.iter().filter_map(|requirements| Some(field(requirements.get(at)?).as_str())).collect();
             let mut seen = std::collections::BTreeSet::new();
             texts.retain(|text| seen.insert(*text));
             texts.join(" or ")
         };
-        let need = |(at, need): (usize, &Requirement)| Requirement {
-            program: joined(at, |need| &need.program),
-            package: joined(at, |need| &need.package),
-            version: need.version.clone(),
-            ability: None,
+        let requirement = |(at, requirement): (usize, &Requirement)| Requirement {
+            program: join(at, |requirement| &requirement.program),
+            package: join(at, |requirement| &requirement.package),
+            version: requirement.version.clone(),
+            feature: None,
         };
-        found[0].iter().enumerate().map(need).collect()
+        alternatives[0].iter().enumerate().map(requirement).collect()
     }
 
-    /// How long a sample takes after the first: its probe and its work, or what the definition gives.
+    /// Estimated duration of a sample after the first: that of its probe and its work, or the estimate in the
+    /// definition.
     fn estimate(&self, min_time: Nanos) -> Nanos {
         let own = self.estimate.unwrap_or(min_time).0;
         Nanos(match self.calibration {
@@ -222,13 +224,13 @@ impl Definition {
         })
     }
 
-    /// How long the calibrated work of a sample takes.
+    /// Estimated duration of the calibrated work of a sample.
     fn work_time(&self, min_time: Nanos) -> Nanos {
         let calibrated = Nanos::from_seconds(min_time.seconds() * sample::MARGIN);
         Nanos(self.estimate.unwrap_or_default().0.max(calibrated.0))
     }
 
-    /// How long finding the work of a sample takes: a run of nearly that work, and shorter ones before it.
+    /// Estimated duration of the calibration: one run of nearly the final work, and shorter ones before it.
     fn calibration_time(&self, min_time: Nanos) -> Nanos {
         match self.calibration {
             DurationControl::Work(_) => {
@@ -238,7 +240,8 @@ impl Definition {
         }
     }
 
-    /// Whether anything says how long a sample takes: a command that is given neither work nor time takes its own.
+    /// Whether the duration of a sample can be estimated: not for a command without estimate that takes neither work
+    /// nor time.
     fn is_estimated(&self) -> bool {
         self.estimate.is_some() || !matches!(self.calibration, DurationControl::Fixed)
     }

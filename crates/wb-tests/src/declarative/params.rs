@@ -1,30 +1,30 @@
-//! Parameters of a definition: what they take, what they become in commands, what the machine decides.
+//! Parameters of a definition: their kinds, their arguments in commands, and values that depend on the machine.
 
 use std::collections::BTreeMap;
 
 use toml::Spanned;
-use wb_model::{Declaration, Facts, Param, ParamKind, Params, Value};
+use wb_model::{Declaration, Facts, Param, ParamKind, ParamValue, Params};
 
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::{self, MachineProperty, ParamType};
 use super::template::{ArgumentShape, Builtin};
 use crate::test::shared_params;
 
-/// Names that plans use for something else.
+/// Names that are reserved in plans.
 const RESERVED: [&str; 3] = ["name", "id", "tools"];
 
 /// The parameters of a test.
 #[derive(Debug, Default)]
 pub(super) struct ParsedParams {
-    /// As they are declared, those of the placement last.
+    /// Declared parameters, then those of every test.
     pub(super) params: Vec<Param>,
-    /// What each becomes in a command.
+    /// How each is expanded in a command.
     pub(super) argument_shapes: BTreeMap<String, ArgumentShape>,
-    /// What the machine decides.
+    /// Parameters whose values depend on the machine.
     pub(super) machine_params: Vec<MachineParam>,
 }
 
-/// A parameter that the machine decides.
+/// A parameter whose default depends on the machine.
 #[derive(Debug, Clone)]
 pub(super) struct MachineParam {
     name: String,
@@ -34,76 +34,77 @@ pub(super) struct MachineParam {
 }
 
 impl ParsedParams {
-    /// Reads the parameters.
+    /// Parses the parameters.
     pub(super) fn parse(text: &SourceText<'_>, raw: &[Spanned<raw::Param>]) -> Result<Self, DefinitionError> {
-        let mut declared = Self::default();
+        let mut parsed = Self::default();
         let placement = shared_params();
         for param in raw {
-            declared.add(text, param.get_ref(), &placement)?;
+            parsed.add(text, param.get_ref(), &placement)?;
         }
         for param in placement {
             let shape = match param.kind {
                 ParamKind::List { .. } => ArgumentShape::List,
                 ref kind => ArgumentShape::One(kind.clone()),
             };
-            // What a test need not have stands in no command.
+            // Parameters without default are not available in commands.
             if param.default.is_some() {
-                declared.argument_shapes.insert(param.name.clone(), shape);
+                parsed.argument_shapes.insert(param.name.clone(), shape);
             }
-            declared.params.push(param);
+            parsed.params.push(param);
         }
-        Ok(declared)
+        Ok(parsed)
     }
 
     fn add(&mut self, text: &SourceText<'_>, raw: &raw::Param, placement: &[Param]) -> Result<(), DefinitionError> {
-        let at_name = |fault| text.error_at(raw.name.span(), fault);
+        let at_name = |diagnostic| text.error_at(raw.name.span(), diagnostic);
         let name = raw.name.get_ref();
-        for each in std::iter::once(name).chain(&raw.aliases) {
-            let known = |param: &Param| param.name == *each || param.aliases.contains(each);
-            let taken = if !is_valid_name(each) {
+        for alias in std::iter::once(name).chain(&raw.aliases) {
+            let is_named = |param: &Param| param.name == *alias || param.aliases.contains(alias);
+            let conflict = if !is_valid_name(alias) {
                 Some(
-                    Diagnostic::new(format!("`{each}` is not a name"))
-                        .with_help("lower-case letters, digits and `-` are allowed"),
+                    Diagnostic::new(format!("invalid name `{alias}`"))
+                        .with_help("expected lower-case letters, digits and `-`"),
                 )
-            } else if RESERVED.contains(&each.as_str()) {
-                Some(Diagnostic::new(format!("`{each}` has another meaning in plans")).with_help("choose another name"))
-            } else if placement.iter().any(known) {
+            } else if RESERVED.contains(&alias.as_str()) {
+                Some(Diagnostic::new(format!("name `{alias}` is reserved in plans")).with_help("choose another name"))
+            } else if placement.iter().any(is_named) {
                 Some(
-                    Diagnostic::new(format!("every test has a parameter `{each}` already"))
+                    Diagnostic::new(format!("name `{alias}` is a parameter of every test"))
                         .with_help("choose another name"),
                 )
-            } else if Builtin::from_name(each).is_some() {
+            } else if Builtin::from_name(alias).is_some() {
                 Some(
-                    Diagnostic::new(format!("`{{{each}}}` has another meaning in commands"))
+                    Diagnostic::new(format!("name `{alias}` is a built-in placeholder"))
                         .with_help("choose another name"),
                 )
             } else {
-                self.params.iter().any(known).then(|| Diagnostic::new(format!("`{each}` means two things")))
+                self.params.iter().any(is_named).then(|| Diagnostic::new(format!("duplicate parameter or alias `{alias}`")))
             };
-            if let Some(fault) = taken {
-                return Err(at_name(fault));
+            if let Some(diagnostic) = conflict {
+                return Err(at_name(diagnostic));
             }
         }
         if raw.help.get_ref().trim().is_empty() {
-            return Err(text.error_at(raw.help.span(), Diagnostic::new(format!("`{name}` has no help"))));
+            return Err(text.error_at(raw.help.span(), Diagnostic::new(format!("missing help of parameter `{name}`"))));
         }
         let kind = parse_kind(text, raw)?;
         let default = match &raw.default {
             None => None,
-            Some(default) => Some(kind.normalise(default.get_ref()).map_err(|bad| {
-                let fault = Diagnostic::new(format!("`{name}` cannot have this default: {bad}"));
-                text.error_at(default.span(), fault)
+            Some(default) => Some(kind.normalise(default.get_ref()).map_err(|error| {
+                let diagnostic = Diagnostic::new(format!("invalid default of parameter `{name}`: {error}"));
+                text.error_at(default.span(), diagnostic)
             })?),
         };
         match (&default, &raw.resolved) {
             (None, None) => {
-                let fault = Diagnostic::new(format!("`{name}` has no value where none is given"));
-                return Err(at_name(fault.with_help("add `default`, or `resolved` if the machine decides")));
+                let diagnostic = Diagnostic::new(format!("missing default of parameter `{name}`"));
+                return Err(at_name(diagnostic.with_help("add `default`, or `resolved` if it depends on the machine")));
             }
             (Some(_), Some(resolved)) => {
-                let fault =
-                    Diagnostic::new(format!("`{name}` has a default already")).with_help("remove one of the two");
-                return Err(text.error_at(resolved.span(), fault));
+                let diagnostic =
+                    Diagnostic::new(format!("`default` and `resolved` of parameter `{name}` are mutually exclusive"))
+                        .with_help("remove one");
+                return Err(text.error_at(resolved.span(), diagnostic));
             }
             _ => {}
         }
@@ -116,13 +117,13 @@ impl ParsedParams {
             help: raw.help.get_ref().trim().to_owned(),
             kind,
             default,
-            resolved,
+            resolved_from: resolved,
             axis: raw.axis,
         });
         Ok(())
     }
 
-    /// Notes that the machine decides a parameter, and says how.
+    /// Adds a parameter whose default depends on the machine; returns a description of the default.
     fn add_machine_param(
         &mut self,
         text: &SourceText<'_>,
@@ -130,44 +131,44 @@ impl ParsedParams {
         kind: &ParamKind,
         resolved: &Spanned<MachineProperty>,
     ) -> Result<String, DefinitionError> {
-        let what = *resolved.get_ref();
+        let property = *resolved.get_ref();
         let is_size = matches!(
-            what,
+            property,
             MachineProperty::Memory | MachineProperty::MemoryAvailable | MachineProperty::LastLevelCache
         );
-        let fits =
+        let is_compatible =
             if is_size { matches!(kind, ParamKind::Bytes { .. }) } else { matches!(kind, ParamKind::Integer { .. }) };
-        if !fits {
+        if !is_compatible {
             let expected = if is_size { "bytes" } else { "integer" };
-            let fault = Diagnostic::new(format!("`{}` cannot be decided by that", raw.name.get_ref()));
-            return Err(text.error_at(resolved.span(), fault.with_help(format!("its kind must be `{expected}`"))));
+            let diagnostic = Diagnostic::new(format!("invalid `resolved` of parameter `{}`", raw.name.get_ref()));
+            return Err(text.error_at(resolved.span(), diagnostic.with_help(format!("it requires `kind = \"{expected}\"`"))));
         }
-        let times = raw.times.as_ref().map_or(1.0, |times| *times.get_ref());
-        if !(times.is_finite() && times > 0.0) {
-            let at = raw.times.as_ref().map_or(resolved.span(), Spanned::span);
-            return Err(text.error_at(at, Diagnostic::new(format!("{times} is not a positive factor"))));
+        let factor = raw.factor.as_ref().map_or(1.0, |factor| *factor.get_ref());
+        if !(factor.is_finite() && factor > 0.0) {
+            let at = raw.factor.as_ref().map_or(resolved.span(), Spanned::span);
+            return Err(text.error_at(at, Diagnostic::new(format!("invalid factor {factor}: expected a positive number"))));
         }
         self.machine_params.push(MachineParam {
             name: raw.name.get_ref().clone(),
             kind: kind.clone(),
-            property: what,
-            factor: times,
+            property,
+            factor,
         });
-        let words = match what {
-            MachineProperty::Cpus => "the CPUs it may use",
-            MachineProperty::Cores => "the cores it may use",
-            MachineProperty::OneAndCores => "one, and the cores it may use",
+        let description = match property {
+            MachineProperty::Cpus => "the number of usable CPUs",
+            MachineProperty::Cores => "the number of usable cores",
+            MachineProperty::OneAndCores => "one, and the number of usable cores",
             MachineProperty::Memory => "the worker's memory",
             MachineProperty::MemoryAvailable => "the worker's available memory",
             MachineProperty::LastLevelCache => "the worker's last-level cache",
         };
-        Ok(if times == 1.0 { words.to_owned() } else { format!("{times} × {words}") })
+        Ok(if factor == 1.0 { description.to_owned() } else { format!("{factor} × {description}") })
     }
 }
 
 impl MachineParam {
-    /// The parameter and its values on this machine.
-    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<Value>) {
+    /// Name of the parameter, and its default values on a machine.
+    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<ParamValue>) {
         let (cpus, cores) = cpu_and_core_counts(given, facts);
         let numbers = match self.property {
             MachineProperty::Cpus => vec![cpus],
@@ -180,18 +181,18 @@ impl MachineParam {
         };
         let value = |number: u64| {
             let scaled = (number as f64 * self.factor).floor().max(1.0) as i64;
-            self.kind.normalise(&Value::Integer(scaled)).unwrap_or(Value::Integer(scaled))
+            self.kind.normalise(&ParamValue::Integer(scaled)).unwrap_or(ParamValue::Integer(scaled))
         };
-        let mut values: Vec<Value> = numbers.into_iter().map(value).collect();
+        let mut values: Vec<ParamValue> = numbers.into_iter().map(value).collect();
         values.dedup();
         (self.name.clone(), values)
     }
 }
 
-/// How many CPUs measured processes may use, and of how many cores they are.
+/// Number of CPUs that measured processes may use, and of their cores.
 pub(super) fn cpu_and_core_counts(given: &Params, facts: &Facts) -> (u64, u64) {
     let only: Option<Vec<u32>> = match given.get("cpus") {
-        Some(Value::List(cpus)) if !cpus.is_empty() => {
+        Some(ParamValue::List(cpus)) if !cpus.is_empty() => {
             Some(cpus.iter().filter_map(|cpu| cpu.to_string().parse().ok()).collect())
         }
         _ => None,
@@ -204,36 +205,36 @@ pub(super) fn cpu_and_core_counts(given: &Params, facts: &Facts) -> (u64, u64) {
     (cpus, cores.len().max(1) as u64)
 }
 
-/// Parameters at their defaults, as far as those are known without a machine.
+/// Default values of parameters, except those that depend on the machine.
 pub(super) fn defaults(declaration: &Declaration) -> Params {
     declaration.params.iter().filter_map(|param| Some((param.name.clone(), param.default.clone()?))).collect()
 }
 
 fn is_valid_name(name: &str) -> bool {
-    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fine)
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_allowed)
 }
 
 fn parse_kind(text: &SourceText<'_>, raw: &raw::Param) -> Result<ParamKind, DefinitionError> {
-    let wrong = |fault| Err(text.error_at(raw.kind.span(), fault));
+    let error = |diagnostic| Err(text.error_at(raw.kind.span(), diagnostic));
     let name = raw.name.get_ref();
     let kind = *raw.kind.get_ref();
     let element = raw.of.as_ref().map(|of| *of.get_ref());
     let inner = if kind == ParamType::List { element.unwrap_or(ParamType::Text) } else { kind };
     if kind != ParamType::List && element.is_some() {
-        return wrong(Diagnostic::new(format!("`{name}` is no list, and `of` is for lists")));
+        return error(Diagnostic::new(format!("`of` of parameter `{name}` requires `kind = \"list\"`")));
     }
     if (inner == ParamType::Choice) == raw.choices.is_empty() {
-        return wrong(Diagnostic::new(format!("`{name}` is a choice and has no `choices`, or has them and is none")));
+        return error(Diagnostic::new(format!("`kind = \"choice\"` and `choices` of parameter `{name}` require each other")));
     }
     let is_number = matches!(inner, ParamType::Integer | ParamType::Number);
     if !is_number && (raw.min.is_some() || raw.max.is_some()) {
-        return wrong(Diagnostic::new(format!("`{name}` is no number, and `min` and `max` are for numbers")));
+        return error(Diagnostic::new(format!("`min` and `max` of parameter `{name}` require a numeric kind")));
     }
-    let whole = |bound: Option<f64>| bound.map(|bound| bound as i64);
+    let to_integer = |bound: Option<f64>| bound.map(|bound| bound as i64);
     let inner = match inner {
         ParamType::Bool => ParamKind::Bool,
-        ParamType::Integer => ParamKind::Integer { min: whole(raw.min), max: whole(raw.max) },
+        ParamType::Integer => ParamKind::Integer { min: to_integer(raw.min), max: to_integer(raw.max) },
         ParamType::Number => ParamKind::Number { min: raw.min, max: raw.max },
         ParamType::Bytes => ParamKind::Bytes { min: None },
         ParamType::Duration => ParamKind::Duration { min: None },
@@ -241,7 +242,7 @@ fn parse_kind(text: &SourceText<'_>, raw: &raw::Param) -> Result<ParamKind, Defi
         ParamType::Text => ParamKind::Text,
         ParamType::Words if kind == ParamType::Words => ParamKind::Text,
         ParamType::Words | ParamType::List => {
-            return wrong(Diagnostic::new(format!("`{name}` cannot be a list of that")));
+            return error(Diagnostic::new(format!("unsupported `of` of parameter `{name}`")));
         }
     };
     Ok(if kind == ParamType::List { ParamKind::List { of: Box::new(inner) } } else { inner })
@@ -252,26 +253,26 @@ fn parse_argument_shape(
     raw: &raw::Param,
     kind: &ParamKind,
 ) -> Result<ArgumentShape, DefinitionError> {
-    let plain = match (raw.kind.get_ref(), kind) {
+    let default_shape = match (raw.kind.get_ref(), kind) {
         (ParamType::Words, _) => ArgumentShape::Words,
         (_, ParamKind::List { .. }) => ArgumentShape::List,
         (_, kind) => ArgumentShape::One(kind.clone()),
     };
-    let Some(arguments) = &raw.arguments else { return Ok(plain) };
-    let wrong = |fault| Err(text.error_at(arguments.span(), fault));
+    let Some(arguments) = &raw.arguments else { return Ok(default_shape) };
+    let error = |diagnostic| Err(text.error_at(arguments.span(), diagnostic));
     let values: Vec<&str> = match kind {
         ParamKind::Bool => vec!["true", "false"],
         ParamKind::Choice { values } => values.iter().map(String::as_str).collect(),
-        _ => return wrong(Diagnostic::new("only a bool or a choice can have `arguments`")),
+        _ => return error(Diagnostic::new("`arguments` requires `kind = \"bool\"` or `kind = \"choice\"`")),
     };
     let table = arguments.get_ref();
     if let Some(unknown) = table.keys().find(|value| !values.contains(&value.as_str())) {
-        let what = format!("`{}` has no value `{unknown}`", raw.name.get_ref());
-        return wrong(Diagnostic::unknown(what, unknown, values));
+        let message = format!("unknown value `{unknown}` of parameter `{}`", raw.name.get_ref());
+        return error(Diagnostic::unknown(message, unknown, values));
     }
     if let Some(missing) = values.iter().find(|value| !table.contains_key(**value)) {
-        return wrong(
-            Diagnostic::new(format!("the arguments for `{missing}` are missing")).with_help("an empty list means none"),
+        return error(
+            Diagnostic::new(format!("missing arguments for `{missing}`")).with_help("an empty list means none"),
         );
     }
     Ok(ArgumentShape::Table(table.iter().map(|(value, words)| (value.clone(), words.0.clone())).collect()))

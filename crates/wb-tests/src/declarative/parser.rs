@@ -1,4 +1,4 @@
-//! From a definition as it is written to one that is understood: whatever is wrong with it is found here.
+//! Parser: from a raw definition to a validated one; reports every error with its position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::template::{ArgumentShape, Builtin, CommandTemplate, Phase, Template, 
 use crate::test::NamedFile;
 
 impl Definition {
-    /// Reads a definition. Files that it names lie in `folder`, or are `copies` there.
+    /// Parses a definition. Files that it refers to are in `folder`, or are `copies` there.
     pub(super) fn parse(
         file: &str,
         text: &str,
@@ -33,18 +33,18 @@ impl Definition {
     ) -> Result<Self, DefinitionError> {
         let source = SourceText { file, text };
         let raw: raw::Definition = toml::from_str(text).map_err(|error| source.malformed(&error))?;
-        let declared = ParsedParams::parse(&source, &raw.param)?;
-        let reader = Parser {
+        let parsed = ParsedParams::parse(&source, &raw.param)?;
+        let parser = Parser {
             text: source,
             folder,
             copies,
             included_files: Vec::new(),
-            argument_shapes: declared.argument_shapes,
+            argument_shapes: parsed.argument_shapes,
             digest_input: text.as_bytes().to_vec(),
             prepare_builtins: BTreeSet::new(),
             sample_builtins: BTreeSet::new(),
         };
-        reader.parse_definition(&raw, declared.params, declared.machine_params)
+        parser.parse_definition(&raw, parsed.params, parsed.machine_params)
     }
 }
 
@@ -54,9 +54,9 @@ struct Parser<'a> {
     copies: Option<&'a DefinitionFiles>,
     included_files: Vec<(NamedFile, Sha256)>,
     argument_shapes: BTreeMap<String, ArgumentShape>,
-    /// All that the definition consists of, its files included.
+    /// Content of the definition and its included files.
     digest_input: Vec<u8>,
-    /// What is used of the built-in placeholders to prepare, and to sample.
+    /// Built-in placeholders that are used for preparation, and for samples.
     prepare_builtins: BTreeSet<Builtin>,
     sample_builtins: BTreeSet<Builtin>,
 }
@@ -66,56 +66,56 @@ impl Parser<'_> {
         mut self,
         raw: &raw::Definition,
         params: Vec<Param>,
-        machine: Vec<MachineParam>,
+        machine_params: Vec<MachineParam>,
     ) -> Result<Definition, DefinitionError> {
         let declaration = self.parse_declaration(raw, params)?;
-        let needs = raw.requires.iter().map(|need| self.parse_requirement(need)).collect::<Result<_, _>>()?;
+        let requirements = raw.requires.iter().map(|requirement| self.parse_requirement(requirement)).collect::<Result<_, _>>()?;
         let build = raw.build.as_ref().map_or(&[][..], |build| &build.commands);
         let build = self.parse_commands(build)?;
-        let programs = raw.build.as_ref().map_or(&[][..], |build| &build.programs);
-        let programs = programs.iter().map(|name| self.parse_file_name(name)).collect::<Result<_, _>>()?;
+        let built_programs = raw.build.as_ref().map_or(&[][..], |build| &build.programs);
+        let built_programs = built_programs.iter().map(|name| self.parse_file_name(name)).collect::<Result<_, _>>()?;
         let setup = self.parse_commands(&raw.setup)?;
         let services =
             raw.service.iter().map(|service| self.parse_service(service.get_ref())).collect::<Result<_, _>>()?;
         let cleanup = self.parse_commands(&raw.cleanup)?;
-        let measured = self.parse_measured_program(raw)?;
+        let measured_program = self.parse_measured_program(raw)?;
         let mut env = Vec::new();
         for (name, value) in &raw.env {
             env.push((name.clone(), self.parse_template(value, Phase::Sample)?));
         }
         let files = raw.file.iter().map(|file| self.parse_file(file)).collect::<Result<_, _>>()?;
         let calibration = self.parse_duration_control(raw)?;
-        let is_runner = matches!(measured, MeasuredProgram::Runner(_));
-        let readings = self.parse_metrics(&raw.metric, is_runner, calibration)?;
-        let checks = self.parse_checks(raw, &readings, is_runner)?;
+        let is_runner = matches!(measured_program, MeasuredProgram::Runner(_));
+        let metrics = self.parse_metrics(&raw.metric, is_runner, calibration)?;
+        let checks = self.parse_checks(raw, &metrics, is_runner)?;
         let same_output = self.parse_same_output(raw, is_runner)?;
-        let stdout = self.parse_stdout(raw, &readings, &checks, same_output.as_ref(), is_runner)?;
+        let stdout = self.parse_stdout(raw, &metrics, &checks, same_output.as_ref(), is_runner)?;
         let mut definition = Definition {
             declaration,
             digest: Sha256::of(&self.digest_input),
             folder: self.folder.map(|folder| folder.display().to_string()),
             included_files: self.included_files,
             file_hashes: FileHashes::default(),
-            machine_params: machine,
-            requirement_templates: needs,
+            machine_params,
+            requirement_templates: requirements,
             files,
             build,
-            built_programs: programs,
+            built_programs,
             setup,
             services,
-            measured_program: measured,
+            measured_program,
             env,
             stdout,
             calibration,
             estimate: raw.estimate,
-            metrics: readings,
+            metrics,
             checks,
             same_output,
             cleanup,
             needs_port: self.prepare_builtins.contains(&Builtin::Port) || self.sample_builtins.contains(&Builtin::Port),
         };
-        let known = defaults(&definition.declaration);
-        definition.declaration.requires = definition.possible_requirements(&known);
+        let defaults = defaults(&definition.declaration);
+        definition.declaration.requires = definition.possible_requirements(&defaults);
         Ok(definition)
     }
 
@@ -124,7 +124,7 @@ impl Parser<'_> {
             .map_err(|error| self.text.error_at(raw.name.span(), Diagnostic::new(error.to_string())))?;
         let summary = raw.summary.get_ref().trim().to_owned();
         if summary.is_empty() {
-            return self.error_at(raw.summary.span(), Diagnostic::new("a test has a summary"));
+            return self.error_at(raw.summary.span(), Diagnostic::new("missing summary"));
         }
         let scope = raw.scope.unwrap_or(if raw.build.is_some() { Scope::Cell } else { Scope::Sample });
         Ok(Declaration { name, summary, version: *raw.version.get_ref(), params, scope, requires: Vec::new() })
@@ -136,32 +136,32 @@ impl Parser<'_> {
             (None, Some(runner)) => {
                 let argv = self.parse_command(runner, Phase::Sample)?;
                 if self.sample_builtins.contains(&Builtin::Work) || self.sample_builtins.contains(&Builtin::Seconds) {
-                    let fault = Diagnostic::new("a runner is told its work and its time on standard input");
-                    return self.error_at(runner.span(), fault.with_help("remove `{work}` and `{seconds}`"));
+                    let diagnostic = Diagnostic::new("a runner receives work and time on standard input");
+                    return self.error_at(runner.span(), diagnostic.with_help("remove `{work}` and `{seconds}`"));
                 }
                 Ok(MeasuredProgram::Runner(argv))
             }
             (Some(_), Some(runner)) => self.error_at(
                 runner.span(),
-                Diagnostic::new("a test has a `command` or a `runner`").with_help("remove one"),
+                Diagnostic::new("`command` and `runner` are mutually exclusive").with_help("remove one"),
             ),
             (None, None) => self.error_at(
                 raw.name.span(),
-                Diagnostic::new("nothing is measured").with_help("add `command`, or `runner`"),
+                Diagnostic::new("missing `command` or `runner`"),
             ),
         }
     }
 
     fn parse_duration_control(&self, raw: &raw::Definition) -> Result<DurationControl, DefinitionError> {
         let limits = raw.work.get_ref();
-        if limits.start == 0 || limits.most < limits.start {
+        if limits.start == 0 || limits.max < limits.start {
             return self
-                .error_at(raw.work.span(), Diagnostic::new("`start` is at least 1, and `most` no less than that"));
+                .error_at(raw.work.span(), Diagnostic::new("invalid `work`: expected `start` of at least 1, and `most` of at least `start`"));
         }
         match (self.sample_builtins.contains(&Builtin::Work), self.sample_builtins.contains(&Builtin::Seconds)) {
             (true, true) => {
-                let fault = Diagnostic::new("the command takes both `{work}` and `{seconds}`").with_help("choose one");
-                self.error_at(raw.name.span(), fault)
+                let diagnostic = Diagnostic::new("`{work}` and `{seconds}` are mutually exclusive").with_help("remove one");
+                self.error_at(raw.name.span(), diagnostic)
             }
             (true, false) => Ok(DurationControl::Work(*limits)),
             (false, true) => Ok(DurationControl::Time),
@@ -169,38 +169,38 @@ impl Parser<'_> {
         }
     }
 
-    /// What is read has to be kept; of the rest, the length and the hash tell whether it changed.
+    /// Determines how standard output is captured: completely if it is used, otherwise its length and hash, which show
+    /// whether it changed.
     fn parse_stdout(
         &self,
         raw: &raw::Definition,
-        readings: &[MetricDefinition],
+        metrics: &[MetricDefinition],
         checks: &[Check],
         same_output: Option<&SameOutput>,
         is_runner: bool,
     ) -> Result<StdoutPolicy, DefinitionError> {
         let is_stdout =
-            |reading: &MetricDefinition| matches!(reading.source, Some(MetricSource::Output(OutputSource::Stdout, _)));
+            |definition: &MetricDefinition| matches!(definition.source, Some(MetricSource::Output(OutputSource::Stdout, _)));
         let is_read = is_runner
-            || readings.iter().any(is_stdout)
+            || metrics.iter().any(is_stdout)
             || checks.iter().any(|check| check.output_source() == Some(&OutputSource::Stdout))
             || matches!(same_output, Some(SameOutput::Matching(_)));
         let capture = match &raw.stdout {
             None if is_read => Capture::Keep,
             None => Capture::Hash,
             Some(given) if is_runner => {
-                let fault = Diagnostic::new("what a runner writes to standard output is always kept");
-                return self.error_at(given.span(), fault.with_help("remove `stdout`"));
+                let diagnostic = Diagnostic::new("standard output of a runner is always kept");
+                return self.error_at(given.span(), diagnostic.with_help("remove `stdout`"));
             }
             Some(given) if is_read && *given.get_ref() != Capture::Keep => {
-                let fault = Diagnostic::new(
-                    "a metric, a check or `same-output` reads standard output, which has to be kept then",
-                );
-                return self.error_at(given.span(), fault.with_help("remove `stdout`, or read a `file`"));
+                let diagnostic =
+                    Diagnostic::new("a metric, a check or `same-output` requires that standard output is kept");
+                return self.error_at(given.span(), diagnostic.with_help("remove `stdout`, or use a `file`"));
             }
             Some(given) if same_output.is_some() && *given.get_ref() == Capture::Discard => {
-                let fault = Diagnostic::new("`same-output` compares standard output by its hash, and this discards it");
+                let diagnostic = Diagnostic::new("`same-output` requires the hash of standard output, which is discarded");
                 return self
-                    .error_at(given.span(), fault.with_help("write `stdout = \"hash\"`, or remove `same-output`"));
+                    .error_at(given.span(), diagnostic.with_help("use `stdout = \"hash\"`, or remove `same-output`"));
             }
             Some(given) => *given.get_ref(),
         };
@@ -210,20 +210,20 @@ impl Parser<'_> {
     fn parse_checks(
         &self,
         raw: &raw::Definition,
-        readings: &[MetricDefinition],
+        metrics: &[MetricDefinition],
         is_runner: bool,
     ) -> Result<Vec<Check>, DefinitionError> {
         let mut checks = Vec::new();
         for check in &raw.check {
             let mut used = BTreeSet::new();
-            checks.push(Check::parse(&self.text, check, readings, &self.scope(Phase::Sample), &mut used, is_runner)?);
+            checks.push(Check::parse(&self.text, check, metrics, &self.scope(Phase::Sample), &mut used, is_runner)?);
             let is_recorded = |builtin: &Builtin| {
                 matches!(builtin, Builtin::Work | Builtin::Seconds) && self.sample_builtins.contains(builtin)
             };
             if !used.iter().all(is_recorded) {
-                let fault = Diagnostic::new("this check has a bound that is not recorded with the sample");
-                let way_out = "parameters are, and `{work}` or `{seconds}` where the command takes it";
-                return self.error_at(check.span(), fault.with_help(way_out));
+                let diagnostic = Diagnostic::new("a bound of the check is not recorded with the sample");
+                let help = "use parameters, or `{work}` or `{seconds}` if the command uses it";
+                return self.error_at(check.span(), diagnostic.with_help(help));
             }
         }
         Ok(checks)
@@ -234,8 +234,8 @@ impl Parser<'_> {
         match same.get_ref() {
             raw::SameOutput::Whole(false) => Ok(None),
             _ if is_runner => {
-                let fault = Diagnostic::new("the output of a runner is its events, which are of one sample alone");
-                self.error_at(same.span(), fault.with_help("remove `same-output`"))
+                let diagnostic = Diagnostic::new("the output of a runner differs between samples");
+                self.error_at(same.span(), diagnostic.with_help("remove `same-output`"))
             }
             raw::SameOutput::Whole(true) => Ok(Some(SameOutput::Whole)),
             raw::SameOutput::Matching(pattern) => {
@@ -252,37 +252,37 @@ impl Parser<'_> {
         is_runner: bool,
         calibration: DurationControl,
     ) -> Result<Vec<MetricDefinition>, DefinitionError> {
-        let mut readings: Vec<MetricDefinition> = Vec::new();
+        let mut metrics: Vec<MetricDefinition> = Vec::new();
         for metric in raw {
-            let reading = MetricDefinition::parse(&self.text, metric.get_ref(), is_runner)?;
+            let definition = MetricDefinition::parse(&self.text, metric.get_ref(), is_runner)?;
             let at = metric.get_ref().name.span();
-            if readings.iter().any(|known| known.key() == reading.key()) {
-                return self.error_at(at, Diagnostic::new(format!("there are two metrics `{}`", reading.key())));
+            if metrics.iter().any(|existing| existing.key() == definition.key()) {
+                return self.error_at(at, Diagnostic::new(format!("duplicate metric `{}`", definition.key())));
             }
             if matches!(
-                (&reading.source, calibration),
+                (&definition.source, calibration),
                 (Some(MetricSource::Rate), DurationControl::Time | DurationControl::Fixed)
             ) {
                 return self
-                    .error_at(at, Diagnostic::new("this is work per second, and the command takes no `{work}`"));
+                    .error_at(at, Diagnostic::new("`from = \"rate\"` requires `{work}` in the command"));
             }
-            if reading.metric.primary && reading.optional {
+            if definition.metric.primary && definition.optional {
                 return self.error_at(at, Diagnostic::new("the primary metric cannot be optional"));
             }
-            readings.push(reading);
+            metrics.push(definition);
         }
         let primary: Vec<_> =
             raw.iter().filter(|metric| metric.get_ref().primary).map(|metric| metric.get_ref().name.span()).collect();
         match (primary.as_slice(), raw.first()) {
-            ([_], _) => Ok(readings),
+            ([_], _) => Ok(metrics),
             ([_, second, ..], _) => self
-                .error_at(second.clone(), Diagnostic::new("a test has one primary metric").with_help("mark one only")),
+                .error_at(second.clone(), Diagnostic::new("more than one primary metric").with_help("mark only one")),
             ([], Some(first)) => {
-                let fault = Diagnostic::new("no metric is primary")
-                    .with_help("mark the one that decides with `primary = true`");
-                self.error_at(first.get_ref().name.span(), fault)
+                let diagnostic = Diagnostic::new("missing primary metric")
+                    .with_help("mark one with `primary = true`");
+                self.error_at(first.get_ref().name.span(), diagnostic)
             }
-            ([], None) => self.error_at(0..0, Diagnostic::new("a test has at least one [[metric]]")),
+            ([], None) => self.error_at(0..0, Diagnostic::new("missing [[metric]]")),
         }
     }
 
@@ -305,8 +305,8 @@ impl Parser<'_> {
             (None, Some(port), None) => Readiness::Port(self.parse_template(port, Phase::Prepare)?),
             (None, None, Some(command)) => Readiness::Command(self.parse_command(command, Phase::Prepare)?),
             _ => {
-                let fault = Diagnostic::new("a service shows in one way that it is ready");
-                return self.error_at(raw.ready.span(), fault.with_help("give `line`, `port` or `command`"));
+                let diagnostic = Diagnostic::new("invalid `ready`");
+                return self.error_at(raw.ready.span(), diagnostic.with_help("expected one of `line`, `port` and `command`"));
             }
         };
         let stop = match &raw.stop {
@@ -325,15 +325,15 @@ impl Parser<'_> {
                 Ok(bytes) => (bytes, path.span()),
                 Err(why) => return Ok(File { name, folder: raw.folder, content: FileContent::Missing(why) }),
             },
-            _ => return self.error_at(at, Diagnostic::new(format!("the file `{name}` has a `text` or a `path`"))),
+            _ => return self.error_at(at, Diagnostic::new(format!("invalid file `{name}`: expected either `text` or `path`"))),
         };
-        let moment = match raw.folder {
+        let phase = match raw.folder {
             TargetFolder::Scratch => Phase::Prepare,
             TargetFolder::Sample => Phase::Sample,
         };
         let content = if raw.template {
             FileContent::Template(
-                self.parse_template(&Spanned::new(at, String::from_utf8_lossy(&bytes).into_owned()), moment)?,
+                self.parse_template(&Spanned::new(at, String::from_utf8_lossy(&bytes).into_owned()), phase)?,
             )
         } else {
             FileContent::Bytes(bytes)
@@ -341,29 +341,29 @@ impl Parser<'_> {
         Ok(File { name, folder: raw.folder, content })
     }
 
-    /// A file beside the definition, which counts as a part of it; why there is no exact copy where a run has recorded
-    /// the definition.
+    /// Reads a file that the definition includes, and adds it to the digest. The inner error is the reason why the run
+    /// that recorded the definition has no exact copy.
     fn include_file(&mut self, path: &Spanned<String>) -> Result<Result<Vec<u8>, String>, DefinitionError> {
         let Some(folder) = self.folder else {
             return self.error_at(
                 path.span(),
-                Diagnostic::new("this definition lies in no folder").with_help("give a `text`"),
+                Diagnostic::new("`path` requires a definition in a folder").with_help("use `text`"),
             );
         };
         let location = match self.copies.and_then(|copies| copies.get(path.get_ref())) {
             None => folder.join(path.get_ref()),
             Some(DefinitionFile { copy: FileCopy::Whole { file }, .. }) => folder.join(file),
             Some(DefinitionFile { copy: FileCopy::Masked { .. }, .. }) => {
-                return Ok(Err("secrets in it are masked".to_owned()));
+                return Ok(Err("its secrets are masked".to_owned()));
             }
-            Some(DefinitionFile { copy: FileCopy::Missing { why }, .. }) => return Ok(Err(why.clone())),
+            Some(DefinitionFile { copy: FileCopy::Missing { reason: why }, .. }) => return Ok(Err(why.clone())),
         };
         let bytes = std::fs::read(&location);
         if let (Err(error), true) = (&bytes, self.copies.is_some()) {
             return Ok(Err(format!("cannot read {}: {error}", location.display())));
         }
         let bytes = bytes.map_err(|error| {
-            self.text.error_at(path.span(), Diagnostic::new(format!("`{}` cannot be read: {error}", path.get_ref())))
+            self.text.error_at(path.span(), Diagnostic::new(format!("cannot read `{}`: {error}", path.get_ref())))
         })?;
         self.digest_input.extend_from_slice(&bytes);
         self.included_files.push((NamedFile { path: path.get_ref().clone(), location }, Sha256::of(&bytes)));
@@ -373,7 +373,7 @@ impl Parser<'_> {
     fn parse_file_name(&self, name: &Spanned<String>) -> Result<String, DefinitionError> {
         let plain = name.get_ref();
         if plain.is_empty() || plain.contains(['/', '\0']) || plain == "." || plain == ".." {
-            return self.error_at(name.span(), Diagnostic::new(format!("`{plain}` is not the name of a file")));
+            return self.error_at(name.span(), Diagnostic::new(format!("invalid file name `{plain}`")));
         }
         Ok(plain.clone())
     }
@@ -385,34 +385,34 @@ impl Parser<'_> {
     fn parse_command(
         &mut self,
         raw: &Spanned<CommandWords>,
-        moment: Phase,
+        phase: Phase,
     ) -> Result<CommandTemplate, DefinitionError> {
         let mut used = BTreeSet::new();
-        let argv = CommandTemplate::parse(&raw.get_ref().0, &self.scope(moment), &mut used);
-        self.record_builtins(used, moment);
-        argv.map_err(|fault| self.text.error_at(raw.span(), fault))
+        let argv = CommandTemplate::parse(&raw.get_ref().0, &self.scope(phase), &mut used);
+        self.record_builtins(used, phase);
+        argv.map_err(|diagnostic| self.text.error_at(raw.span(), diagnostic))
     }
 
-    fn parse_template(&mut self, raw: &Spanned<String>, moment: Phase) -> Result<Template, DefinitionError> {
+    fn parse_template(&mut self, raw: &Spanned<String>, phase: Phase) -> Result<Template, DefinitionError> {
         let mut used = BTreeSet::new();
-        let template = Template::parse(raw.get_ref(), &self.scope(moment), &mut used);
-        self.record_builtins(used, moment);
-        template.map_err(|fault| self.text.error_at(raw.span(), fault))
+        let template = Template::parse(raw.get_ref(), &self.scope(phase), &mut used);
+        self.record_builtins(used, phase);
+        template.map_err(|diagnostic| self.text.error_at(raw.span(), diagnostic))
     }
 
-    fn scope(&self, moment: Phase) -> TemplateScope<'_> {
-        TemplateScope { argument_shapes: &self.argument_shapes, phase: moment, has_folder: self.folder.is_some() }
+    fn scope(&self, phase: Phase) -> TemplateScope<'_> {
+        TemplateScope { argument_shapes: &self.argument_shapes, phase, has_folder: self.folder.is_some() }
     }
 
-    fn record_builtins(&mut self, used: BTreeSet<Builtin>, moment: Phase) {
-        match moment {
+    fn record_builtins(&mut self, used: BTreeSet<Builtin>, phase: Phase) {
+        match phase {
             Phase::Plan => {}
             Phase::Prepare => self.prepare_builtins.extend(used),
             Phase::Sample => self.sample_builtins.extend(used),
         }
     }
 
-    fn error_at<T>(&self, span: Range<usize>, fault: Diagnostic) -> Result<T, DefinitionError> {
-        Err(self.text.error_at(span, fault))
+    fn error_at<T>(&self, span: Range<usize>, diagnostic: Diagnostic) -> Result<T, DefinitionError> {
+        Err(self.text.error_at(span, diagnostic))
     }
 }

@@ -1,9 +1,9 @@
-//! What a definition makes ready for its samples, and takes down after them.
+//! Preparation before the samples of a definition, and cleanup after them.
 
 use std::collections::BTreeMap;
 
 use wb_agent::{Capture, Command};
-use wb_model::{Params, Sha256, Value};
+use wb_model::{ParamValue, Params, Sha256};
 
 use super::definition::{Definition, File, FileContent, Readiness, Service};
 use super::params::cpu_and_core_counts;
@@ -13,100 +13,100 @@ use super::template::{Bindings, Builtin, CommandTemplate};
 use crate::attempt::worker_failure;
 use crate::{Failure, WorkerContext};
 
-/// What was made ready.
+/// Prepared state of a definition.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// What placeholders stand for that a sample does not decide.
-    pub(super) builtins: BTreeMap<Builtin, Value>,
-    /// The hashes of the programs that were built.
+    /// Values of the built-in placeholders that do not depend on a sample.
+    pub(super) builtins: BTreeMap<Builtin, ParamValue>,
+    /// Hashes of the built programs.
     pub(super) program_hashes: BTreeMap<String, String>,
-    /// The servers that run.
+    /// Running servers.
     pub(super) services: Vec<crate::RunningService>,
 }
 
 impl Definition {
-    /// Writes the files, builds, sets up and starts the servers.
-    pub(super) async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<Prepared, Failure> {
-        let builtins = self.builtins(params, site).await?;
+    /// Writes the files, runs build and setup commands, and starts the servers.
+    pub(super) async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {
+        let builtins = self.builtins(params, context).await?;
         let bindings = Bindings { params, builtins };
-        let built = self.build(&bindings, site).await?;
+        let program_hashes = self.build(&bindings, context).await?;
         for command in &self.setup {
-            run_command(site, command, &bindings).await?;
+            run_command(context, command, &bindings).await?;
         }
         let mut services = Vec::new();
         for service in &self.services {
-            services.push(service.start(site, &bindings).await?);
+            services.push(service.start(context, &bindings).await?);
         }
-        Ok(Prepared { builtins: bindings.builtins, program_hashes: built, services })
+        Ok(Prepared { builtins: bindings.builtins, program_hashes, services })
     }
 
-    /// Builds, and nothing else; the hashes of the programs.
+    /// Builds the programs without further preparation, and returns their hashes.
     pub(super) async fn build_programs(
         &self,
         params: &Params,
-        site: &WorkerContext,
+        context: &WorkerContext,
     ) -> Result<BTreeMap<String, String>, Failure> {
         if self.built_programs.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let builtins = self.builtins(params, site).await?;
-        self.build(&Bindings { params, builtins }, site).await
+        let builtins = self.builtins(params, context).await?;
+        self.build(&Bindings { params, builtins }, context).await
     }
 
-    /// Writes the files and builds; the hashes of the programs.
-    async fn build(&self, bindings: &Bindings<'_>, site: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
-        let folder = site.group.folder();
+    /// Writes the files and runs the build commands; returns the hashes of the programs.
+    async fn build(&self, bindings: &Bindings<'_>, context: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
+        let folder = context.group.folder();
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Scratch) {
-            file.write_to(site, folder, bindings).await?;
+            file.write_to(context, folder, bindings).await?;
         }
         for command in &self.build {
-            run_command(site, command, bindings).await?;
+            run_command(context, command, bindings).await?;
         }
-        let mut built = BTreeMap::new();
+        let mut program_hashes = BTreeMap::new();
         for program in &self.built_programs {
-            let bytes = site.get(&site.path(program)).await?;
-            built.insert(program.clone(), Sha256::of(&bytes).to_string());
+            let bytes = context.get(&context.path(program)).await?;
+            program_hashes.insert(program.clone(), Sha256::of(&bytes).to_string());
         }
-        Ok(built)
+        Ok(program_hashes)
     }
 
-    /// Stops the servers that know how to be stopped, and cleans up; whatever still runs ends with the site.
+    /// Runs the stop commands of servers and the cleanup commands; remaining processes end with the context.
     pub(super) async fn clean_up(
         &self,
         params: &Params,
         prepared: Prepared,
-        site: &WorkerContext,
+        context: &WorkerContext,
     ) -> Result<(), Failure> {
         let bindings = Bindings { params, builtins: prepared.builtins };
         let stops = self.services.iter().filter_map(|service| service.stop.as_ref());
         for command in stops.chain(&self.cleanup) {
-            run_command(site, command, &bindings).await?;
+            run_command(context, command, &bindings).await?;
         }
         Ok(())
     }
 
-    async fn builtins(&self, params: &Params, site: &WorkerContext) -> Result<BTreeMap<Builtin, Value>, Failure> {
-        let (cpus, cores) = cpu_and_core_counts(params, &site.facts);
+    async fn builtins(&self, params: &Params, context: &WorkerContext) -> Result<BTreeMap<Builtin, ParamValue>, Failure> {
+        let (cpus, cores) = cpu_and_core_counts(params, &context.facts);
         let mut builtins = BTreeMap::from([
-            (Builtin::Scratch, Value::Text(site.group.folder().to_owned())),
-            (Builtin::CpuCount, Value::Integer(cpus as i64)),
-            (Builtin::CoreCount, Value::Integer(cores as i64)),
+            (Builtin::Scratch, ParamValue::Text(context.group.folder().to_owned())),
+            (Builtin::CpuCount, ParamValue::Integer(cpus as i64)),
+            (Builtin::CoreCount, ParamValue::Integer(cores as i64)),
         ]);
         if let Some(folder) = &self.folder {
-            builtins.insert(Builtin::Here, Value::Text(folder.clone()));
+            builtins.insert(Builtin::Here, ParamValue::Text(folder.clone()));
         }
         if self.needs_port {
-            builtins.insert(Builtin::Port, Value::Integer(port::find_free_port(site).await?.into()));
+            builtins.insert(Builtin::Port, ParamValue::Integer(port::find_free_port(context).await?.into()));
         }
         Ok(builtins)
     }
 }
 
 impl File {
-    /// Writes it into a folder of the worker. It may be run, so that a script can be a file.
+    /// Writes it into a folder of the worker, executable, so that it can be a script.
     pub(super) async fn write_to(
         &self,
-        site: &WorkerContext,
+        context: &WorkerContext,
         folder: &str,
         bindings: &Bindings<'_>,
     ) -> Result<(), Failure> {
@@ -115,25 +115,25 @@ impl File {
             FileContent::Bytes(bytes) => bytes.clone(),
             FileContent::Template(template) => template.text(bindings).map_err(Failure::refused)?.into_bytes(),
             FileContent::Missing(why) => {
-                return Err(Failure::refused(format!("the run has no exact copy of the file `{}`: {why}", self.name)));
+                return Err(Failure::refused(format!("missing exact copy of file `{}` in the run: {why}", self.name)));
             }
         };
-        site.worker().put(&path, &bytes, 0o700).await.map_err(worker_failure)
+        context.worker().put(&path, &bytes, 0o700).await.map_err(worker_failure)
     }
 }
 
 impl Service {
-    async fn start(&self, site: &WorkerContext, bindings: &Bindings<'_>) -> Result<crate::RunningService, Failure> {
+    async fn start(&self, context: &WorkerContext, bindings: &Bindings<'_>) -> Result<crate::RunningService, Failure> {
         let argv = self.command.fill(bindings).map_err(Failure::refused)?;
         let name = argv.first().cloned().unwrap_or_default();
-        let process = site.start_service(site.command(argv)).await?;
+        let process = context.start_service(context.command(argv)).await?;
         match &self.ready {
             Readiness::Line(stream, pattern) => {
                 let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));
-                let line = site.until_cancelled(line).await?.map_err(worker_failure)?;
+                let line = context.until_cancelled(line).await?.map_err(worker_failure)?;
                 line.ok_or_else(|| {
                     Failure::crashed(format!(
-                        "{name} ended, or was not ready after {}: no line `{pattern}`",
+                        "{name} exited, or not ready within {}: no line `{pattern}`",
                         self.limit
                     ))
                 })?;
@@ -141,21 +141,21 @@ impl Service {
             Readiness::Port(port) => {
                 let port = port.text(bindings).map_err(Failure::refused)?;
                 let number =
-                    port.parse().map_err(|_| Failure::refused(format!("`{port}` is not the number of a port")))?;
-                port::wait_for_listener(site, &name, number, self.limit).await?;
+                    port.parse().map_err(|_| Failure::refused(format!("invalid port number `{port}`")))?;
+                port::wait_for_listener(context, &name, number, self.limit).await?;
             }
             Readiness::Command(command) => {
                 let argv = command.fill(bindings).map_err(Failure::refused)?;
-                let succeeds = || async { site.run(Command::new(argv.clone())).await.ok().map(drop) };
-                site.poll_until(&name, self.limit, succeeds).await?;
+                let succeeds = || async { context.run(Command::new(argv.clone())).await.ok().map(drop) };
+                context.poll_until(&name, self.limit, succeeds).await?;
             }
         }
         Ok(process)
     }
 }
 
-async fn run_command(site: &WorkerContext, command: &CommandTemplate, bindings: &Bindings<'_>) -> Result<(), Failure> {
+async fn run_command(context: &WorkerContext, command: &CommandTemplate, bindings: &Bindings<'_>) -> Result<(), Failure> {
     let argv = command.fill(bindings).map_err(Failure::refused)?;
-    // Nobody reads what it writes, and there may be much of it; its last words are there if it fails.
-    site.run(Command::new(argv).stdout(Capture::Hash)).await.map(drop)
+    // The output is not used and may be large; its end is available after a failure.
+    context.run(Command::new(argv).stdout(Capture::Hash)).await.map(drop)
 }

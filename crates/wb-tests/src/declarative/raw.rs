@@ -1,4 +1,4 @@
-//! A definition as it stands in its file. What each field means to a reader is told in docs/tests.md.
+//! The TOML format of a definition. docs/tests.md documents each field.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize as Derive, Serialize};
 use toml::Spanned;
 use wb_agent::Capture;
-use wb_model::{Aggregate, Class, Direction, Gate, Nanos, Scope, Value};
+use wb_model::{Aggregate, Class, Direction, Gate, Nanos, ParamValue, Scope};
 
 use super::template;
 
@@ -59,9 +59,9 @@ pub(super) struct Param {
     pub(super) choices: Vec<String>,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
-    pub(super) default: Option<Spanned<Value>>,
+    pub(super) default: Option<Spanned<ParamValue>>,
     pub(super) resolved: Option<Spanned<MachineProperty>>,
-    pub(super) times: Option<Spanned<f64>>,
+    pub(super) factor: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) axis: bool,
     pub(super) arguments: Option<Spanned<BTreeMap<String, CommandWords>>>,
@@ -81,7 +81,7 @@ pub(super) enum ParamType {
     List,
 }
 
-/// What of a machine decides a parameter.
+/// Property of a machine that determines a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum MachineProperty {
@@ -114,7 +114,7 @@ pub(super) struct File {
     pub(super) template: bool,
 }
 
-/// Which private folder a file is put into.
+/// Private folder that a file is written into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TargetFolder {
@@ -166,7 +166,7 @@ pub(super) enum Stream {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct WorkLimits {
     pub(super) start: u64,
-    pub(super) most: u64,
+    pub(super) max: u64,
 }
 
 fn any_work() -> Spanned<WorkLimits> {
@@ -175,7 +175,7 @@ fn any_work() -> Spanned<WorkLimits> {
 
 impl Default for WorkLimits {
     fn default() -> Self {
-        Self { start: 1, most: 1_000_000_000_000 }
+        Self { start: 1, max: 1_000_000_000_000 }
     }
 }
 
@@ -196,13 +196,13 @@ pub(super) struct Metric {
     pub(super) file: Option<Spanned<String>>,
     pub(super) regex: Option<Spanned<String>>,
     pub(super) json: Option<Spanned<String>>,
-    pub(super) several: Option<Spanned<Reduction>>,
+    pub(super) reduce: Option<Spanned<Reduction>>,
     pub(super) scale: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) units: BTreeMap<String, f64>,
 }
 
-/// What a figure is read from.
+/// Source of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FigureSource {
@@ -214,13 +214,13 @@ pub(super) enum FigureSource {
     MaxRss,
 }
 
-/// Which of several matches is meant.
+/// Reduction of several matches to one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reduction {
-    /// There must be one only.
+    /// Exactly one match is allowed.
     #[default]
-    Refused,
+    Single,
     First,
     Last,
     Sum,
@@ -232,7 +232,7 @@ pub(super) enum Reduction {
 #[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Check {
-    pub(super) says: Spanned<String>,
+    pub(super) description: Spanned<String>,
     pub(super) gate: Option<Gate>,
     pub(super) from: Option<Spanned<FigureSource>>,
     pub(super) file: Option<Spanned<String>>,
@@ -245,18 +245,19 @@ pub(super) struct Check {
     pub(super) equals: Option<Spanned<Bound>>,
 }
 
-/// Which part of the output is the same in every sample: all of it (`true`), or what a regular expression finds.
+/// Part of the output that has to be the same in every sample: all of it (`true`), or the match of a regular
+/// expression.
 #[derive(Debug, Clone)]
 pub(super) enum SameOutput {
     Whole(bool),
     Matching(String),
 }
 
-/// A command: a list of arguments, or a line that is split into them.
+/// A command: a list of arguments, or one line that is split into arguments.
 #[derive(Debug, Clone)]
 pub(super) struct CommandWords(pub(super) Vec<String>);
 
-/// A number, or a text with placeholders that becomes one.
+/// A number, or a template that expands to a number.
 #[derive(Debug, Clone)]
 pub(super) enum Bound {
     Number(f64),

@@ -1,9 +1,9 @@
-//! One sample of a definition: its work is found, a probe does a part of it, the measured command all of it.
+//! Execution of a sample: calibration of its work, a probe with a part of it, and the measured command.
 
 use std::collections::BTreeSet;
 
-use wb_agent::{Command, Ending, Scratch, Stream};
-use wb_model::{Figure, Params, Value};
+use wb_agent::{Command, ExitReason, Scratch, Stream};
+use wb_model::{ParamValue, Params, Quantity};
 
 use super::definition::{Definition, DurationControl, MeasuredProgram};
 use super::prepare::Prepared;
@@ -13,21 +13,21 @@ use super::template::{Bindings, Builtin, CommandTemplate};
 use crate::attempt::{check_success, program_name, worker_failure};
 use crate::{Attempt, DEFINITION_FILE_PREFIX, Failure, external};
 
-/// A probe does this part of the work.
+/// A probe does the work divided by this number.
 pub(super) const PROBE_DIVISOR: u64 = 16;
-/// The work grows at most by this factor from one try to the next.
+/// Maximum factor by which the work grows from one calibration run to the next.
 const MAX_GROWTH: f64 = 10.0;
-/// How much longer than asked calibrated work takes, so that noise does not make it shorter.
+/// Factor by which calibrated work exceeds the minimum time, so that noise does not make it shorter.
 pub(super) const MARGIN: f64 = 1.1;
-/// How much of a sample's work is done to find it: the whole, and in runs of a tenth and less of it before.
+/// Total work of the calibration relative to a sample: one complete run, and earlier ones with a tenth or less of it.
 pub(super) const CALIBRATION_FACTOR: f64 = 1.2;
-/// More work has to take at least so much longer.
+/// Minimum factor by which the run time grows with more work.
 const MIN_SLOWDOWN: f64 = 1.1;
-/// Between two runs of which neither is the first, twice the work has to take so much longer.
+/// Minimum factor by which the run time grows with twice the work, between two runs after the first.
 const MIN_SLOWDOWN_WARM: f64 = 1.5;
-/// What is kept of what a server wrote, in bytes.
+/// Maximum number of bytes recorded of a server's output.
 const MAX_SERVER_OUTPUT: usize = 64 << 10;
-/// From so many bytes of output at more than so many bytes per second, reading it may have set the command's pace.
+/// Amount of output in bytes, and its rate in bytes per second, above which reading it may have slowed the command.
 const FAST_OUTPUT: (u64, f64) = (1 << 20, 100e6);
 
 impl Definition {
@@ -39,19 +39,19 @@ impl Definition {
         attempt: &mut Attempt,
     ) -> Result<(), Failure> {
         let bindings = Bindings { params, builtins: prepared.builtins.clone() };
-        // Before it is measured: what is changed meanwhile belongs to the next sample.
+        // Before the measurement: later changes apply to the next sample.
         let sources = self.source_hashes(params);
-        let effort = match &self.measured_program {
+        let duration_source = match &self.measured_program {
             MeasuredProgram::Runner(argv) => self.run_runner(argv, params, &bindings, attempt).await,
             MeasuredProgram::Command(argv) => self.measure(argv, &bindings, attempt).await,
         };
         for (at, service) in prepared.services.iter().enumerate() {
             attempt.record_service(&format!("service-{at}"), service).await?;
             for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
-                let wrote = service.so_far(stream).await.map_err(worker_failure)?;
-                if !wrote.is_empty() {
-                    let end = wrote.len().saturating_sub(MAX_SERVER_OUTPUT);
-                    attempt.add_artefact(&format!("service-{at}.{name}"), &wrote[end..]);
+                let output = service.read_output(stream).await.map_err(worker_failure)?;
+                if !output.is_empty() {
+                    let end = output.len().saturating_sub(MAX_SERVER_OUTPUT);
+                    attempt.add_artefact(&format!("service-{at}.{name}"), &output[end..]);
                 }
             }
         }
@@ -59,13 +59,13 @@ impl Definition {
             let path = name.strip_prefix(DEFINITION_FILE_PREFIX)?.strip_suffix(" sha256")?.to_owned();
             Some((path, hash))
         };
-        let circumstances = SampleProvenance {
+        let provenance = SampleProvenance {
             definition: self.digest.to_string(),
-            effort: effort?,
+            duration_source: duration_source?,
             built: prepared.program_hashes.clone(),
             files: sources.into_iter().filter_map(file).collect(),
         };
-        let json = serde_json::to_vec_pretty(&circumstances).map_err(|error| Failure::refused(error.to_string()))?;
+        let json = serde_json::to_vec_pretty(&provenance).map_err(|error| Failure::refused(error.to_string()))?;
         attempt.add_artefact(PROVENANCE_FILE, json);
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Definition {
                 Ok(DurationSource::Fixed)
             }
             DurationControl::Time => {
-                let bindings = bindings.clone().with(Builtin::Seconds, Value::Text(seconds.to_string()));
+                let bindings = bindings.clone().with(Builtin::Seconds, ParamValue::Text(seconds.to_string()));
                 self.run(RUN_NAME, argv, &bindings, attempt).await?;
                 Ok(DurationSource::Time { seconds: seconds.seconds() })
             }
@@ -103,7 +103,7 @@ impl Definition {
         }
     }
 
-    /// Finds how much work takes at least as long as asked.
+    /// Determines the amount of work that takes at least the minimum time.
     async fn calibrate(
         &self,
         argv: &CommandTemplate,
@@ -111,55 +111,55 @@ impl Definition {
         limits: WorkLimits,
         attempt: &mut Attempt,
     ) -> Result<u64, Failure> {
-        let wanted = attempt.min_time.seconds().max(1e-3);
+        let min_seconds = attempt.min_time.seconds().max(1e-3);
         let (mut work, mut number) = (limits.start, 1);
         loop {
-            let took = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
-            let enough = (work as f64 * wanted * MARGIN / took).ceil() as u64;
-            if took >= wanted && number == 1 {
-                // Nothing is known yet of whether the time follows the work.
-                self.check_time_grows(argv, bindings, (work, took), attempt).await?;
+            let elapsed = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
+            let required = (work as f64 * min_seconds * MARGIN / elapsed).ceil() as u64;
+            if elapsed >= min_seconds && number == 1 {
+                // It is not verified yet that the run time depends on the work.
+                self.check_time_grows(argv, bindings, (work, elapsed), attempt).await?;
             }
-            if took >= wanted {
-                return Ok(enough.clamp(1, work));
+            if elapsed >= min_seconds {
+                return Ok(required.clamp(1, work));
             }
-            if work >= limits.most {
+            if work >= limits.max {
                 return Err(Failure::refused(format!(
-                    "its time does not follow its work: {work}, the most that is tried, took {took:.3} s"
+                    "cannot calibrate: run time does not grow with the work: {work}, the maximum, took {elapsed:.3} s"
                 )));
             }
-            let grown = work as f64 * (wanted * MARGIN / took.max(1e-6)).clamp(2.0, MAX_GROWTH);
-            work = (grown.ceil() as u64).min(limits.most);
+            let next = work as f64 * (min_seconds * MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
+            work = (next.ceil() as u64).min(limits.max);
             number += 1;
         }
     }
 
-    /// Sees that more work takes longer. The first run may have been kept waiting by others, or by a cold cache: so it is
-    /// tried thrice, and later runs are compared with each other too.
+    /// Checks that more work takes longer. The first run may have been delayed by other processes or a cold cache: the
+    /// check has three tries, and later runs are also compared with each other.
     async fn check_time_grows(
         &self,
         argv: &CommandTemplate,
         bindings: &Bindings<'_>,
-        (work, took): (u64, f64),
+        (work, elapsed): (u64, f64),
         attempt: &mut Attempt,
     ) -> Result<(), Failure> {
-        let mut last = (work, took);
-        let mut shortest_since = f64::INFINITY;
+        let mut last = (work, elapsed);
+        let mut shortest = f64::INFINITY;
         for (number, factor) in [(2, 2), (3, 4), (4, 8)] {
-            let more = work.saturating_mul(factor);
-            last = (more, self.run(&format!("calibration-{number}"), argv, &with_work(bindings, more), attempt).await?);
-            if last.1 >= took * MIN_SLOWDOWN || last.1 >= shortest_since * MIN_SLOWDOWN_WARM {
+            let next = work.saturating_mul(factor);
+            last = (next, self.run(&format!("calibration-{number}"), argv, &with_work(bindings, next), attempt).await?);
+            if last.1 >= elapsed * MIN_SLOWDOWN || last.1 >= shortest * MIN_SLOWDOWN_WARM {
                 return Ok(());
             }
-            shortest_since = shortest_since.min(last.1);
+            shortest = shortest.min(last.1);
         }
-        let (more, longer) = last;
+        let (next, last_elapsed) = last;
         Err(Failure::refused(format!(
-            "its time does not follow its work: {work} took {took:.3} s and {more} took {longer:.3} s"
+            "cannot calibrate: run time does not grow with the work: {work} took {elapsed:.3} s, {next} took {last_elapsed:.3} s"
         )))
     }
 
-    /// Runs the measured command in a fresh folder; how long it ran by its own start and end, in seconds.
+    /// Runs the measured command in a new folder; returns its run time in seconds.
     async fn run(
         &self,
         name: &str,
@@ -171,7 +171,7 @@ impl Definition {
         let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.capture_for(name));
         let (program, placement) = (program_name(&command), command.placement.clone());
         let finished = attempt.run_to_end(name, command, &placement).await?;
-        if let ending @ Ending::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
+        if let ending @ ExitReason::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
             return Err(Failure::crashed(format!("{program}: {ending}: {}", self.stdout.help())));
         }
         check_success(&program, &finished)?;
@@ -206,14 +206,14 @@ impl Definition {
         Ok(DurationSource::Runner)
     }
 
-    /// A private folder with the files of a sample in it. It is gone when its handle is.
+    /// Creates a private folder with the files of a sample, which is removed with its handle.
     async fn sample_folder<'a>(
         &self,
         attempt: &Attempt,
         bindings: &Bindings<'a>,
     ) -> Result<(Scratch, Bindings<'a>), Failure> {
-        let scratch = attempt.context.worker().scratch(None).await.map_err(worker_failure)?;
-        let bindings = bindings.clone().with(Builtin::Sample, Value::Text(scratch.path().to_owned()));
+        let scratch = attempt.context.worker().new_scratch(None).await.map_err(worker_failure)?;
+        let bindings = bindings.clone().with(Builtin::Sample, ParamValue::Text(scratch.path().to_owned()));
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Sample) {
             file.write_to(&attempt.context, scratch.path(), &bindings).await?;
         }
@@ -236,21 +236,21 @@ impl Definition {
     }
 }
 
-/// That reading a command's output may have taken a part of its time.
+/// Finding for output that may have slowed the command.
 fn slow_output_finding(bytes: u64, seconds: f64) -> Option<String> {
-    let (least, fast) = FAST_OUTPUT;
-    (bytes >= least && bytes as f64 > fast * seconds).then(|| {
+    let (min_bytes, max_rate) = FAST_OUTPUT;
+    (bytes >= min_bytes && bytes as f64 > max_rate * seconds).then(|| {
         format!(
-            "it wrote {} to standard output at more than {}, which may be as fast as that is read: `stdout = \"discard\"` \
-             holds up nothing, nor does a file",
-            Figure { value: bytes as f64, unit: "B" },
-            Figure { value: fast / 1e6, unit: "MB/s" },
+            "{} of standard output at more than {} may have slowed the command: use `stdout = \"discard\"`, or write to a \
+             file",
+            Quantity { value: bytes as f64, unit: "B" },
+            Quantity { value: max_rate / 1e6, unit: "MB/s" },
         )
     })
 }
 
 fn with_work<'a>(bindings: &Bindings<'a>, work: u64) -> Bindings<'a> {
-    bindings.clone().with(Builtin::Work, Value::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
+    bindings.clone().with(Builtin::Work, ParamValue::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]
@@ -258,11 +258,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_that_may_have_held_up_its_command_is_noticed() {
+    fn output_that_may_have_slowed_its_command_is_a_finding() {
         assert_eq!(
             slow_output_finding(300 << 20, 1.5).unwrap(),
-            "it wrote 300 MiB to standard output at more than 100 MB/s, which may be as fast as that is read: \
-             `stdout = \"discard\"` holds up nothing, nor does a file"
+            "300 MiB of standard output at more than 100 MB/s may have slowed the command: use `stdout = \"discard\"`, or \
+             write to a file"
         );
         assert_eq!(slow_output_finding(300 << 20, 15.0), None);
         assert_eq!(slow_output_finding(1000, 1e-9), None);

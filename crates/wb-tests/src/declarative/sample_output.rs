@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use wb_model::Figure;
-use wb_sys::process::ResourceUse;
+use wb_model::Quantity;
+use wb_sys::process::ResourceUsage;
 
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::FigureSource;
 use crate::{Artefacts, Rejection};
 
-/// Under these names the processes of a sample are kept.
+/// Artefact name of the measured process of a sample.
 pub(super) const RUN_NAME: &str = "run";
-/// The same command with a part of the work.
+/// Artefact name of the probe: the same command with a part of the work.
 pub(super) const PROBE_NAME: &str = "probe";
-/// Under this name the circumstances of a sample are kept.
-pub(super) const PROVENANCE_FILE: &str = "circumstances.json";
+/// Artefact name of the provenance of a sample.
+pub(super) const PROVENANCE_FILE: &str = "provenance.json";
 
-/// A text that the measured command left.
+/// An output of the measured command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutputSource {
     Stdout,
     Stderr,
-    /// A file, relative to the folder that it ran in.
+    /// A file, relative to its working directory.
     File(String),
 }
 
@@ -31,43 +31,43 @@ pub(super) enum OutputSource {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct SampleProvenance {
-    /// The hash of the definition.
+    /// Hash of the definition.
     pub(super) definition: String,
-    /// How the length of the sample was decided.
-    pub(super) effort: DurationSource,
-    /// The hashes of the programs that were built.
+    /// How the duration of the sample was determined.
+    pub(super) duration_source: DurationSource,
+    /// Hashes of the built programs.
     #[serde(default)]
     pub(super) built: BTreeMap<String, String>,
-    /// The hashes of the files that the definition names, by their paths there.
+    /// Hashes of the files that the definition refers to, by their paths in it.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
 }
 
-/// How the length of a sample was decided.
+/// How the duration of a sample was determined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub(super) enum DurationSource {
-    /// By calibrated work. The probe did a part of it; none where the work cannot be divided.
+    /// By calibrated work. The probe did a part of it; none if the work cannot be divided.
     Work { work: u64, probe: Option<u64> },
-    /// By the time that the command was told to take.
+    /// By the time that was passed to the command.
     Time { seconds: f64 },
     /// By the command alone.
     Fixed,
-    /// By a runner, which says so itself.
+    /// By a runner.
     Runner,
 }
 
-/// How a process ran, as far as figures come from it.
+/// The part of a process record that figures are extracted from.
 #[derive(Debug, Deserialize)]
 pub(super) struct RecordedProcess {
-    /// In seconds.
+    /// Run time in seconds.
     #[serde(rename = "elapsed-seconds")]
     pub(super) elapsed: f64,
-    pub(super) usage: ResourceUse,
-    /// The hash of all that it wrote to standard output; none where that was not recorded.
+    pub(super) usage: ResourceUsage,
+    /// Hash of its standard output; none if it was not recorded.
     #[serde(default, rename = "stdout-sha256")]
     pub(super) stdout_sha256: Option<String>,
-    /// How many bytes that was.
+    /// Length of its standard output in bytes.
     #[serde(default, rename = "stdout-bytes")]
     pub(super) stdout_bytes: Option<u64>,
 }
@@ -86,47 +86,46 @@ pub(super) struct SampleOutput<'a> {
 }
 
 impl SampleOutput<'_> {
-    /// A text; standard error that is not there was empty.
-    pub(super) fn text(&self, place: &OutputSource) -> Result<String, String> {
-        let name = place.artefact_name();
-        if *place == OutputSource::Stdout {
+    /// Text of an output; a missing standard error was empty.
+    pub(super) fn text(&self, source: &OutputSource) -> Result<String, String> {
+        let name = source.artefact_name();
+        if *source == OutputSource::Stdout {
             self.check_stdout_complete(&name)?;
         }
-        match (place, self.artefacts.text(&name)) {
+        match (source, self.artefacts.text(&name)) {
             (OutputSource::Stderr, Err(_)) => Ok(String::new()),
-            (_, text) => text.map_err(|rejected| rejected.figures),
+            (_, text) => text.map_err(|rejection| rejection.figures),
         }
     }
 
-    /// An error where standard output was cut: a figure that is read from a part of it may be another one.
+    /// Returns an error if the recorded standard output was truncated, as figures in the rest would be missed.
     fn check_stdout_complete(&self, name: &str) -> Result<(), String> {
-        let length = |bytes: u64| Figure { value: bytes as f64, unit: "B" };
-        let recorded = self.artefacts.length(name).map_err(|rejected| rejected.figures)?;
+        let length = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
+        let recorded = self.artefacts.length(name).map_err(|rejection| rejection.figures)?;
         match self.measured_process()?.stdout_bytes {
-            Some(all) if recorded < all => Err(format!(
-                "only {} of {} of standard output are recorded, since the run had no room for more: raise `max-stdout`, \
-                 let the command write less, or read a `file`",
+            Some(total) if recorded < total => Err(format!(
+                "standard output was truncated to {} of {}: increase `max-stdout`, reduce the output, or use a `file`",
                 length(recorded),
-                length(all)
+                length(total)
             )),
-            // Runs of earlier releases do not know, and were never cut.
+            // Not recorded by earlier releases, which never truncated it.
             _ => Ok(()),
         }
     }
 
-    /// How the measured command ran.
+    /// Record of the measured process.
     pub(super) fn measured_process(&self) -> Result<RecordedProcess, String> {
-        self.recorded_process(RUN_NAME).map_err(|rejected| rejected.figures)
+        self.recorded_process(RUN_NAME).map_err(|rejection| rejection.figures)
     }
 
-    /// How a process ran.
+    /// Record of a process by its name.
     pub(super) fn recorded_process(&self, name: &str) -> Result<RecordedProcess, Rejection> {
         self.artefacts.json(&format!("{name}.process.json"))
     }
 }
 
 impl OutputSource {
-    /// Reads where a text is.
+    /// Parses `from` and `file` of a metric or check.
     pub(super) fn parse(
         text: &SourceText<'_>,
         from: Option<&Spanned<FigureSource>>,
@@ -135,16 +134,16 @@ impl OutputSource {
         match (from.map(|from| *from.get_ref()), file) {
             (Some(_), Some(file)) => {
                 Err(text
-                    .error_at(file.span(), Diagnostic::new("`from` and `file` are two places").with_help("remove one")))
+                    .error_at(file.span(), Diagnostic::new("`from` and `file` are mutually exclusive").with_help("remove one")))
             }
             (None, Some(file)) => {
                 let name = file.get_ref();
-                let stays = !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
-                if !stays {
+                let is_inside = !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+                if !is_inside {
                     return Err(text.error_at(
                         file.span(),
-                        Diagnostic::new(format!("`{name}` is not a file of the sample's folder"))
-                            .with_help("give its path from the folder that the command runs in"),
+                        Diagnostic::new(format!("invalid path `{name}`"))
+                            .with_help("expected a path relative to the command's working directory"),
                     ));
                 }
                 Ok(Some(Self::File(name.clone())))
@@ -155,7 +154,7 @@ impl OutputSource {
         }
     }
 
-    /// Under what name it is kept.
+    /// Artefact name.
     pub(super) fn artefact_name(&self) -> String {
         match self {
             Self::Stdout => format!("{RUN_NAME}.stdout"),
@@ -164,7 +163,7 @@ impl OutputSource {
         }
     }
 
-    /// As a word for messages.
+    /// Description for messages.
     pub(super) fn description(&self) -> &str {
         match self {
             Self::Stdout => "standard output",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Gate, Nanos, Params, Value};
+use wb_model::{Gate, Nanos, ParamValue, Params};
 
 use super::definition::{self, Definition, SameOutput};
 use super::metric::MetricDefinition;
@@ -13,177 +13,177 @@ use super::template::{Bindings, Builtin};
 use crate::external::{self, RunnerReport};
 use crate::{Artefacts, BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Measurement, Rejection};
 
-/// Of the part of the work that a probe left out, at least this part of the time has to be more.
+/// Minimum growth of the run time beyond the probe, relative to the growth of the work.
 const MIN_TIME_SHARE: f64 = 1.0 / 16.0;
-/// CPU time, in seconds, that starting a process does not differ by.
+/// Differences of CPU time in seconds above this are not explained by the start of a process.
 const MIN_CPU_DIFFERENCE: f64 = 0.01;
-/// A command may end this much earlier than it was told to.
+/// Minimum run time of a command relative to the requested time.
 const MIN_TIMED_SHARE: f64 = 0.9;
 
 impl Definition {
-    /// Reads the values out of a sample's artefacts.
+    /// Evaluates a sample: extracts its metrics, and applies its checks.
     pub(super) fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let circumstances: SampleProvenance = artefacts.json(PROVENANCE_FILE)?;
-        let work = match circumstances.effort {
+        let provenance: SampleProvenance = artefacts.json(PROVENANCE_FILE)?;
+        let work = match provenance.duration_source {
             DurationSource::Work { work, .. } => Some(work),
             _ => None,
         };
-        let left = SampleOutput { artefacts, work };
-        let mut measured = Measurement::default();
+        let output = SampleOutput { artefacts, work };
+        let mut measurement = Measurement::default();
         match &self.measured_program {
             definition::MeasuredProgram::Command(_) => {
-                self.set_metrics(&mut measured, &left);
-                check_effort(&mut measured, &circumstances.effort, &left)?;
-                self.record_output(&mut measured, &left)?;
+                self.set_metrics(&mut measurement, &output);
+                check_effort(&mut measurement, &provenance.duration_source, &output)?;
+                self.record_output(&mut measurement, &output)?;
             }
             definition::MeasuredProgram::Runner(_) => {
-                let said = external::parse_output(&artefacts.text(&format!("{RUN_NAME}.stdout"))?)
+                let report = external::parse_output(&artefacts.text(&format!("{RUN_NAME}.stdout"))?)
                     .map_err(|error| Rejection::output(error.to_string()))?;
-                self.apply_runner_report(&mut measured, &said);
+                self.apply_runner_report(&mut measurement, &report);
             }
         }
         let mut builtins = BTreeMap::new();
-        match circumstances.effort {
+        match provenance.duration_source {
             DurationSource::Work { work, .. } => {
-                builtins.insert(Builtin::Work, Value::Text(work.to_string()));
+                builtins.insert(Builtin::Work, ParamValue::Text(work.to_string()));
             }
             DurationSource::Time { seconds } => {
-                builtins.insert(Builtin::Seconds, Value::Text(Nanos::from_seconds(seconds).to_string()));
+                builtins.insert(Builtin::Seconds, ParamValue::Text(Nanos::from_seconds(seconds).to_string()));
             }
             DurationSource::Fixed | DurationSource::Runner => {}
         }
         let bindings = Bindings { params, builtins };
         for check in &self.checks {
-            check.apply(&mut measured, &left, &bindings);
+            check.apply(&mut measurement, &output, &bindings);
         }
-        measured.add_provenance(DEFINITION_SHA256, circumstances.definition);
-        for (path, sha256) in circumstances.files {
-            measured.add_provenance(&format!("{DEFINITION_FILE_PREFIX}{path} sha256"), sha256);
+        measurement.add_provenance(DEFINITION_SHA256, provenance.definition);
+        for (path, sha256) in provenance.files {
+            measurement.add_provenance(&format!("{DEFINITION_FILE_PREFIX}{path} sha256"), sha256);
         }
-        for (program, sha256) in circumstances.built {
-            measured.add_provenance(&format!("{BUILT_PREFIX}{program} sha256"), sha256);
+        for (program, sha256) in provenance.built {
+            measurement.add_provenance(&format!("{BUILT_PREFIX}{program} sha256"), sha256);
         }
-        Ok(measured)
+        Ok(measurement)
     }
 
-    fn set_metrics(&self, measured: &mut Measurement, left: &SampleOutput<'_>) {
-        for reading in &self.metrics {
-            let Some(source) = &reading.source else { continue };
-            set_metric(measured, reading, reading.value(source, left));
+    fn set_metrics(&self, measurement: &mut Measurement, output: &SampleOutput<'_>) {
+        for definition in &self.metrics {
+            let Some(source) = &definition.source else { continue };
+            set_metric(measurement, definition, definition.value(source, output));
         }
     }
 
-    /// Notes the output that has to be the same in every sample of the same work.
-    fn record_output(&self, measured: &mut Measurement, left: &SampleOutput<'_>) -> Result<(), Rejection> {
+    /// Records the output that has to be the same in every sample with the same work.
+    fn record_output(&self, measurement: &mut Measurement, output: &SampleOutput<'_>) -> Result<(), Rejection> {
         let Some(same) = &self.same_output else { return Ok(()) };
-        let output = match same {
+        let value = match same {
             SameOutput::Whole => {
-                let ran = left.recorded_process(RUN_NAME)?;
-                // Not known where it was not recorded.
-                let Some(sha256) = ran.stdout_sha256 else { return Ok(()) };
-                let bytes = ran.stdout_bytes.map(|bytes| format!("{bytes} B with ")).unwrap_or_default();
+                let process = output.recorded_process(RUN_NAME)?;
+                // Not recorded in older samples.
+                let Some(sha256) = process.stdout_sha256 else { return Ok(()) };
+                let bytes = process.stdout_bytes.map(|bytes| format!("{bytes} B with ")).unwrap_or_default();
                 format!("{bytes}SHA-256 {sha256}")
             }
             SameOutput::Matching(pattern) => {
-                let text = left.text(&OutputSource::Stdout).map_err(Rejection::output)?;
-                let found = pattern.find(&text).ok_or_else(|| {
+                let text = output.text(&OutputSource::Stdout).map_err(Rejection::output)?;
+                let matched = pattern.find(&text).ok_or_else(|| {
                     Rejection::output(format!(
                         "{} does not match `{pattern}` of same-output",
                         OutputSource::Stdout.description()
                     ))
                 })?;
-                format!("`{}`", found.as_str())
+                format!("`{}`", matched.as_str())
             }
         };
-        let of_work = left.work.map(|work| format!(" of work {work}")).unwrap_or_default();
-        measured.outputs.insert(format!("{}{of_work}", OutputSource::Stdout.description()), output);
+        let work_suffix = output.work.map(|work| format!(" of work {work}")).unwrap_or_default();
+        measurement.outputs.insert(format!("{}{work_suffix}", OutputSource::Stdout.description()), value);
         Ok(())
     }
 
-    /// The figures, checks and findings that a runner said.
-    fn apply_runner_report(&self, measured: &mut Measurement, said: &RunnerReport) {
-        for metric in &said.metrics {
-            let is_declared = |reading: &&MetricDefinition| {
-                reading.metric.class == metric.class && reading.metric.name == metric.name
+    /// Applies the values, checks and findings that a runner reported.
+    fn apply_runner_report(&self, measurement: &mut Measurement, report: &RunnerReport) {
+        for metric in &report.metrics {
+            let is_declared = |definition: &&MetricDefinition| {
+                definition.metric.class == metric.class && definition.metric.name == metric.name
             };
-            if !self.metrics.iter().any(|reading| is_declared(&reading)) {
-                let what = format!("the runner measured {}/{}, which is not declared", metric.class, metric.name);
-                measured.reject(Gate::Output, what);
+            if !self.metrics.iter().any(|definition| is_declared(&definition)) {
+                let figures = format!("the runner reported an undeclared metric {}/{}", metric.class, metric.name);
+                measurement.reject(Gate::Output, figures);
             }
         }
-        for reading in &self.metrics {
-            let same = |metric: &&external::RunnerMetric| {
-                metric.class == reading.metric.class && metric.name == reading.metric.name
+        for definition in &self.metrics {
+            let has_name = |metric: &&external::RunnerMetric| {
+                metric.class == definition.metric.class && metric.name == definition.metric.name
             };
-            let found: Result<Vec<f64>, String> =
-                said.metrics.iter().filter(same).map(|metric| reading.convert(metric.value, &metric.unit)).collect();
-            set_metric(measured, reading, found.and_then(|found| reading.reduce(found)));
+            let values: Result<Vec<f64>, String> =
+                report.metrics.iter().filter(has_name).map(|metric| definition.convert(metric.value, &metric.unit)).collect();
+            set_metric(measurement, definition, values.and_then(|values| definition.reduce(values)));
         }
-        for check in &said.checks {
-            measured.require(check.passed, check.gate, || format!("{}: {}", check.name, check.figures));
+        for check in &report.checks {
+            measurement.require(check.passed, check.gate, || format!("{}: {}", check.name, check.figures));
         }
-        measured.findings.extend(said.findings.iter().cloned());
-        match (said.work, said.probe) {
+        measurement.findings.extend(report.findings.iter().cloned());
+        match (report.work, report.probe) {
             (Some((work, Some(seconds))), Some((part, probe))) => {
-                check_time_follows_work(measured, (work, seconds), (part, probe))
+                check_time_follows_work(measurement, (work, seconds), (part, probe))
             }
-            _ => measured.findings.push(
-                "whether its time follows its work is not known: the runner gives no probe to compare with".to_owned(),
+            _ => measurement.findings.push(
+                "cannot verify that the run time depends on the work: the runner reported no probe".to_owned(),
             ),
         }
     }
 }
 
-fn set_metric(measured: &mut Measurement, reading: &MetricDefinition, value: Result<Option<f64>, String>) {
+fn set_metric(measurement: &mut Measurement, definition: &MetricDefinition, value: Result<Option<f64>, String>) {
     match value {
-        Ok(Some(value)) => measured.set(reading.metric.class, &reading.metric.name, value),
+        Ok(Some(value)) => measurement.set(definition.metric.class, &definition.metric.name, value),
         Ok(None) => {}
-        Err(why) => measured.reject(Gate::Output, format!("{}: {why}", reading.metric.name)),
+        Err(why) => measurement.reject(Gate::Output, format!("{}: {why}", definition.metric.name)),
     }
 }
 
-/// Did the run time depend on the work at all?
-fn check_effort(measured: &mut Measurement, effort: &DurationSource, left: &SampleOutput<'_>) -> Result<(), Rejection> {
-    match effort {
+/// Checks whether the run time depends on the work.
+fn check_effort(measurement: &mut Measurement, source: &DurationSource, output: &SampleOutput<'_>) -> Result<(), Rejection> {
+    match source {
         DurationSource::Work { work, probe: Some(part) } => {
-            let (run, probe) = (left.recorded_process(RUN_NAME)?, left.recorded_process(PROBE_NAME)?);
-            // A probe that was kept waiting by others took long; its CPU time tells.
+            let (run, probe) = (output.recorded_process(RUN_NAME)?, output.recorded_process(PROBE_NAME)?);
+            // Other processes may have delayed the probe; its CPU time is not affected.
             let (cpu, part_cpu) = (run.cpu_seconds(), probe.cpu_seconds());
-            let computes = cpu >= part_cpu + MIN_CPU_DIFFERENCE && time_follows_work((*work, cpu), (*part, part_cpu));
-            if !computes {
-                check_time_follows_work(measured, (*work, run.elapsed), (*part, probe.elapsed));
+            let cpu_time_follows = cpu >= part_cpu + MIN_CPU_DIFFERENCE && time_follows_work((*work, cpu), (*part, part_cpu));
+            if !cpu_time_follows {
+                check_time_follows_work(measurement, (*work, run.elapsed), (*part, probe.elapsed));
             }
         }
-        DurationSource::Work { work, probe: None } => measured.findings.push(format!(
-            "a work of {work} already takes as long as asked: that more takes longer was seen in the calibration alone"
+        DurationSource::Work { work, probe: None } => measurement.findings.push(format!(
+            "the smallest work, {work}, already takes the minimum time: only the calibration verified that more work takes longer"
         )),
         DurationSource::Time { seconds } => {
-            let took = left.recorded_process(RUN_NAME)?.elapsed;
-            measured.require(took >= MIN_TIMED_SHARE * seconds, Gate::Effort, || {
-                format!("it ended after {took:.3} s and was told to take {seconds} s")
+            let elapsed = output.recorded_process(RUN_NAME)?.elapsed;
+            measurement.require(elapsed >= MIN_TIMED_SHARE * seconds, Gate::Effort, || {
+                format!("ended after {elapsed:.3} s, requested {seconds} s")
             });
         }
-        DurationSource::Fixed | DurationSource::Runner => measured.findings.push(
-            "whether its time follows its work is not known: its command has neither a {work} nor a {seconds}"
+        DurationSource::Fixed | DurationSource::Runner => measurement.findings.push(
+            "cannot verify that the run time depends on the work: the command has neither {work} nor {seconds}"
                 .to_owned(),
         ),
     }
     Ok(())
 }
 
-/// Rejects a sample whose time is not that of its work: a probe with a part of it has to be shorter. What a process
-/// takes to start belongs to neither, and may be a large part of both.
-fn check_time_follows_work(measured: &mut Measurement, (work, seconds): (u64, f64), (part, probe): (u64, f64)) {
+/// Rejects a sample whose run time does not depend on its work: a probe with a part of the work has to be shorter. The
+/// start of the process may be a large part of both times.
+fn check_time_follows_work(measurement: &mut Measurement, (work, seconds): (u64, f64), (part, probe): (u64, f64)) {
     if part == 0 || part >= work || probe <= 0.0 {
-        measured.findings.push("whether its time follows its work is not known: the probe is no part of it".to_owned());
+        measurement.findings.push("cannot verify that the run time depends on the work: the probe did no smaller part of it".to_owned());
         return;
     }
-    measured.require(time_follows_work((work, seconds), (part, probe)), Gate::Effort, || {
-        format!("a work of {work} took {seconds:.4} s and one of {part} took {probe:.4} s")
+    measurement.require(time_follows_work((work, seconds), (part, probe)), Gate::Effort, || {
+        format!("run time does not grow with the work: {work} took {seconds:.4} s, {part} took {probe:.4} s")
     });
 }
 
 fn time_follows_work((work, seconds): (u64, f64), (part, probe): (u64, f64)) -> bool {
-    let more = work as f64 / part as f64 - 1.0;
-    seconds >= probe * (1.0 + more * MIN_TIME_SHARE)
+    let extra = work as f64 / part as f64 - 1.0;
+    seconds >= probe * (1.0 + extra * MIN_TIME_SHARE)
 }

@@ -1,29 +1,30 @@
-//! Placeholders in commands and files: `{name}` and `{name:form}`; `{{` and `}}` are braces. No shell has a part in it.
+//! Templates of commands and files, with placeholders `{name}` and `{name:format}`; `{{` and `}}` are braces. No shell
+//! is involved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Bytes, Nanos, ParamKind, Params, Value};
+use wb_model::{Bytes, Nanos, ParamKind, ParamValue, Params};
 
 use super::error::Diagnostic;
 
-/// What a placeholder can stand for beside a parameter.
+/// Built-in placeholders, in addition to parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Builtin {
-    /// The private folder of what was prepared.
+    /// Private folder of the preparation.
     Scratch,
-    /// The private folder of one run of the measured command.
+    /// Private folder of one run of the measured command.
     Sample,
-    /// How much work is to be done.
+    /// Amount of work.
     Work,
-    /// How long the measured command is to take.
+    /// Requested duration of the measured command.
     Seconds,
-    /// A free TCP and UDP port, the same for all that was prepared together.
+    /// A free TCP and UDP port, the same for the preparation and all samples.
     Port,
-    /// The folder that the definition lies in.
+    /// Folder of the definition.
     Here,
-    /// How many CPUs the measured processes may use.
+    /// Number of CPUs that the measured processes may use.
     CpuCount,
-    /// How many cores those CPUs are of.
+    /// Number of cores of these CPUs.
     CoreCount,
 }
 
@@ -39,12 +40,12 @@ impl Builtin {
         ("core-count", Self::CoreCount),
     ];
 
-    /// The one of this name.
+    /// Finds a placeholder by name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, builtin)| *builtin)
+        Self::ALL.iter().find(|(candidate, _)| *candidate == name).map(|(_, builtin)| *builtin)
     }
 
-    /// All their names.
+    /// Names of all placeholders.
     pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
         Self::ALL.iter().map(|(name, _)| *name)
     }
@@ -53,18 +54,18 @@ impl Builtin {
 /// Phase in which a template is expanded; it decides which placeholders are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// While it is planned: parameters alone.
+    /// Planning: only parameters are available.
     Plan,
-    /// While things are made ready or taken down.
+    /// Preparation and cleanup.
     Prepare,
-    /// For one run of the measured command.
+    /// One run of the measured command.
     Sample,
 }
 
-/// What a parameter becomes in a command.
+/// How a parameter is expanded in a command.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ArgumentShape {
-    /// One text.
+    /// One argument, or a part of one.
     One(ParamKind),
     /// One argument for each of its values.
     List,
@@ -74,18 +75,18 @@ pub(super) enum ArgumentShape {
     Table(BTreeMap<String, Vec<String>>),
 }
 
-/// The names that placeholders can use.
+/// Names that are available to placeholders.
 #[derive(Debug)]
 pub(super) struct TemplateScope<'a> {
     /// Parameters by name.
     pub(super) argument_shapes: &'a BTreeMap<String, ArgumentShape>,
-    /// By when.
+    /// Phase of the expansion.
     pub(super) phase: Phase,
-    /// Whether the definition lies in a folder.
+    /// Whether the definition has a folder.
     pub(super) has_folder: bool,
 }
 
-/// How a value is written.
+/// Format of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ValueFormat {
     Canonical,
@@ -117,27 +118,27 @@ pub(super) struct Template(Vec<TemplatePart>);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CommandTemplate(Vec<Template>);
 
-/// What placeholders stand for, once it is known.
+/// Values of placeholders.
 #[derive(Debug, Clone)]
 pub(super) struct Bindings<'a> {
     /// The effective parameters.
     pub(super) params: &'a Params,
-    /// The rest.
-    pub(super) builtins: BTreeMap<Builtin, Value>,
+    /// Values of built-in placeholders.
+    pub(super) builtins: BTreeMap<Builtin, ParamValue>,
 }
 
 impl Bindings<'_> {
-    /// With one more.
-    pub(super) fn with(mut self, builtin: Builtin, value: Value) -> Self {
+    /// Adds a value.
+    pub(super) fn with(mut self, builtin: Builtin, value: ParamValue) -> Self {
         self.builtins.insert(builtin, value);
         self
     }
 
-    fn get(&self, source: &Variable) -> Result<Value, String> {
-        let (name, value) = match source {
+    fn get(&self, variable: &Variable) -> Result<ParamValue, String> {
+        let (name, value) = match variable {
             Variable::Param(name, _) => (name.as_str(), self.params.get(name)),
             Variable::Builtin(builtin) => {
-                let name = Builtin::ALL.iter().find(|(_, known)| known == builtin).map_or("", |(name, _)| name);
+                let name = Builtin::ALL.iter().find(|(_, entry)| entry == builtin).map_or("", |(name, _)| name);
                 (name, self.builtins.get(builtin))
             }
         };
@@ -146,13 +147,13 @@ impl Bindings<'_> {
 }
 
 impl Template {
-    /// Reads a text; what it uses of the built-in placeholders is added to `used`.
+    /// Parses a text, and adds the built-in placeholders that it uses to `used`.
     pub(super) fn parse(
         text: &str,
-        known: &TemplateScope<'_>,
+        scope: &TemplateScope<'_>,
         used: &mut BTreeSet<Builtin>,
     ) -> Result<Self, Diagnostic> {
-        let mut pieces: Vec<TemplatePart> = Vec::new();
+        let mut parts: Vec<TemplatePart> = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -165,37 +166,39 @@ impl Template {
             }
             let close = (brace == "{").then(|| after.find('}')).flatten().ok_or_else(|| unpaired_brace(brace))?;
             if !literal.is_empty() {
-                pieces.push(TemplatePart::Text(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
             }
-            pieces.push(parse_placeholder(&after[..close], known, used)?);
+            parts.push(parse_placeholder(&after[..close], scope, used)?);
             rest = &after[close + 1..];
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            pieces.push(TemplatePart::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
-        let several = |piece: &TemplatePart| {
+        let is_several_arguments = |part: &TemplatePart| {
             matches!(
-                piece,
+                part,
                 TemplatePart::Placeholder(Variable::Param(_, ArgumentShape::Words | ArgumentShape::Table(_)), _)
             )
         };
-        if pieces.len() > 1 && pieces.iter().any(several) {
-            return Err(Diagnostic::new(format!("`{text}` has a placeholder of several arguments inside of a text"))
-                .with_help("make it an element of its own"));
+        if parts.len() > 1 && parts.iter().any(is_several_arguments) {
+            return Err(Diagnostic::new(format!("placeholder of several arguments inside of a text: `{text}`"))
+                .with_help("make it a separate argument"));
         }
-        Ok(Self(pieces))
+        Ok(Self(parts))
     }
 
-    /// The text, with a list's values joined by commas.
+    /// Expands to one text; values of a list are joined by commas.
     pub(super) fn text(&self, bindings: &Bindings<'_>) -> Result<String, String> {
         self.0
             .iter()
-            .map(|piece| match piece {
+            .map(|part| match part {
                 TemplatePart::Text(text) => Ok(text.clone()),
-                TemplatePart::Placeholder(source, form) => match bindings.get(source)? {
-                    Value::List(values) => Ok(values.iter().map(Value::to_string).collect::<Vec<_>>().join(",")),
-                    value => format_value(&value, *form),
+                TemplatePart::Placeholder(variable, format) => match bindings.get(variable)? {
+                    ParamValue::List(values) => {
+                        Ok(values.iter().map(ParamValue::to_string).collect::<Vec<_>>().join(","))
+                    }
+                    value => format_value(&value, *format),
                 },
             })
             .collect()
@@ -205,12 +208,12 @@ impl Template {
     pub(super) fn uses_param(&self, param: &str) -> bool {
         self.0
             .iter()
-            .any(|piece| matches!(piece, TemplatePart::Placeholder(Variable::Param(name, _), _) if name == param))
+            .any(|part| matches!(part, TemplatePart::Placeholder(Variable::Param(name, _), _) if name == param))
     }
 
-    /// Whether its own text, or an argument that it gives for a value of a parameter, has this in it.
+    /// Whether its text, or an argument for a value of a parameter, contains a word.
     pub(super) fn mentions(&self, word: &str) -> bool {
-        self.0.iter().any(|piece| match piece {
+        self.0.iter().any(|part| match part {
             TemplatePart::Text(text) => text.contains(word),
             TemplatePart::Placeholder(Variable::Param(_, ArgumentShape::Table(table)), _) => {
                 table.values().flatten().any(|argument| argument.contains(word))
@@ -220,23 +223,23 @@ impl Template {
     }
 
     fn arguments(&self, bindings: &Bindings<'_>) -> Result<Vec<String>, String> {
-        let [TemplatePart::Placeholder(source @ Variable::Param(name, shape), _)] = self.0.as_slice() else {
+        let [TemplatePart::Placeholder(variable @ Variable::Param(name, shape), _)] = self.0.as_slice() else {
             return Ok(vec![self.text(bindings)?]);
         };
-        match (shape, bindings.get(source)?) {
+        match (shape, bindings.get(variable)?) {
             (ArgumentShape::One(_), _) => Ok(vec![self.text(bindings)?]),
-            (ArgumentShape::List, Value::List(values)) => Ok(values.iter().map(Value::to_string).collect()),
+            (ArgumentShape::List, ParamValue::List(values)) => Ok(values.iter().map(ParamValue::to_string).collect()),
             (ArgumentShape::List, value) => Ok(vec![value.to_string()]),
             (ArgumentShape::Words, value) => split_words(&value.to_string()),
             (ArgumentShape::Table(table), value) => {
-                table.get(&value.to_string()).cloned().ok_or_else(|| format!("`{name}` has no arguments for `{value}`"))
+                table.get(&value.to_string()).cloned().ok_or_else(|| format!("no arguments of `{name}` for value `{value}`"))
             }
         }
     }
 }
 
 impl Template {
-    /// The whole text, where nothing in it is to be filled in.
+    /// The text, if it has no placeholders.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [TemplatePart::Text(text)] => Some(text),
@@ -244,10 +247,10 @@ impl Template {
         }
     }
 
-    /// What follows `{here}/` in it, where all of that is known.
+    /// The path after `{here}/`, if its placeholders have values.
     pub(super) fn path_below_here(&self, bindings: &Bindings<'_>) -> Option<String> {
         let is_here =
-            |piece: &TemplatePart| matches!(piece, TemplatePart::Placeholder(Variable::Builtin(Builtin::Here), _));
+            |part: &TemplatePart| matches!(part, TemplatePart::Placeholder(Variable::Builtin(Builtin::Here), _));
         let at = self.0.iter().position(is_here)?;
         let rest = Self(self.0[at + 1..].to_vec()).text(bindings).ok()?;
         rest.strip_prefix('/').filter(|path| !path.is_empty()).map(str::to_owned)
@@ -255,16 +258,16 @@ impl Template {
 }
 
 impl CommandTemplate {
-    /// Reads the words of a command.
+    /// Parses the words of a command.
     pub(super) fn parse(
         words: &[String],
-        known: &TemplateScope<'_>,
+        scope: &TemplateScope<'_>,
         used: &mut BTreeSet<Builtin>,
     ) -> Result<Self, Diagnostic> {
         if words.is_empty() {
-            return Err(Diagnostic::new("a command has at least its program"));
+            return Err(Diagnostic::new("empty command"));
         }
-        words.iter().map(|word| Template::parse(word, known, used)).collect::<Result<_, _>>().map(Self)
+        words.iter().map(|word| Template::parse(word, scope, used)).collect::<Result<_, _>>().map(Self)
     }
 
     /// Its words.
@@ -272,85 +275,86 @@ impl CommandTemplate {
         &self.0
     }
 
-    /// The arguments, the program first.
+    /// Expands to the arguments, starting with the program.
     pub(super) fn fill(&self, bindings: &Bindings<'_>) -> Result<Vec<String>, String> {
         let all: Vec<Vec<String>> = self.0.iter().map(|word| word.arguments(bindings)).collect::<Result<_, _>>()?;
         Ok(all.concat())
     }
 }
 
-/// Splits a text into words as a shell would, quotes and backslashes included, and does nothing else of what it does.
+/// Splits a text into words with the quotes and backslashes of a shell, without any expansion.
 pub(super) fn split_words(text: &str) -> Result<Vec<String>, String> {
-    shell_words::split(text).map_err(|_| format!("`{text}` has a quote that is not closed"))
+    shell_words::split(text).map_err(|_| format!("unclosed quote in `{text}`"))
 }
 
 fn unpaired_brace(brace: &str) -> Diagnostic {
-    Diagnostic::new(format!("a `{brace}` stands alone"))
-        .with_help(format!("write `{brace}{brace}` for the brace itself"))
+    Diagnostic::new(format!("unmatched `{brace}`"))
+        .with_help(format!("write `{brace}{brace}` for a literal brace"))
 }
 
 fn parse_placeholder(
     text: &str,
-    known: &TemplateScope<'_>,
+    scope: &TemplateScope<'_>,
     used: &mut BTreeSet<Builtin>,
 ) -> Result<TemplatePart, Diagnostic> {
-    let (name, form) = text.split_once(':').map_or((text, None), |(name, form)| (name, Some(form)));
-    if let Some(shape) = known.argument_shapes.get(name) {
-        let form = match shape {
-            ArgumentShape::One(kind) => parse_format(name, kind, form)?,
-            _ if form.is_some() => return Err(Diagnostic::new(format!("`{name}` has no forms"))),
+    let (name, format) = text.split_once(':').map_or((text, None), |(name, format)| (name, Some(format)));
+    if let Some(shape) = scope.argument_shapes.get(name) {
+        let format = match shape {
+            ArgumentShape::One(kind) => parse_format(name, kind, format)?,
+            _ if format.is_some() => return Err(Diagnostic::new(format!("parameter `{name}` takes no format"))),
             _ => ValueFormat::Canonical,
         };
-        return Ok(TemplatePart::Placeholder(Variable::Param(name.to_owned(), shape.clone()), form));
+        return Ok(TemplatePart::Placeholder(Variable::Param(name.to_owned(), shape.clone()), format));
     }
     let builtin = Builtin::from_name(name).ok_or_else(|| {
         let mut all: Vec<&str> = Builtin::names().collect();
-        all.extend(known.argument_shapes.keys().map(|name| name.as_str()));
-        Diagnostic::unknown(format!("there is no placeholder `{{{name}}}`"), name, all)
+        all.extend(scope.argument_shapes.keys().map(|name| name.as_str()));
+        Diagnostic::unknown(format!("unknown placeholder `{{{name}}}`"), name, all)
     })?;
-    let of_sample = matches!(builtin, Builtin::Sample | Builtin::Work | Builtin::Seconds);
-    match known.phase {
+    let is_of_sample = matches!(builtin, Builtin::Sample | Builtin::Work | Builtin::Seconds);
+    match scope.phase {
         Phase::Plan => {
-            return Err(Diagnostic::new(format!("`{{{name}}}` is not known yet here")).with_help("only parameters are"));
+            return Err(Diagnostic::new(format!("placeholder `{{{name}}}` is not available here"))
+                .with_help("only parameters are"));
         }
-        Phase::Prepare if of_sample => {
-            return Err(Diagnostic::new(format!("`{{{name}}}` is not known yet here"))
-                .with_help("only the measured command and files of a sample have it"));
+        Phase::Prepare if is_of_sample => {
+            return Err(Diagnostic::new(format!("placeholder `{{{name}}}` is not available here"))
+                .with_help("only in the measured command and files of a sample"));
         }
         _ => {}
     }
-    if builtin == Builtin::Here && !known.has_folder {
-        return Err(Diagnostic::new("`{here}` is the definition's folder, and this one lies in none"));
+    if builtin == Builtin::Here && !scope.has_folder {
+        return Err(Diagnostic::new("placeholder `{here}` is not available: the definition is not in a folder"));
     }
-    let form = match builtin {
-        Builtin::Seconds => parse_format(name, &ParamKind::Duration { min: None }, Some(form.unwrap_or("s")))?,
-        _ => parse_format(name, &ParamKind::Text, form)?,
+    let format = match builtin {
+        Builtin::Seconds => parse_format(name, &ParamKind::Duration { min: None }, Some(format.unwrap_or("s")))?,
+        _ => parse_format(name, &ParamKind::Text, format)?,
     };
     used.insert(builtin);
-    Ok(TemplatePart::Placeholder(Variable::Builtin(builtin), form))
+    Ok(TemplatePart::Placeholder(Variable::Builtin(builtin), format))
 }
 
-/// Forms by name, with the factor of each.
+/// Formats by name, with their factors.
 type FormatTable = &'static [(&'static str, f64)];
 
-fn parse_format(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<ValueFormat, Diagnostic> {
-    let Some(form) = form else { return Ok(ValueFormat::Canonical) };
-    let (forms, make): (FormatTable, fn(f64) -> ValueFormat) = match kind {
+fn parse_format(name: &str, kind: &ParamKind, format: Option<&str>) -> Result<ValueFormat, Diagnostic> {
+    let Some(format) = format else { return Ok(ValueFormat::Canonical) };
+    let (formats, create): (FormatTable, fn(f64) -> ValueFormat) = match kind {
         ParamKind::Bytes { .. } => (&SIZES, ValueFormat::Size),
-        ParamKind::Duration { .. } if form == "whole" => return Ok(ValueFormat::WholeSeconds),
+        ParamKind::Duration { .. } if format == "whole" => return Ok(ValueFormat::WholeSeconds),
         ParamKind::Duration { .. } => (&TIMES, ValueFormat::Time),
-        _ => return Err(Diagnostic::new(format!("`{name}` has no forms")).with_help("only sizes and times have")),
+        _ => return Err(Diagnostic::new(format!("`{name}` takes no format")).with_help("only sizes and times do")),
     };
-    let factor = forms.iter().find(|(known, _)| *known == form).map(|(_, factor)| *factor);
-    let known =
-        forms.iter().map(|(known, _)| *known).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
-    factor.map(make).ok_or_else(|| Diagnostic::unknown(format!("`{name}` has no form `{form}`"), form, known))
+    let factor = formats.iter().find(|(unit, _)| *unit == format).map(|(_, factor)| *factor);
+    let names =
+        formats.iter().map(|(unit, _)| *unit).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
+    factor.map(create).ok_or_else(|| Diagnostic::unknown(format!("unknown format `{format}` of `{name}`"), format, names))
 }
 
-fn format_value(value: &Value, form: ValueFormat) -> Result<String, String> {
+fn format_value(value: &ParamValue, format: ValueFormat) -> Result<String, String> {
     let text = value.to_string();
     let time = || text.parse::<Nanos>().map(|time| time.0 as f64).map_err(|error| error.to_string());
-    match form {
+    match format {
         ValueFormat::Canonical => Ok(text),
         ValueFormat::Size(factor) => {
             let size = text.parse::<Bytes>().map_err(|error| error.to_string())?;
@@ -381,24 +385,24 @@ mod tests {
 
     fn fill(words: &[&str]) -> Result<Vec<String>, String> {
         let shapes = shapes();
-        let known = TemplateScope { argument_shapes: &shapes, phase: Phase::Sample, has_folder: false };
+        let scope = TemplateScope { argument_shapes: &shapes, phase: Phase::Sample, has_folder: false };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let argv = CommandTemplate::parse(&words, &known, &mut BTreeSet::new()).map_err(|fault| fault.to_string())?;
+        let argv = CommandTemplate::parse(&words, &scope, &mut BTreeSet::new()).map_err(|diagnostic| diagnostic.to_string())?;
         let params: Params = [
-            ("cc", Value::Text("gcc; rm -rf $HOME".into())),
-            ("size", Value::Text("64k".into())),
-            ("flags", Value::Text("-O3 '-DX=a b'".into())),
-            ("cpus", Value::List(vec![Value::Integer(0), Value::Integer(2)])),
-            ("reverse", Value::Bool(true)),
+            ("cc", ParamValue::Text("gcc; rm -rf $HOME".into())),
+            ("size", ParamValue::Text("64k".into())),
+            ("flags", ParamValue::Text("-O3 '-DX=a b'".into())),
+            ("cpus", ParamValue::List(vec![ParamValue::Integer(0), ParamValue::Integer(2)])),
+            ("reverse", ParamValue::Bool(true)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let builtins = BTreeMap::from([(Builtin::Seconds, Value::Text("500ms".into()))]);
+        let builtins = BTreeMap::from([(Builtin::Seconds, ParamValue::Text("500ms".into()))]);
         argv.fill(&Bindings { params: &params, builtins })
     }
 
     #[test]
-    fn a_value_is_one_argument_whatever_it_holds() {
+    fn a_value_is_one_argument_whatever_its_content() {
         assert_eq!(fill(&["{cc}", "-c", "x{size}.c"]).unwrap(), ["gcc; rm -rf $HOME", "-c", "x64k.c"]);
     }
 
@@ -409,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_have_forms() {
+    fn sizes_and_times_have_formats() {
         let words =
             fill(&["{size}", "{size:B}", "{size:MiB}", "{seconds}", "{seconds:ms}", "{seconds:whole}"]).unwrap();
         assert_eq!(words, ["64k", "65536", "0.0625", "0.5", "500", "1"]);
@@ -418,31 +422,31 @@ mod tests {
     #[test]
     fn braces_are_doubled() {
         assert_eq!(fill(&["{{\"a\": {{}}}}"]).unwrap(), ["{\"a\": {}}"]);
-        assert_eq!(fill(&["a}"]).unwrap_err(), "a `}` stands alone: write `}}` for the brace itself");
-        assert_eq!(fill(&["{a"]).unwrap_err(), "a `{` stands alone: write `{{` for the brace itself");
+        assert_eq!(fill(&["a}"]).unwrap_err(), "unmatched `}`: write `}}` for a literal brace");
+        assert_eq!(fill(&["{a"]).unwrap_err(), "unmatched `{`: write `{{` for a literal brace");
     }
 
     #[test]
-    fn what_is_unknown_is_said_before_anything_runs() {
-        assert_eq!(fill(&["{szie}"]).unwrap_err(), "there is no placeholder `{szie}`: did you mean `size`?");
-        assert_eq!(fill(&["{size:MB}"]).unwrap_err(), "`size` has no form `MB`: did you mean `B`?");
-        assert_eq!(fill(&["{cc:B}"]).unwrap_err(), "`cc` has no forms: only sizes and times have");
+    fn unknown_placeholders_and_formats_are_errors() {
+        assert_eq!(fill(&["{szie}"]).unwrap_err(), "unknown placeholder `{szie}`: did you mean `size`?");
+        assert_eq!(fill(&["{size:MB}"]).unwrap_err(), "unknown format `MB` of `size`: did you mean `B`?");
+        assert_eq!(fill(&["{cc:B}"]).unwrap_err(), "`cc` takes no format: only sizes and times do");
         assert!(fill(&["-x{flags}"]).unwrap_err().contains("inside of a text"));
-        assert!(fill(&["{here}/x"]).unwrap_err().contains("lies in none"));
-        assert!(fill(&[]).unwrap_err().contains("at least its program"));
+        assert!(fill(&["{here}/x"]).unwrap_err().contains("not in a folder"));
+        assert!(fill(&[]).unwrap_err().contains("empty command"));
     }
 
     #[test]
-    fn what_a_sample_decides_is_unknown_before_it() {
+    fn placeholders_of_a_sample_are_not_available_before_it() {
         let shapes = shapes();
-        for (moment, text, is_fine) in [
+        for (phase, text, is_valid) in [
             (Phase::Prepare, "{work}", false),
             (Phase::Prepare, "{port}", true),
             (Phase::Plan, "{port}", false),
             (Phase::Plan, "{cc}", true),
         ] {
-            let known = TemplateScope { argument_shapes: &shapes, phase: moment, has_folder: true };
-            assert_eq!(Template::parse(text, &known, &mut BTreeSet::new()).is_ok(), is_fine, "{text}");
+            let scope = TemplateScope { argument_shapes: &shapes, phase, has_folder: true };
+            assert_eq!(Template::parse(text, &scope, &mut BTreeSet::new()).is_ok(), is_valid, "{text}");
         }
     }
 
@@ -458,17 +462,17 @@ mod tests {
         }
 
         #[test]
-        fn doubled_braces_give_any_text_back(text: String) {
+        fn doubled_braces_preserve_any_text(text: String) {
             let escaped = text.replace('{', "{{").replace('}', "}}");
             prop_assert_eq!(fill(&[&escaped]).unwrap(), [text]);
         }
 
         #[test]
-        fn a_filled_in_value_is_never_read_again(value in "[{}a-z$'\" ]{0,16}") {
+        fn an_expanded_value_is_never_parsed_again(value in "[{}a-z$'\" ]{0,16}") {
             let shapes = BTreeMap::from([("x".to_owned(), ArgumentShape::One(ParamKind::Text))]);
-            let known = TemplateScope { argument_shapes: &shapes, phase: Phase::Plan, has_folder: false };
-            let argv = CommandTemplate::parse(&["{x}".to_owned()], &known, &mut BTreeSet::new()).unwrap();
-            let params = Params::from([("x".to_owned(), Value::Text(value.clone()))]);
+            let scope = TemplateScope { argument_shapes: &shapes, phase: Phase::Plan, has_folder: false };
+            let argv = CommandTemplate::parse(&["{x}".to_owned()], &scope, &mut BTreeSet::new()).unwrap();
+            let params = Params::from([("x".to_owned(), ParamValue::Text(value.clone()))]);
             let bindings = Bindings { params: &params, builtins: BTreeMap::new() };
             prop_assert_eq!(argv.fill(&bindings).unwrap(), [value]);
         }

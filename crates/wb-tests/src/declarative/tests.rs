@@ -1,4 +1,4 @@
-//! What is wrong with a definition is told with its place, and no definition makes the reader panic.
+//! Tests of the definition parser: errors with positions, and robustness against invalid input.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use wb_agent::Capture;
 use wb_model::facts::Cpu;
-use wb_model::{Bytes, Class, Facts, Params, Scope, Value};
+use wb_model::{Bytes, Class, Facts, ParamValue, Params, Scope};
 
 use super::params::defaults;
 use super::*;
@@ -32,76 +32,76 @@ fn parse(text: &str) -> Result<DeclarativeTest, DefinitionError> {
     DeclarativeTest::parse("x.toml", text, None)
 }
 
-/// What is told of the plain definition with one thing changed.
+/// Error message for the plain definition with one replacement.
 fn error_message(from: &str, to: &str) -> String {
     assert!(PLAIN.contains(from), "{from}");
     parse(&PLAIN.replacen(from, to, 1)).unwrap_err().to_string()
 }
 
 #[test]
-fn a_plain_definition_declares_what_it_says() {
+fn a_plain_definition_is_parsed() {
     let test = parse(PLAIN).unwrap();
     let declaration = test.declaration();
     assert_eq!((declaration.name.as_str(), declaration.version, declaration.scope), ("plain", 1, Scope::Sample));
-    assert_eq!(declaration.param("n").unwrap().default, Some(Value::Integer(1)));
+    assert_eq!(declaration.param("n").unwrap().default, Some(ParamValue::Integer(1)));
     assert!(declaration.param("cpus").is_some());
     let metrics = test.metrics(&defaults(&declaration));
     assert_eq!((metrics[0].class, metrics[0].primary), (Class::Throughput, true));
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
+fn errors_have_a_position_and_help() {
     for (from, to, message) in [
-        ("command =", "comand =", "x.toml:4:1: there is no field `comand` here: did you mean `command`?"),
-        ("{n}", "{nn}", "x.toml:4:11: there is no placeholder `{nn}`: did you mean `n`?"),
-        ("{work}", "'", "x.toml:4:11: `tool --n {n} '` has a quote that is not closed"),
-        ("tool --n {n} {work}", "", "x.toml:4:11: a command has at least its program"),
-        ("command =", "runner = \"x\"\ncommand =", "x.toml:4:10: a test has a `command` or a `runner`: remove one"),
+        ("command =", "comand =", "x.toml:4:1: unknown field `comand`: did you mean `command`?"),
+        ("{n}", "{nn}", "x.toml:4:11: unknown placeholder `{nn}`: did you mean `n`?"),
+        ("{work}", "'", "x.toml:4:11: unclosed quote in `tool --n {n} '`"),
+        ("tool --n {n} {work}", "", "x.toml:4:11: empty command"),
+        ("command =", "runner = \"x\"\ncommand =", "x.toml:4:10: `command` and `runner` are mutually exclusive: remove one"),
         (
             "name = \"plain\"",
             "name = \"pl ain\"",
-            "x.toml:1:8: `pl ain` is not a name: letters, digits, `_`, `.` and `-` are allowed",
+            "x.toml:1:8: invalid name `pl ain`: expected letters, digits, `_`, `.` and `-`",
         ),
-        ("\"integer\"", "\"interger\"", "x.toml:8:8: there is no value `interger` here: did you mean `integer`?"),
-        ("default = 1", "default = \"x\"", "x.toml:9:11: `n` cannot have this default: `x` is not a whole number"),
+        ("\"integer\"", "\"interger\"", "x.toml:8:8: unknown value `interger`: did you mean `integer`?"),
+        ("default = 1", "default = \"x\"", "x.toml:9:11: invalid default of parameter `n`: invalid value `x`: expected a whole number"),
         (
             "default = 1\n",
             "",
-            "x.toml:6:8: `n` has no value where none is given: add `default`, or `resolved` if the machine decides",
+            "x.toml:6:8: missing default of parameter `n`: add `default`, or `resolved` if it depends on the machine",
         ),
         (
             "default = 1",
             "default = 1\nresolved = \"cpus\"",
-            "x.toml:10:12: `n` has a default already: remove one of the two",
+            "x.toml:10:12: `default` and `resolved` of parameter `n` are mutually exclusive: remove one",
         ),
         (
             "default = 1",
             "resolved = \"memory\"",
-            "x.toml:9:12: `n` cannot be decided by that: its kind must be `bytes`",
+            "x.toml:9:12: invalid `resolved` of parameter `n`: it requires `kind = \"bytes\"`",
         ),
-        ("\"n\"", "\"tools\"", "x.toml:6:8: `tools` has another meaning in plans: choose another name"),
-        ("\"n\"", "\"cpus\"", "x.toml:6:8: every test has a parameter `cpus` already: choose another name"),
-        ("\"n\"", "\"work\"", "x.toml:6:8: `{work}` has another meaning in commands: choose another name"),
-        ("help = \"how many\"", "help = \"\"", "x.toml:7:8: `n` has no help"),
-        ("primary = true\n", "", "x.toml:11:8: no metric is primary: mark the one that decides with `primary = true`"),
+        ("\"n\"", "\"tools\"", "x.toml:6:8: name `tools` is reserved in plans: choose another name"),
+        ("\"n\"", "\"cpus\"", "x.toml:6:8: name `cpus` is a parameter of every test: choose another name"),
+        ("\"n\"", "\"work\"", "x.toml:6:8: name `work` is a built-in placeholder: choose another name"),
+        ("help = \"how many\"", "help = \"\"", "x.toml:7:8: missing help of parameter `n`"),
+        ("primary = true\n", "", "x.toml:11:8: missing primary metric: mark one with `primary = true`"),
         (
             "from = \"rate\"\n",
             "",
-            "x.toml:11:8: nothing says where `rate` is read from: add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss",
+            "x.toml:11:8: missing source of metric `rate`: add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss",
         ),
-        ("from = \"rate\"", "regex = '(x'", "x.toml:15:9: this is no regular expression: unclosed group"),
+        ("from = \"rate\"", "regex = '(x'", "x.toml:15:9: invalid regular expression: unclosed group"),
         (
             "from = \"rate\"",
             "regex = 'x'",
-            "x.toml:15:9: the figure is what the one group captures: put it into `(…)`, or into `(?<value>…)` where there are several groups",
+            "x.toml:15:9: missing capture group of the value: use `(…)`, or `(?<value>…)` with several groups",
         ),
-        ("from = \"rate\"", "json = 'x'", "x.toml:15:8: a JSON path starts with `/`: as in `/end/0/bytes`"),
-        (" {work}", "", "x.toml:11:8: this is work per second, and the command takes no `{work}`"),
-        (" {work}", " {work} {seconds}", "x.toml:1:8: the command takes both `{work}` and `{seconds}`: choose one"),
+        ("from = \"rate\"", "json = 'x'", "x.toml:15:8: invalid JSON path: expected a path such as `/end/0/bytes`"),
+        (" {work}", "", "x.toml:11:8: `from = \"rate\"` requires `{work}` in the command"),
+        (" {work}", " {work} {seconds}", "x.toml:1:8: `{work}` and `{seconds}` are mutually exclusive: remove one"),
         (
             "{work}\"",
             "{work}\"\ncleanup = [\"rm {sample}/x\"]",
-            "x.toml:5:12: `{sample}` is not known yet here: only the measured command and files of a sample have it",
+            "x.toml:5:12: placeholder `{sample}` is not available here: only in the measured command and files of a sample",
         ),
     ] {
         assert_eq!(error_message(from, to), message);
@@ -109,7 +109,7 @@ fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
 }
 
 #[test]
-fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
+fn standard_output_is_kept_if_it_is_used_and_otherwise_hashed() {
     let stdout = |text: &str| parse(text).unwrap().definition.stdout;
     let reads = PLAIN.replace("from = \"rate\"", "regex = '(x)'");
     let checks = format!("{PLAIN}[[check]]\nsays = \"it holds\"\nmust = 'x'\n");
@@ -132,7 +132,7 @@ fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
     let message = |text: String| parse(&text).unwrap_err().to_string();
     assert_eq!(
         message(with(&reads, "\"hash\"")),
-        "x.toml:4:10: a metric, a check or `same-output` reads standard output, which has to be kept then: remove `stdout`, or read a `file`"
+        "x.toml:4:10: a metric, a check or `same-output` requires that standard output is kept: remove `stdout`, or use a `file`"
     );
     assert_eq!(
         message(
@@ -140,155 +140,155 @@ fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
                 .replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"")
                 .replace("from = \"rate\"\n", "")
         ),
-        "x.toml:4:10: what a runner writes to standard output is always kept: remove `stdout`"
+        "x.toml:4:10: standard output of a runner is always kept: remove `stdout`"
     );
-    assert_eq!(message(with(PLAIN, "\"kep\"")), "x.toml:4:10: there is no value `kep` here: did you mean `keep`?");
+    assert_eq!(message(with(PLAIN, "\"kep\"")), "x.toml:4:10: unknown value `kep`: did you mean `keep`?");
 }
 
 #[test]
-fn checks_name_metrics_that_are_there_and_bounds_that_are_recorded() {
+fn checks_require_existing_metrics_and_recorded_bounds() {
     let with = |check: &str| parse(&format!("{PLAIN}[[check]]\nsays = \"it holds\"\n{check}")).map(|_| ());
     assert!(with("metric = \"rate\"\nmin = \"{n}\"\nmax = \"{work}\"").is_ok());
-    let told = |check: &str| with(check).unwrap_err().to_string();
-    assert!(told("metric = \"rat\"\nmin = 1").ends_with("there is no metric `rat`: did you mean `rate`?"));
-    assert!(told("metric = \"rate\"").contains("this check has no bound"));
-    assert!(told("metric = \"rate\"\nmin = \"{port}\"").contains("not recorded with the sample"));
-    assert!(told("must = 'x'\nmust-not = 'y'").contains("write two checks"));
-    assert!(told("file = \"../x\"\nmust = 'x'").contains("is not a file of the sample's folder"));
+    let error = |check: &str| with(check).unwrap_err().to_string();
+    assert!(error("metric = \"rat\"\nmin = 1").ends_with("unknown metric `rat`: did you mean `rate`?"));
+    assert!(error("metric = \"rate\"").contains("missing bound of the check"));
+    assert!(error("metric = \"rate\"\nmin = \"{port}\"").contains("not recorded with the sample"));
+    assert!(error("must = 'x'\nmust-not = 'y'").contains("write two checks"));
+    assert!(error("file = \"../x\"\nmust = 'x'").contains("invalid path `../x`"));
 }
 
-/// The output that has to be the same, of a sample of the plain definition with this said of it.
-fn same_output(said: &str, process: &serde_json::Value, stdout: &str) -> BTreeMap<String, String> {
-    let circumstances = r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#;
+/// Recorded output of a sample of the plain definition with this setting of `same-output`.
+fn same_output(setting: &str, process: &serde_json::Value, stdout: &str) -> BTreeMap<String, String> {
+    let provenance = r#"{"definition":"","duration-source":{"by":"work","work":8,"probe":null}}"#;
     let folder = crate::testing::artefact_folder(&[
-        ("circumstances.json", circumstances),
+        ("provenance.json", provenance),
         ("run.process.json", &process.to_string()),
         ("run.stdout", stdout),
     ]);
-    let test = parse(&PLAIN.replacen("[[param]]", &format!("same-output = {said}\n[[param]]"), 1)).unwrap();
-    let measured = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap();
-    measured.outputs
+    let test = parse(&PLAIN.replacen("[[param]]", &format!("same-output = {setting}\n[[param]]"), 1)).unwrap();
+    let measurement = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap();
+    measurement.outputs
 }
 
 #[test]
-fn output_that_is_the_same_in_every_sample_is_noted_by_its_hash_or_its_text() {
-    let usage = wb_sys::process::ResourceUse::default();
+fn same_output_is_recorded_by_hash_or_text() {
+    let usage = wb_sys::process::ResourceUsage::default();
     let mut process = serde_json::json!({ "elapsed-seconds": 1.0, "usage": usage });
-    let of = |said: &str, process: &serde_json::Value| same_output(said, process, "seconds 1.5\nsum 7f\n");
-    let noted = |output: &str| BTreeMap::from([("standard output of work 8".to_owned(), output.to_owned())]);
-    assert_eq!(of("'^sum .*$'", &process), noted("`sum 7f`"));
-    assert_eq!(of("true", &process), BTreeMap::new(), "the hash was not recorded");
+    let output = |setting: &str, process: &serde_json::Value| same_output(setting, process, "seconds 1.5\nsum 7f\n");
+    let expected = |output: &str| BTreeMap::from([("standard output of work 8".to_owned(), output.to_owned())]);
+    assert_eq!(output("'^sum .*$'", &process), expected("`sum 7f`"));
+    assert_eq!(output("true", &process), BTreeMap::new(), "the hash was not recorded");
     process["stdout-sha256"] = "ab12".into();
     process["stdout-bytes"] = 19.into();
-    assert_eq!(of("true", &process), noted("19 B with SHA-256 ab12"));
-    assert_eq!(of("false", &process), BTreeMap::new());
+    assert_eq!(output("true", &process), expected("19 B with SHA-256 ab12"));
+    assert_eq!(output("false", &process), BTreeMap::new());
 }
 
 #[test]
-fn output_that_is_to_be_the_same_is_found_in_each_sample_and_is_of_a_command() {
-    let with = |said: &str| PLAIN.replacen("[[param]]", &format!("same-output = {said}\n[[param]]"), 1);
-    let told = |text: &str| parse(text).unwrap_err().to_string();
-    assert!(told(&with("'('")).contains("x.toml:5:15: this is no regular expression"), "{}", told(&with("'('")));
-    assert!(told(&with("3")).contains("expected true, false, or a regular expression"), "{}", told(&with("3")));
+fn same_output_requires_a_match_and_a_command() {
+    let with = |setting: &str| PLAIN.replacen("[[param]]", &format!("same-output = {setting}\n[[param]]"), 1);
+    let error = |text: &str| parse(text).unwrap_err().to_string();
+    assert!(error(&with("'('")).contains("x.toml:5:15: invalid regular expression"), "{}", error(&with("'('")));
+    assert!(error(&with("3")).contains("expected true, false, or a regular expression"), "{}", error(&with("3")));
     let runner = with("true").replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"");
     let runner = runner.replace("from = \"rate\"\n", "");
-    assert!(told(&runner).contains("the output of a runner is its events"), "{}", told(&runner));
+    assert!(error(&runner).contains("the output of a runner differs between samples"), "{}", error(&runner));
     let folder = crate::testing::artefact_folder(&[
-        ("circumstances.json", r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#),
+        ("provenance.json", r#"{"definition":"","duration-source":{"by":"work","work":8,"probe":null}}"#),
         ("run.process.json", &process(1.0)),
         ("run.stdout", "nothing of it"),
     ]);
     let test = parse(&with("'^sum'")).unwrap();
-    let rejected = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap_err();
-    assert_eq!(rejected.to_string(), "output: standard output does not match `^sum` of same-output");
+    let rejection = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap_err();
+    assert_eq!(rejection.to_string(), "output: standard output does not match `^sum` of same-output");
 }
 
 #[test]
-fn output_that_is_to_be_the_same_is_recorded_as_far_as_it_takes() {
-    let with = |more: &str| {
-        let definition = "name = \"x\"\nsummary = \"x\"\nversion = 1\ncommand = [\"true\"]\n".to_owned() + more;
+fn same_output_determines_the_capture_of_standard_output() {
+    let parse_with = |extra: &str| {
+        let definition = "name = \"x\"\nsummary = \"x\"\nversion = 1\ncommand = [\"true\"]\n".to_owned() + extra;
         let metric =
             "[[metric]]\nname = \"t\"\nclass = \"latency\"\nunit = \"s\"\nprimary = true\nfrom = \"elapsed\"\n";
         parse(&(definition + metric))
     };
-    let capture = |more: &str| {
-        with(more).unwrap_or_else(|error| panic!("{error}")).definition.stdout.capture_for(sample_output::RUN_NAME)
+    let capture = |extra: &str| {
+        parse_with(extra).unwrap_or_else(|error| panic!("{error}")).definition.stdout.capture_for(sample_output::RUN_NAME)
     };
     assert_eq!(capture("same-output = '^sum'\n"), Capture::Keep);
     assert_eq!(capture("same-output = true\n"), Capture::Hash);
-    let error = |more: &str| with(more).unwrap_err().to_string();
+    let error = |extra: &str| parse_with(extra).unwrap_err().to_string();
     let hashed = error("same-output = '^sum'\nstdout = \"hash\"\n");
-    assert!(hashed.contains("x.toml:6:10: a metric, a check or `same-output` reads standard output"), "{hashed}");
+    assert!(hashed.contains("x.toml:6:10: a metric, a check or `same-output` requires"), "{hashed}");
     let discarded = error("same-output = true\nstdout = \"discard\"\n");
-    assert!(discarded.contains("x.toml:6:10: `same-output` compares standard output by its hash"), "{discarded}");
+    assert!(discarded.contains("x.toml:6:10: `same-output` requires the hash of standard output"), "{discarded}");
 }
 
 #[test]
-fn what_only_a_build_depends_on_is_told_from_the_rest() {
-    let shipped = |name: &str| builtin_tests().find(|test| test.declaration().name.as_str() == name).unwrap();
-    let of = |test: &DeclarativeTest, params: &Params| {
+fn build_inputs_exclude_whatever_else_is_used() {
+    let built_in = |name: &str| builtin_tests().find(|test| test.declaration().name.as_str() == name).unwrap();
+    let inputs_of = |test: &DeclarativeTest, params: &Params| {
         let inputs = test.build_inputs(params);
         (inputs.params.into_iter().collect::<Vec<_>>(), inputs.programs.into_iter().collect::<Vec<_>>())
     };
-    let compile = shipped("compile-c");
+    let compile = built_in("compile-c");
     let params = defaults(&compile.declaration());
     let both = |program: &str| (vec!["cc".to_owned(), "flags".to_owned()], vec![program.to_owned()]);
-    assert_eq!(of(&compile, &params), both("gcc"));
-    let by_path = Params::from([("cc".to_owned(), Value::Text("/opt/gcc/bin/gcc".into()))]);
-    assert_eq!(of(&compile, &by_path), both("/opt/gcc/bin/gcc"));
-    let openssl = shipped("openssl-speed");
+    assert_eq!(inputs_of(&compile, &params), both("gcc"));
+    let by_path = Params::from([("cc".to_owned(), ParamValue::Text("/opt/gcc/bin/gcc".into()))]);
+    assert_eq!(inputs_of(&compile, &by_path), both("/opt/gcc/bin/gcc"));
+    let openssl = built_in("openssl-speed");
     assert_eq!(
         openssl.build_inputs(&defaults(&openssl.declaration())),
         crate::BuildInputs::default(),
         "nothing is built"
     );
-    // What the measured command takes or calls is no matter of the build alone.
+    // Parameters and programs of the measured command do not affect only the build.
     let text = PLAIN.replace(
         "[[param]]",
         "requires = [{ program = \"maker\", package = \"\" }, { program = \"tool\", package = \"\" }]\n\
          build = { commands = [\"maker {n}\", \"tool x\"], programs = [\"x\"] }\n[[param]]",
     );
     let test = parse(&text).unwrap();
-    assert_eq!(of(&test, &defaults(&test.declaration())), (vec![], vec!["maker".to_owned()]));
+    assert_eq!(inputs_of(&test, &defaults(&test.declaration())), (vec![], vec!["maker".to_owned()]));
 }
 
 #[test]
-fn the_machine_decides_within_the_placement() {
+fn machine_defaults_respect_the_placement() {
     let text = PLAIN.replace("default = 1", "resolved = \"one-and-cores\"\naxis = true");
     let test = parse(&text).unwrap();
     let cpu = |id, core| Cpu { id, core, package: 0, node: 0 };
     let facts = Facts { cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 1), cpu(3, 1)], ..Facts::default() };
     let values = |given: &Params| test.resolve(given, &facts)["n"].clone();
-    assert_eq!(values(&Params::new()), [Value::Integer(1), Value::Integer(2)]);
-    let only = Value::List(vec![Value::Integer(2), Value::Integer(3)]);
-    assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [Value::Integer(1)]);
+    assert_eq!(values(&Params::new()), [ParamValue::Integer(1), ParamValue::Integer(2)]);
+    let only = ParamValue::List(vec![ParamValue::Integer(2), ParamValue::Integer(3)]);
+    assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [ParamValue::Integer(1)]);
     let sized = PLAIN.replace("\"integer\"\ndefault = 1", "\"bytes\"\nresolved = \"memory\"\ntimes = 0.25");
     let facts = Facts { memory: Bytes(16 << 30), ..Facts::default() };
-    assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [Value::Text("4g".into())]);
+    assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [ParamValue::Text("4g".into())]);
 }
 
 #[test]
-fn what_a_folder_defines_twice_or_wrongly_is_passed_over_and_told() {
+fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("a.toml", PLAIN);
     write("notes.txt", "no definition");
     let mut registry = crate::Registry::default();
-    let mut passed_over =
+    let mut add_folder =
         |folder: &Path| registry.add_folder(folder).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
-    assert_eq!(passed_over(folder.path()).unwrap(), [""; 0]);
+    assert_eq!(add_folder(folder.path()).unwrap(), [""; 0]);
     write("b.toml", PLAIN);
-    let told = passed_over(folder.path()).unwrap();
-    assert!(told[0].ends_with("both define the test `plain`: rename one, or remove it"), "{told:?}");
+    let errors = add_folder(folder.path()).unwrap();
+    assert!(errors[0].ends_with("both define the test `plain`: rename one, or remove it"), "{errors:?}");
     write("b.toml", "name = 3\n");
-    let told = passed_over(folder.path()).unwrap();
-    assert!(told[0].contains("b.toml:1:8: invalid value `3`: expected a text"), "{told:?}");
-    let error = passed_over(&folder.path().join("nosuch")).unwrap_err().to_string();
-    assert!(error.contains("nosuch` cannot be read: No such file"), "{error}");
+    let errors = add_folder(folder.path()).unwrap();
+    assert!(errors[0].contains("b.toml:1:8: invalid value `3`: expected a string"), "{errors:?}");
+    let error = add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
+    assert!(error.contains("nosuch`: No such file"), "{error}");
     assert!(registry.test("plain").is_some());
 }
 
-/// Whatever can be asked of a definition without a worker.
+/// Calls all methods of a definition that need no worker.
 fn exercise(test: &DeclarativeTest) {
     let declaration = test.declaration();
     let mut params = defaults(&declaration);
@@ -307,12 +307,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_damaged_definition_panics(which in 0usize..9, cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
-        let mut text: Vec<char> = builtin::text(which).chars().collect();
-        for (at, length, with) in cuts {
+    fn no_damaged_definition_panics(index in 0usize..9, cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
+        let mut text: Vec<char> = builtin::text(index).chars().collect();
+        for (at, length, replacement) in cuts {
             let at = at % text.len().max(1);
             let end = (at + length).min(text.len());
-            text.splice(at..end, with.chars());
+            text.splice(at..end, replacement.chars());
         }
         if let Ok(test) = parse(&text.into_iter().collect::<String>()) {
             exercise(&test);
@@ -321,8 +321,8 @@ proptest! {
 
     #[test]
     fn no_lines_of_definitions_in_another_order_panic(lines in prop::collection::vec((0usize..9, 0usize..200), 0..60)) {
-        let texts: Vec<Vec<&str>> = (0..9).map(|which| builtin::text(which).lines().collect()).collect();
-        let text: Vec<&str> = lines.iter().map(|(which, line)| texts[*which][line % texts[*which].len()]).collect();
+        let texts: Vec<Vec<&str>> = (0..9).map(|index| builtin::text(index).lines().collect()).collect();
+        let text: Vec<&str> = lines.iter().map(|(index, line)| texts[*index][line % texts[*index].len()]).collect();
         if let Ok(test) = parse(&text.join("\n")) {
             exercise(&test);
         }
@@ -336,21 +336,21 @@ proptest! {
     #[test]
     fn no_output_of_a_tool_panics_or_counts_by_chance(output in "[ -~\n]{0,200}") {
         let folder = crate::testing::artefact_folder(&[
-            ("circumstances.json", r#"{"definition":"","effort":{"by":"time","seconds":1.0}}"#),
+            ("provenance.json", r#"{"definition":"","duration-source":{"by":"time","seconds":1.0}}"#),
             ("run.process.json", &process(1.0)),
             ("run.stdout", &output),
         ]);
         let artefacts = crate::Artefacts::new(folder.path());
         for test in builtin_tests() {
             let params = defaults(&test.declaration());
-            let measured = crate::evaluate::evaluate(&test, &params, &artefacts);
-            prop_assert_ne!(measured.validity, wb_model::Validity::Valid);
+            let measurement = crate::evaluate::evaluate(&test, &params, &artefacts);
+            prop_assert_ne!(measurement.validity, wb_model::Validity::Valid);
         }
     }
 }
 
-/// How a process ran that took so many seconds.
+/// Record of a process that ran `seconds` seconds.
 fn process(seconds: f64) -> String {
-    let usage = wb_sys::process::ResourceUse::default();
+    let usage = wb_sys::process::ResourceUsage::default();
     serde_json::json!({ "elapsed-seconds": seconds, "usage": usage }).to_string()
 }

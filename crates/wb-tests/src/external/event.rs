@@ -1,4 +1,4 @@
-//! What a runner can say.
+//! Events of a runner.
 
 use serde::Deserialize;
 use wb_model::{Class, Gate};
@@ -9,67 +9,67 @@ use wb_model::{Class, Gate};
 pub enum RunnerEvent {
     /// The first line.
     Hello {
-        /// The version of the protocol that it speaks.
+        /// Its version of the protocol.
         protocol: u32,
     },
-    /// A figure of a declared metric.
+    /// A value of a declared metric.
     Metric {
         /// The metric's class.
         class: Class,
         /// The metric's name.
         name: String,
-        /// The figure.
+        /// The value.
         value: f64,
-        /// The unit that it is in: the declared one, or one that the definition converts.
+        /// Its unit: the declared one, or one that the definition converts.
         unit: String,
     },
-    /// Something that must hold for the sample to count.
+    /// A condition for the sample to be valid.
     Check {
-        /// What must hold.
+        /// The condition.
         name: String,
-        /// Whether it does.
+        /// Whether it holds.
         passed: bool,
-        /// The question that a sample did not stand up to where it does not.
+        /// The gate that the sample fails otherwise.
         #[serde(default = "answer")]
         gate: Gate,
-        /// The figures that say so.
+        /// The figures that show it.
         #[serde(default)]
         figures: String,
     },
-    /// Something that was noticed.
+    /// An observation.
     Finding {
-        /// What, in a sentence.
+        /// The observation, in a sentence.
         text: String,
     },
-    /// A part of the work, done before and not measured: it shows that the time follows the work.
+    /// A part of the work, done before the measurement: it shows whether the run time depends on the work.
     Probe {
-        /// How much was done, in the runner's own count.
-        done: u64,
-        /// How long that took.
+        /// Amount of work, in the runner's own unit.
+        amount: u64,
+        /// Time that it took, in seconds.
         seconds: f64,
     },
     /// The measured work.
     Work {
-        /// How much was done, in the runner's own count.
-        done: u64,
-        /// How long that took.
+        /// Amount of work, in the runner's own unit.
+        amount: u64,
+        /// Time that it took, in seconds.
         seconds: Option<f64>,
     },
-    /// A file to keep with the sample.
+    /// A file to record with the sample.
     Artefact {
         /// Its name: letters, digits, `_`, `.` and `-`.
         name: String,
-        /// What is in it, as text.
+        /// Its content as text.
         text: Option<String>,
-        /// What is in it, in base 64.
+        /// Its content in base64.
         base64: Option<String>,
     },
-    /// No sample could be taken; the last line.
+    /// The sample could not be taken; the last line.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// All is said; the last line.
+    /// The output is complete; the last line.
     Done,
 }
 

@@ -1,8 +1,8 @@
-//! External runners: any program that takes samples by itself and says what came of them, a JSON line per event.
+//! External runners: programs that take samples on their own and report them as JSON lines, one per event.
 //!
-//! The definition in TOML declares parameters and metrics, so that no program runs before something is
-//! measured. docs/tests.md has the protocol. Start with [`Event`]; [`said`] is what the lines of one
-//! sample come to.
+//! The definition in TOML declares parameters and metrics, so that no program has to run before a measurement.
+//! docs/tests.md describes the protocol. Start with [`RunnerEvent`]; [`parse_output`] turns the lines of one sample
+//! into a [`RunnerReport`].
 
 mod event;
 mod parser;
@@ -16,26 +16,26 @@ use crate::{Attempt, Failure};
 pub use event::RunnerEvent;
 pub use parser::{ProtocolError, RunnerCheck, RunnerMetric, RunnerReport, parse_output};
 
-/// The version of the protocol. Two versions do not understand each other.
+/// Version of the protocol; different versions are incompatible.
 pub const PROTOCOL: u32 = 1;
 
-/// What a runner is told on its standard input, in one JSON object.
+/// Request to a runner: one JSON object on its standard input.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct RunnerTask<'a> {
     protocol: u32,
     params: &'a Params,
-    /// The work that earlier samples did; null where the runner has to find out how much takes the time.
+    /// Amount of work of earlier samples; null if the runner has to calibrate it.
     work: Option<u64>,
-    /// In seconds.
+    /// Minimum duration in seconds.
     min_time: f64,
-    /// A private folder, which it starts in.
+    /// Private folder, the working directory of the runner.
     folder: &'a str,
     purpose: Purpose,
     sample: u32,
 }
 
-/// Lets a runner take a sample, and keeps what it said.
+/// Takes a sample with a runner, and records its output.
 pub(crate) async fn sample(
     params: &Params,
     command: Command,
@@ -54,11 +54,11 @@ pub(crate) async fn sample(
     let mut task = serde_json::to_vec(&task).map_err(|error| Failure::refused(error.to_string()))?;
     task.push(b'\n');
     let output = attempt.run("run", command.arg("sample").stdin(task)).await?.stdout;
-    let said = parse_output(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
-    for (name, bytes) in said.artefacts {
+    let report = parse_output(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
+    for (name, bytes) in report.artefacts {
         attempt.add_artefact(&format!("runner/{name}"), bytes);
     }
-    if let Some((work, _)) = said.work {
+    if let Some((work, _)) = report.work {
         attempt.record_work(work);
     }
     Ok(())

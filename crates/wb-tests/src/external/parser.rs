@@ -6,93 +6,93 @@ use wb_model::{Class, Gate, TestName};
 
 use super::{PROTOCOL, RunnerEvent};
 
-/// Everything that a runner said of a sample.
+/// Everything that a runner reported about a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunnerReport {
-    /// Its figures, in the order it said them.
+    /// Its values, in the order of its output.
     pub metrics: Vec<RunnerMetric>,
-    /// What it checked.
+    /// Its checks.
     pub checks: Vec<RunnerCheck>,
-    /// What it noticed.
+    /// Its observations, a sentence each.
     pub findings: Vec<String>,
-    /// A part of the work and its seconds.
+    /// Amount of work of the probe, and its time in seconds.
     pub probe: Option<(u64, f64)>,
-    /// The measured work and its seconds.
+    /// Amount of measured work, and its time in seconds.
     pub work: Option<(u64, Option<f64>)>,
-    /// Files to keep, by name.
+    /// Files to record, by name.
     pub artefacts: Vec<(String, Vec<u8>)>,
 }
 
-/// A figure that a runner measured.
+/// A value measured by a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerMetric {
     /// The metric's class.
     pub class: Class,
     /// The metric's name.
     pub name: String,
-    /// The figure.
+    /// The value.
     pub value: f64,
     /// Its unit.
     pub unit: String,
 }
 
-/// Something that a runner checked.
+/// A condition checked by a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerCheck {
-    /// What must hold.
+    /// The condition.
     pub name: String,
-    /// Whether it does.
+    /// Whether it holds.
     pub passed: bool,
-    /// The question that the sample did not stand up to where it does not.
+    /// The gate that the sample fails otherwise.
     pub gate: Gate,
-    /// The figures that say so.
+    /// The figures that show it.
     pub figures: String,
 }
 
-/// What a runner said that the protocol does not have.
+/// Violations of the protocol, and failures reported by a runner.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProtocolError {
-    /// A line that is no event.
-    #[error("line {line} of the runner is no event of the protocol: {why}")]
+    /// A line that is not a valid event.
+    #[error("invalid event on line {line} of the runner's output: {why}")]
     InvalidEvent {
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The first line is not its greeting.
-    #[error("the runner does not begin with an event `hello`")]
+    /// The first event is not `hello`.
+    #[error("the first event of the runner is not `hello`")]
     MissingHello,
-    /// A runner of another version.
-    #[error("the runner speaks version {theirs} of the protocol, this program version {PROTOCOL}")]
+    /// The runner uses another version of the protocol.
+    #[error("unsupported protocol version {theirs} of the runner: expected version {PROTOCOL}")]
     Version {
         /// Its version.
         theirs: u32,
     },
-    /// It could not take the sample.
+    /// The runner could not take the sample.
     #[error("the runner could not take the sample: {reason}")]
     Failed {
-        /// Why, in its own words.
+        /// The reason, as reported.
         reason: String,
     },
-    /// Its output ends without a last word.
-    #[error("the runner ended without an event `done`, after {lines} lines")]
+    /// The output ends without an event `done`.
+    #[error("missing event `done` at the end of the runner's output, after {lines} lines")]
     MissingDone {
-        /// How many lines it wrote.
+        /// Number of lines.
         lines: usize,
     },
-    /// A line after its last word.
-    #[error("line {line} of the runner comes after its event `done`")]
+    /// A line after the event `done`.
+    #[error("unexpected line {line} of the runner's output after event `done`")]
     AfterDone {
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// Reads the standard output of a runner.
+/// Parses the standard output of a runner.
 ///
 /// # Errors
-/// When it says anything that the protocol does not have, or that the sample could not be taken.
+/// If the output violates the protocol, or reports that the sample could not be taken.
 pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let lines = output.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
@@ -102,7 +102,7 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
         Some(Err(error)) => return Err(error),
         _ => return Err(ProtocolError::MissingHello),
     }
-    let mut said = RunnerReport::default();
+    let mut report = RunnerReport::default();
     let mut is_done = false;
     let mut count = 1;
     for (line, text) in lines {
@@ -113,10 +113,10 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
         match parse_event(line, text)? {
             RunnerEvent::Done => is_done = true,
             RunnerEvent::Failed { reason } => return Err(ProtocolError::Failed { reason }),
-            event => said.add(event).map_err(|why| ProtocolError::InvalidEvent { line, why })?,
+            event => report.add(event).map_err(|why| ProtocolError::InvalidEvent { line, why })?,
         }
     }
-    if is_done { Ok(said) } else { Err(ProtocolError::MissingDone { lines: count }) }
+    if is_done { Ok(report) } else { Err(ProtocolError::MissingDone { lines: count }) }
 }
 
 fn parse_event(line: usize, text: &str) -> Result<RunnerEvent, ProtocolError> {
@@ -133,35 +133,35 @@ impl RunnerReport {
                 self.checks.push(RunnerCheck { name, passed, gate, figures });
             }
             RunnerEvent::Finding { text } => self.findings.push(text),
-            RunnerEvent::Probe { done, seconds } => set_once(&mut self.probe, (done, seconds), "probe")?,
-            RunnerEvent::Work { done, seconds } => set_once(&mut self.work, (done, seconds), "work")?,
+            RunnerEvent::Probe { amount: done, seconds } => set_once(&mut self.probe, (done, seconds), "probe")?,
+            RunnerEvent::Work { amount: done, seconds } => set_once(&mut self.work, (done, seconds), "work")?,
             RunnerEvent::Artefact { name, text, base64 } => {
                 TestName::new(name.as_str()).map_err(|error| error.to_string())?;
-                if self.artefacts.iter().any(|(known, _)| *known == name) {
-                    return Err(format!("the artefact `{name}` is given twice"));
+                if self.artefacts.iter().any(|(existing, _)| *existing == name) {
+                    return Err(format!("duplicate artefact `{name}`"));
                 }
                 self.artefacts.push((name, decode_content(text, base64)?));
             }
             RunnerEvent::Hello { .. } | RunnerEvent::Failed { .. } | RunnerEvent::Done => {
-                return Err("it can only stand at the beginning or the end".to_owned());
+                return Err("only allowed as the first or last event".to_owned());
             }
         }
         Ok(())
     }
 }
 
-fn set_once<T>(slot: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
+fn set_once<T>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), String> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(format!("`{what}` is said twice")),
+        Some(_) => Err(format!("duplicate event `{name}`")),
     }
 }
 
 fn decode_content(text: Option<String>, base64: Option<String>) -> Result<Vec<u8>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(text.into_bytes()),
-        (None, Some(base64)) => STANDARD.decode(base64).map_err(|error| format!("it is not in base 64: {error}")),
-        _ => Err("an artefact has a `text` or a `base64`".to_owned()),
+        (None, Some(base64)) => STANDARD.decode(base64).map_err(|error| format!("invalid base64: {error}")),
+        _ => Err("expected either `text` or `base64`".to_owned()),
     }
 }
 
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_said_line_by_line() {
-        let said = after_hello(
+    fn the_report_of_a_sample_is_collected_from_its_events() {
+        let report = after_hello(
             r#"{"event":"probe","done":6,"seconds":0.01}
                {"event":"metric","class":"throughput","name":"hashes","value":1e6,"unit":"hashes/s"}
                {"event":"work","done":100,"seconds":0.16}
@@ -188,15 +188,15 @@ mod tests {
                {"event":"artefact","name":"a.bin","base64":"AAEC"}
                {"event":"done"}"#,
         );
-        let said = said.unwrap();
-        assert_eq!((said.probe, said.work), (Some((6, 0.01)), Some((100, Some(0.16)))));
-        assert_eq!(said.metrics[0].value, 1e6);
-        assert_eq!(said.checks[0].gate, Gate::Answer);
-        assert_eq!(said.artefacts, [("a.bin".to_owned(), vec![0, 1, 2])]);
+        let report = report.unwrap();
+        assert_eq!((report.probe, report.work), (Some((6, 0.01)), Some((100, Some(0.16)))));
+        assert_eq!(report.metrics[0].value, 1e6);
+        assert_eq!(report.checks[0].gate, Gate::Answer);
+        assert_eq!(report.artefacts, [("a.bin".to_owned(), vec![0, 1, 2])]);
     }
 
     #[test]
-    fn whatever_else_is_said_is_an_error_of_its_own() {
+    fn each_violation_of_the_protocol_is_a_distinct_error() {
         let error = |output: &str| parse_output(output).unwrap_err();
         assert_eq!(error(""), ProtocolError::MissingHello);
         assert_eq!(error(r#"{"event":"done"}"#), ProtocolError::MissingHello);
@@ -209,24 +209,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_event_is_named() {
+    fn an_invalid_event_is_reported_with_its_line() {
         for (line, part) in [
             ("Traceback", "expected"),
             (r#"{"event":"metrik"}"#, "unknown variant `metrik`"),
             (r#"{"event":"metric","class":"throughput","name":"x","value":NaN,"unit":""}"#, "expected value"),
             (r#"{"event":"metric","class":"speed","name":"x","value":1,"unit":""}"#, "unknown variant `speed`"),
             (r#"{"event":"finding","text":"x","tex":"y"}"#, "unknown field `tex`"),
-            (r#"{"event":"artefact","name":"../x","text":""}"#, "is not a name"),
-            (r#"{"event":"artefact","name":"x"}"#, "a `text` or a `base64`"),
-            (r#"{"event":"artefact","name":"x","base64":"?"}"#, "not in base 64"),
-            (HELLO, "only stand at the beginning"),
+            (r#"{"event":"artefact","name":"../x","text":""}"#, "invalid name `../x`"),
+            (r#"{"event":"artefact","name":"x"}"#, "either `text` or `base64`"),
+            (r#"{"event":"artefact","name":"x","base64":"?"}"#, "invalid base64"),
+            (HELLO, "only allowed as the first"),
         ] {
             let error = after_hello(line).unwrap_err();
             assert!(matches!(error, ProtocolError::InvalidEvent { line: 2, .. }), "{error}");
             assert!(error.to_string().contains(part), "{error}");
         }
         let twice = r#"{"event":"artefact","name":"x","text":""}"#;
-        assert!(after_hello(&format!("{twice}\n{twice}")).unwrap_err().to_string().contains("given twice"));
+        assert!(after_hello(&format!("{twice}\n{twice}")).unwrap_err().to_string().contains("duplicate artefact"));
     }
 
     proptest! {

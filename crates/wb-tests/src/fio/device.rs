@@ -1,4 +1,4 @@
-//! Whether a block device is in use: mounted, swapped to, or held by another device.
+//! Detection of block devices in use: mounted, used as swap, or held by another device.
 
 use wb_agent::{EntryKind, Process, Stream, WorkerError};
 use wb_model::Nanos;
@@ -13,41 +13,41 @@ pub(super) struct DeviceNode {
     pub name: String,
     /// Its number: `8:1`.
     pub number: String,
-    /// The devices that hold it: of LVM, RAID, or encryption.
+    /// Devices that hold it, such as LVM, RAID or encryption.
     pub holders: Vec<String>,
 }
 
-/// A block device as the worker has it.
+/// Properties of a block device on the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TargetDevice {
-    /// Itself, and its partitions.
+    /// The device itself, and its partitions.
     pub nodes: Vec<DeviceNode>,
     /// Its size in bytes.
     pub size: u64,
-    /// Whether it cannot be written to.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
 impl TargetDevice {
-    /// What is known of the device of this number.
-    pub(super) async fn read(site: &WorkerContext, number: &str) -> Result<Self, Failure> {
+    /// Reads the properties of the device with this number.
+    pub(super) async fn read(context: &WorkerContext, number: &str) -> Result<Self, Failure> {
         let link = format!("/sys/dev/block/{number}");
-        let folder = site.run(wb_agent::Command::new(["readlink", "-f", &link])).await?;
+        let folder = context.run(wb_agent::Command::new(["readlink", "-f", &link])).await?;
         let folder = String::from_utf8_lossy(&folder).trim().to_owned();
         let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
-        let mut nodes = vec![read_node(site, &folder, &name).await?];
-        for entry in site.worker().list(&folder).await.map_err(worker_failure)? {
-            // Partitions are folders that are named after their disk.
+        let mut nodes = vec![read_node(context, &folder, &name).await?];
+        for entry in context.worker().list(&folder).await.map_err(worker_failure)? {
+            // Partitions are folders whose names start with that of their disk.
             if entry.kind == EntryKind::Folder && entry.name.starts_with(&name) {
-                nodes.push(read_node(site, &format!("{folder}/{}", entry.name), &entry.name).await?);
+                nodes.push(read_node(context, &format!("{folder}/{}", entry.name), &entry.name).await?);
             }
         }
-        let sectors: u64 = read_line(site, &format!("{folder}/size")).await?.parse().unwrap_or_default();
-        let read_only = read_line(site, &format!("{folder}/ro")).await? == "1";
+        let sectors: u64 = read_line(context, &format!("{folder}/size")).await?.parse().unwrap_or_default();
+        let read_only = read_line(context, &format!("{folder}/ro")).await? == "1";
         Ok(Self { nodes, size: sectors * 512, read_only })
     }
 
-    /// By what it is in use, going by the worker's mounts (`/proc/self/mountinfo`) and swaps (`/proc/swaps`).
+    /// How the device is in use, according to the worker's mounts (`/proc/self/mountinfo`) and swaps (`/proc/swaps`).
     pub(super) fn find_use(&self, mounts: &str, swaps: &str) -> Option<String> {
         self.nodes.iter().find_map(|node| {
             let name = &node.name;
@@ -55,26 +55,26 @@ impl TargetDevice {
             let mounted = mounted.map(|at| format!("{name} is mounted at {at}"));
             let swapped = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
             let swapped = swapped.into_iter().any(|path| path.strip_prefix("/dev/") == Some(name));
-            let held = (!node.holders.is_empty()).then(|| format!("{name} is held by {}", node.holders.join(", ")));
-            mounted.or_else(|| swapped.then(|| format!("{name} is swap"))).or(held)
+            let holders = (!node.holders.is_empty()).then(|| format!("{name} is held by {}", node.holders.join(", ")));
+            mounted.or_else(|| swapped.then(|| format!("{name} is swap"))).or(holders)
         })
     }
 }
 
-async fn read_node(site: &WorkerContext, folder: &str, name: &str) -> Result<DeviceNode, Failure> {
-    let holders = match site.worker().list(&format!("{folder}/holders")).await {
+async fn read_node(context: &WorkerContext, folder: &str, name: &str) -> Result<DeviceNode, Failure> {
+    let holders = match context.worker().list(&format!("{folder}/holders")).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
         Err(WorkerError::Fault { .. }) => Vec::new(),
         Err(error) => return Err(worker_failure(error)),
     };
-    Ok(DeviceNode { name: name.to_owned(), number: read_line(site, &format!("{folder}/dev")).await?, holders })
+    Ok(DeviceNode { name: name.to_owned(), number: read_line(context, &format!("{folder}/dev")).await?, holders })
 }
 
-async fn read_line(site: &WorkerContext, path: &str) -> Result<String, Failure> {
-    Ok(String::from_utf8_lossy(&site.get(path).await?).trim().to_owned())
+async fn read_line(context: &WorkerContext, path: &str) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&context.get(path).await?).trim().to_owned())
 }
 
-/// Where a line of mountinfo says that it is mounted.
+/// Mount point of the node, if this line of mountinfo is its mount.
 fn mount_point(line: &str, node: &DeviceNode) -> Option<String> {
     let mut fields = line.split(' ');
     let (number, at) = (fields.nth(2)?, fields.nth(1)?);
@@ -82,25 +82,25 @@ fn mount_point(line: &str, node: &DeviceNode) -> Option<String> {
     (number == node.number || source.strip_prefix("/dev/") == Some(&node.name)).then(|| at.to_owned())
 }
 
-/// Opens a device exclusively and keeps it open, so that nothing else begins to use it; its group ends it.
-/// Whatever uses it already keeps it from being opened. None where the worker has no perl.
-pub(super) async fn open_exclusively(site: &WorkerContext, path: &str) -> Result<Option<Process>, Failure> {
+/// Opens a device exclusively in a process that runs until its group ends, so that nothing else can start to use it.
+/// Fails if the device is in use. None if the worker has no perl.
+pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Result<Option<Process>, Failure> {
     const PROGRAM: &str = "use Fcntl; sysopen(my $device, $ARGV[0], O_RDWR | O_EXCL) or die \"$!\\n\"; \
                            $| = 1; print \"held\\n\"; sleep 1e9 while 1";
-    if site.worker().which("perl", &[]).await.map_err(worker_failure)?.is_none() {
+    if context.worker().which("perl", &[]).await.map_err(worker_failure)?.is_none() {
         return Ok(None);
     }
-    let holder = site.start(wb_agent::Command::new(["perl", "-e", PROGRAM, path])).await?;
-    let held = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == "held");
-    if site.until_cancelled(held).await?.map_err(worker_failure)?.is_some() {
+    let holder = context.start(wb_agent::Command::new(["perl", "-e", PROGRAM, path])).await?;
+    let opened = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == "held");
+    if context.until_cancelled(opened).await?.map_err(worker_failure)?.is_some() {
         return Ok(Some(holder));
     }
-    let why = holder.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+    let why = holder.read_output(Stream::Stderr).await.map_err(worker_failure)?;
     let why = String::from_utf8_lossy(&why).trim().to_owned();
-    Err(Failure::refused(format!("`{path}` cannot be opened for this test alone ({why}): something uses it")))
+    Err(Failure::refused(format!("cannot open `{path}` exclusively: {why}")))
 }
 
-/// Ends a holder.
+/// Ends the process that holds a device open.
 pub(super) async fn release(holder: Process) -> Result<(), Failure> {
     const SIGKILL: i32 = 9;
     holder.signal(SIGKILL).await.map_err(worker_failure)?;
@@ -128,18 +128,18 @@ mod tests {
     }
 
     #[test]
-    fn a_device_in_use_says_by_what() {
-        let used = |nodes: &[(&str, &str, &[&str])]| device(nodes).find_use(MOUNTS, SWAPS);
-        assert_eq!(used(&[("vda", "254:0", &[])]), None);
-        assert_eq!(used(&[("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
-        assert_eq!(used(&[("vda", "254:0", &[]), ("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
-        assert_eq!(used(&[("sdb", "8:16", &[]), ("sdb2", "8:18", &[])]).unwrap(), "sdb2 is mounted at /data");
-        assert_eq!(used(&[("sdc", "8:32", &[]), ("sdc1", "8:33", &[])]).unwrap(), "sdc1 is swap");
-        assert_eq!(used(&[("sdd", "8:48", &["dm-0", "md1"])]).unwrap(), "sdd is held by dm-0, md1");
+    fn the_use_of_a_device_is_described() {
+        let find_use = |nodes: &[(&str, &str, &[&str])]| device(nodes).find_use(MOUNTS, SWAPS);
+        assert_eq!(find_use(&[("vda", "254:0", &[])]), None);
+        assert_eq!(find_use(&[("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
+        assert_eq!(find_use(&[("vda", "254:0", &[]), ("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
+        assert_eq!(find_use(&[("sdb", "8:16", &[]), ("sdb2", "8:18", &[])]).unwrap(), "sdb2 is mounted at /data");
+        assert_eq!(find_use(&[("sdc", "8:32", &[]), ("sdc1", "8:33", &[])]).unwrap(), "sdc1 is swap");
+        assert_eq!(find_use(&[("sdd", "8:48", &["dm-0", "md1"])]).unwrap(), "sdd is held by dm-0, md1");
     }
 
     #[test]
-    fn names_that_only_start_alike_are_not_mixed_up() {
+    fn names_with_a_common_prefix_are_distinguished() {
         assert_eq!(device(&[("sdb", "8:16", &[])]).find_use(MOUNTS, SWAPS), None);
         assert_eq!(device(&[("sdc", "8:32", &[])]).find_use("", ""), None);
     }

@@ -1,17 +1,17 @@
-//! Counts of latencies, and fio's scheme of bins.
+//! Latency histograms, and fio's bins.
 //!
-//! fio counts latencies in groups of 64 bins: the first two groups are exact, and in every further one the bins
-//! are twice as wide as in the one before (`FIO_IO_U_PLAT_BITS` = 6, 29 groups, in nanoseconds since fio 3.0).
+//! fio counts latencies in groups of 64 bins: the first two groups are exact, and in each further group the bins are
+//! twice as wide as in the previous one (`FIO_IO_U_PLAT_BITS` = 6, 29 groups, in nanoseconds since fio 3.0).
 
 use std::collections::BTreeMap;
 
-/// Bits of a latency that are kept.
+/// Bits of resolution within a group of bins.
 const BITS: u32 = 6;
 
-/// Bins there are in all.
+/// Total number of bins.
 pub const BINS: usize = 29 << BITS;
 
-/// The least latency of a bin, in nanoseconds.
+/// Lower bound of a bin in nanoseconds.
 fn lower_bound(bin: usize) -> u64 {
     let (group, within) = (bin >> BITS, bin as u64 & ((1 << BITS) - 1));
     match group {
@@ -20,39 +20,39 @@ fn lower_bound(bin: usize) -> u64 {
     }
 }
 
-/// The latency, in nanoseconds, that stands for a bin of a row of `count`: the middle of what it covers. None where
-/// fio has no such rows; a coarser row joins neighbouring bins.
+/// Midpoint, in nanoseconds, of a bin of a row of `count` bins. None if fio writes no rows of that length; a coarser
+/// row joins adjacent bins.
 pub fn midpoint(bin: usize, count: usize) -> Option<u64> {
-    let known = count > 0 && BINS.is_multiple_of(count) && (BINS / count).is_power_of_two();
-    if !known || bin >= count {
+    let is_supported = count > 0 && BINS.is_multiple_of(count) && (BINS / count).is_power_of_two();
+    if !is_supported || bin >= count {
         return None;
     }
     let joined = BINS / count;
     Some(lower_bound(bin * joined).midpoint(lower_bound((bin + 1) * joined)))
 }
 
-/// Counts by latency in nanoseconds.
+/// Operation counts by latency in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram(BTreeMap<u64, u64>);
 
 impl Histogram {
-    /// Counts more.
+    /// Adds operations of one latency.
     pub fn add(&mut self, latency: u64, count: u64) {
         let slot = self.0.entry(latency).or_default();
         *slot = slot.saturating_add(count);
     }
 
-    /// Adds another's counts.
+    /// Adds counts: (latency, operations).
     pub fn merge(&mut self, counts: impl IntoIterator<Item = (u64, u64)>) {
         counts.into_iter().for_each(|(latency, count)| self.add(latency, count));
     }
 
-    /// How many there are.
+    /// Total number of operations.
     pub fn count(&self) -> u64 {
         self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The percentile of nearest rank; none where nothing was counted.
+    /// Percentile by nearest rank; none if the histogram is empty.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0u64;
@@ -63,7 +63,7 @@ impl Histogram {
         reached.or(self.0.last_key_value()).map(|(latency, _)| *latency)
     }
 
-    /// (latency, count), latencies ascending.
+    /// Converts into (latency, count) in ascending order of latency.
     pub fn into_counts(self) -> Vec<(u64, u64)> {
         self.0.into_iter().filter(|(_, count)| *count > 0).collect()
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn bins_are_those_that_fio_prints() {
-        // Read off json+ output and the log of the same run of fio 3.33.
+        // From json+ output and the log of the same run of fio 3.33.
         let printed = [764, 788, 892, 956, 18304, 83456, 152_576, 3_850_240, 11_599_872];
         let middles: Vec<u64> = (0..BINS).map(|bin| midpoint(bin, BINS).unwrap()).collect();
         for latency in printed {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_nearest_rank() {
+    fn percentiles_use_the_nearest_rank() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(50.0), None);
         histogram.merge([(10, 50), (20, 49), (30, 1)]);

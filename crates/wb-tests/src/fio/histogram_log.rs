@@ -1,55 +1,55 @@
-//! The logs that fio writes with `write_hist_log`: one line per interval and kind of operation, of
-//! `milliseconds, kind, block size, count, count, …`.
+//! Parser of the logs that fio writes with `write_hist_log`: one line per interval and kind of operation, with the
+//! fields `milliseconds, kind, block size, count, count, …`.
 
 use std::collections::BTreeMap;
 
 use super::histogram::{Histogram, midpoint};
 use super::job::Operation;
 
-/// The counts of one interval.
+/// Histogram of one interval and kind of operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramInterval {
-    /// When it ended, in milliseconds from the start of its job.
+    /// End of the interval, in milliseconds from the start of its job.
     pub at_ms: u64,
-    /// Of what.
+    /// Kind of operation.
     pub operation: Operation,
     /// Counts by latency in nanoseconds.
     pub counts: Vec<(u64, u64)>,
 }
 
-/// A log that is not one.
+/// A syntax error in a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct ParseLogError {
-    /// The line, from one.
+    /// Line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
 }
 
-/// Reads a log. Trims are passed over.
+/// Parses a log; trims are ignored.
 pub fn parse(text: &str) -> Result<Vec<HistogramInterval>, ParseLogError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let read = lines.map(|(at, line)| parse_line(line).map_err(|why| ParseLogError { line: at + 1, why }));
-    read.filter_map(Result::transpose).collect()
+    let intervals = lines.map(|(at, line)| parse_line(line).map_err(|why| ParseLogError { line: at + 1, why }));
+    intervals.filter_map(Result::transpose).collect()
 }
 
 fn parse_line(line: &str) -> Result<Option<HistogramInterval>, String> {
-    let number = |field: &str| field.trim().parse::<u64>().map_err(|_| format!("`{}` is no number", truncate(field)));
+    let number = |field: &str| field.trim().parse::<u64>().map_err(|_| format!("invalid number `{}`", truncate(field)));
     let fields = line.split(',').map(number).collect::<Result<Vec<u64>, String>>()?;
     let &[at_ms, kind, _block_size, ref row @ ..] = fields.as_slice() else {
-        return Err(format!("{} fields", fields.len()));
+        return Err(format!("expected at least 3 fields, found {}", fields.len()));
     };
     let operation = match kind {
         0 => Operation::Read,
         1 => Operation::Write,
         2 => return Ok(None),
-        other => return Err(format!("{other} is no kind of operation")),
+        other => return Err(format!("unknown kind of operation {other}: expected 0 to 2")),
     };
     let filled = row.iter().enumerate().filter(|(_, count)| **count > 0);
     let counts = filled.map(|(bin, count)| Some((midpoint(bin, row.len())?, *count))).collect::<Option<Vec<_>>>();
-    let known = midpoint(0, row.len()).and(counts);
-    let counts = known.ok_or_else(|| format!("a row of {} bins, which no fio since 3.0 writes", row.len()))?;
+    let counts = midpoint(0, row.len()).and(counts);
+    let counts = counts.ok_or_else(|| format!("unsupported number of bins {}: expected the format of fio 3.0 or newer", row.len()))?;
     Ok(Some(HistogramInterval { at_ms, operation, counts }))
 }
 
@@ -57,8 +57,8 @@ fn truncate(field: &str) -> String {
     field.trim().chars().take(20).collect()
 }
 
-/// The histograms of each kind, one per interval of `interval_ms`, over all jobs of a group; each log comes with its
-/// job's group, and groups follow one another.
+/// Merges the logs of all jobs of a group into one histogram per kind of operation and interval of `interval_ms`. Each
+/// log comes with its job's group; groups follow one another.
 pub fn merge_by_interval(
     logs: &[(u32, Vec<HistogramInterval>)],
     interval_ms: u64,
@@ -67,7 +67,7 @@ pub fn merge_by_interval(
     let mut slots: BTreeMap<(Operation, u32, u64), Histogram> = BTreeMap::new();
     for (group, intervals) in logs {
         for interval in intervals {
-            // fio writes a little after an interval's end, and more so from one to the next.
+            // fio writes shortly after the end of an interval, and the delay accumulates.
             let slot = (interval.operation, *group, interval.at_ms.saturating_add(interval_ms / 2) / interval_ms);
             slots.entry(slot).or_default().merge(interval.counts.iter().copied());
         }
@@ -94,26 +94,26 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_read_and_trims_are_passed_over() {
+    fn a_log_is_parsed_without_trims() {
         let text = line(502, 1, &[(3, 7)]) + &line(502, 0, &[(128, 2), (130, 1)]) + &line(502, 2, &[]) + "\n";
-        let read = parse(&text).unwrap();
-        assert_eq!(read.len(), 2);
-        assert_eq!(read[0], HistogramInterval { at_ms: 502, operation: Operation::Write, counts: vec![(3, 7)] });
-        assert_eq!(read[1].counts, [(129, 2), (133, 1)]);
+        let intervals = parse(&text).unwrap();
+        assert_eq!(intervals.len(), 2);
+        assert_eq!(intervals[0], HistogramInterval { at_ms: 502, operation: Operation::Write, counts: vec![(3, 7)] });
+        assert_eq!(intervals[1].counts, [(129, 2), (133, 1)]);
     }
 
     #[test]
-    fn what_is_no_log_says_where_and_why() {
-        let fault = |text: &str| parse(text).unwrap_err().to_string();
-        assert_eq!(fault("1, 0"), "line 1: 2 fields");
-        assert_eq!(fault("1, 0, 4096, 1, 2"), "line 1: a row of 2 bins, which no fio since 3.0 writes");
-        assert_eq!(fault(&(line(1, 0, &[]) + "nonsense")), "line 2: `nonsense` is no number");
-        assert_eq!(fault(&line(1, 9, &[])), "line 1: 9 is no kind of operation");
-        assert!(parse(&line(1, 0, &[])[..900]).is_err(), "torn");
+    fn errors_have_a_line_and_a_reason() {
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(error("1, 0"), "line 1: expected at least 3 fields, found 2");
+        assert_eq!(error("1, 0, 4096, 1, 2"), "line 1: unsupported number of bins 2: expected the format of fio 3.0 or newer");
+        assert_eq!(error(&(line(1, 0, &[]) + "nonsense")), "line 2: invalid number `nonsense`");
+        assert_eq!(error(&line(1, 9, &[])), "line 1: unknown kind of operation 9: expected 0 to 2");
+        assert!(parse(&line(1, 0, &[])[..900]).is_err(), "truncated");
     }
 
     #[test]
-    fn jobs_of_a_group_are_added_up_and_groups_follow_one_another() {
+    fn jobs_of_a_group_are_summed_and_groups_follow_one_another() {
         let log = |times: &[u64]| parse(&times.iter().map(|at| line(*at, 0, &[(1, 1)])).collect::<String>()).unwrap();
         let logs = [(0, log(&[63, 123, 187])), (0, log(&[60, 121])), (1, log(&[66]))];
         let merged = merge_by_interval(&logs, 60);
@@ -133,7 +133,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_that_was_counted_is_lost(
+        fn no_count_is_lost(
             rows in proptest::collection::vec((0u64..10_000, 0u64..2, 0..BINS, 1u64..1000), 1..6),
             interval in 0u64..1000,
         ) {

@@ -1,4 +1,4 @@
-//! What fio is told to do, and the job file that tells it.
+//! Options of fio, and the job file generated from them.
 
 use std::fmt::Write;
 
@@ -6,25 +6,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 
-/// The prefix of the histogram logs.
+/// Prefix of the histogram logs.
 pub const HISTOGRAM_LOG_PREFIX: &str = "hist";
 
-/// What is done.
+/// Access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TestType {
-    /// Reads, one block after the other
+    /// Sequential reads
     #[default]
     Read,
-    /// Writes, one block after the other
+    /// Sequential writes
     Write,
-    /// Reads and writes, one block after the other
+    /// Sequential reads and writes
     Rw,
-    /// Reads of random blocks
+    /// Random reads
     RandRead,
-    /// Writes of random blocks
+    /// Random writes
     RandWrite,
-    /// Reads and writes of random blocks
+    /// Random reads and writes
     RandRw,
 }
 
@@ -48,7 +48,7 @@ impl Operation {
 }
 
 impl TestType {
-    /// fio's word for it.
+    /// Its name in fio.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -60,7 +60,7 @@ impl TestType {
         }
     }
 
-    /// The operations that it does.
+    /// Kinds of operation that it consists of.
     pub fn operations(self) -> &'static [Operation] {
         match self {
             Self::Read | Self::RandRead => &[Operation::Read],
@@ -75,7 +75,7 @@ impl TestType {
     }
 }
 
-/// Whether several targets are used at once.
+/// Order of jobs on several targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobMode {
@@ -86,38 +86,38 @@ pub enum JobMode {
     Serial,
 }
 
-/// What fio is told to do.
+/// Options of one run of fio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioJob {
-    /// What.
+    /// Access pattern.
     pub test_type: TestType,
-    /// How much at once.
+    /// Bytes per operation.
     pub block_size: Bytes,
-    /// On how much of each target.
+    /// Size of the used part of each target.
     pub file_size: Bytes,
     /// Whether the page cache is bypassed.
     pub direct: bool,
-    /// Whether writes are done only when they are on the storage.
+    /// Whether writes complete only when the data is on the storage (O_SYNC).
     pub sync: bool,
-    /// Operations per second, job and kind at most; 0: no limit.
+    /// Maximum operations per second, for each job and kind; 0: no limit.
     pub rate_iops: u32,
-    /// For how long.
+    /// Measured time.
     pub runtime: Nanos,
-    /// After how long.
+    /// Warm-up time before the measured time.
     pub ramptime: Nanos,
-    /// In which order.
+    /// Order of jobs on several targets.
     pub mode: JobMode,
-    /// By which engine.
+    /// I/O engine.
     pub ioengine: String,
     /// Operations in flight per job.
     pub iodepth: u32,
     /// Jobs per target.
     pub numjobs: u32,
-    /// The longest interval of the histograms over time.
+    /// Maximum interval of the histograms over time.
     pub histogram_interval: Nanos,
-    /// The options by which the engine connects to a server; none where it opens the targets itself.
+    /// Options by which the engine connects to a server; empty if it opens the targets itself.
     pub connection: Vec<(&'static str, String)>,
-    /// On what.
+    /// Paths of files and devices.
     pub targets: Vec<String>,
 }
 
@@ -126,22 +126,22 @@ fn milliseconds(time: Nanos) -> u64 {
 }
 
 impl FioJob {
-    /// The interval of the histograms over time, in milliseconds: short samples have some, too.
+    /// Interval of the histograms over time, in milliseconds: at most a tenth of the measured time.
     pub fn histogram_interval_ms(&self) -> u64 {
         milliseconds(self.histogram_interval).min(milliseconds(self.runtime) / 10).max(1)
     }
 
-    /// The jobs that fio reports.
+    /// Number of jobs in fio's report.
     pub fn jobs(&self) -> usize {
         self.targets.len() * self.numjobs as usize
     }
 
-    /// Whether a server opens the targets, and not fio.
+    /// Whether a server opens the targets instead of fio.
     pub fn has_server(&self) -> bool {
         !self.connection.is_empty()
     }
 
-    /// About how long it takes.
+    /// Estimated duration.
     pub fn estimate(&self) -> Nanos {
         const START: u64 = 500_000_000;
         let rounds = match self.mode {
@@ -151,7 +151,7 @@ impl FioJob {
         Nanos(rounds.saturating_mul(self.runtime.0.saturating_add(self.ramptime.0)).saturating_add(START))
     }
 
-    /// The options that say it, without those of a target.
+    /// Options of the job file, without those of a target.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let flag = |on: bool| u8::from(on).to_string();
         let mut options = vec![
@@ -175,7 +175,7 @@ impl FioJob {
         options
     }
 
-    /// The options of the histogram logs.
+    /// Options of the histogram logs.
     pub fn histogram_options(&self) -> [(&'static str, String); 2] {
         [
             ("write_hist_log", HISTOGRAM_LOG_PREFIX.to_owned()),
@@ -183,7 +183,7 @@ impl FioJob {
         ]
     }
 
-    /// The job file. Targets are there already, whole: fio neither makes nor extends them.
+    /// Renders the job file. Targets exist and are complete: fio neither creates nor extends them.
     pub fn render(&self) -> String {
         let mut text = String::from("[global]\n");
         let fixed = [("allow_file_create", "0"), ("fallocate", "none")].map(|(name, value)| (name, value.to_owned()));
@@ -201,12 +201,12 @@ impl FioJob {
     }
 }
 
-/// A path as a job file has it: a colon divides paths there.
+/// Escapes a path for a job file, where a colon separates paths.
 pub fn escape_path(path: &str) -> String {
     path.replace(':', "\\:")
 }
 
-/// What of a path a job file cannot say.
+/// First character of a path that a job file cannot contain, if any.
 pub fn find_unsupported_char(path: &str) -> Option<char> {
     path.chars().find(|c| matches!(c, ';' | '#' | '$' | '\\') || c.is_control())
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_file_says_all_that_the_parameters_ask_for() {
+    fn a_job_file_has_all_parameters() {
         let params: Params = serde_json::from_str(
             r#"{"test-types": "randrw", "block-sizes": "64k", "rate-iops": 100, "job-mode": "serial", "runtime": "1s", "ramptime": 0}"#,
         )

@@ -1,19 +1,19 @@
-//! A job file of the user's: pbench's template, filled in.
+//! Expansion of the user's job file, in the syntax of pbench's templates.
 //!
-//! A section with `$target` in its name is repeated for every target, and `$target` in it stands for the target's
-//! path. `$@` stands for what the parameters say of the option that it is the value of.
+//! A section with `$target` in its name is repeated for each target, and `$target` in it is replaced by the target's
+//! path. `$@` as the value of an option is replaced by the value that the parameters give this option.
 
 use wb_model::Bytes;
 
 use super::job::{FioJob, escape_path};
 use crate::Failure;
 
-/// Fills in a job file. The histogram logs are ours.
+/// Expands a job file. The options of histogram logs are always replaced.
 pub(super) fn fill_in(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
-    let mut global = false;
+    let mut has_global = false;
     for section in parse_sections(template) {
-        let named_global = section.name.trim() == "global";
+        let is_global = section.name.trim() == "global";
         let copies: Vec<&String> = if section.is_per_target() { job.targets.iter().collect() } else { Vec::new() };
         if copies.is_empty() {
             filled += &section.fill_in(job, None)?;
@@ -21,15 +21,15 @@ pub(super) fn fill_in(template: &str, job: &FioJob) -> Result<String, Failure> {
         for target in copies {
             filled += &section.fill_in(job, Some(target))?;
         }
-        if named_global && !global {
+        if is_global && !has_global {
             filled += &render_log_options(job);
-            global = true;
+            has_global = true;
         }
     }
-    Ok(if global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
+    Ok(if has_global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
 }
 
-/// Whether it names files of its own, beside the targets.
+/// Whether a template names files other than the targets.
 pub(super) fn names_own_files(template: &str) -> bool {
     parse_sections(template).iter().flat_map(|section| &section.lines).any(|line| {
         let (name, value) = parse_option(line);
@@ -37,19 +37,19 @@ pub(super) fn names_own_files(template: &str) -> bool {
     })
 }
 
-/// The largest size that it gives in figures, where it gives one for all that is done on the targets.
+/// Largest size in a template, if each of its jobs has a numeric size.
 pub(super) fn file_size(template: &str) -> Option<Bytes> {
     let sections = parse_sections(template);
-    let value = |section: &Section<'_>, wanted: &str| {
+    let value = |section: &Section<'_>, option: &str| {
         section
             .lines
             .iter()
             .map(|line| parse_option(line))
-            .find(|(name, _)| *name == wanted)
+            .find(|(name, _)| *name == option)
             .map(|(_, value)| value.to_owned())
     };
     let is_global = |section: &&Section<'_>| section.name.trim() == "global";
-    // These move what is done to other places of a file.
+    // These options move I/O to other parts of a file.
     let shifts = ["offset", "filesize", "io_size", "zonesize"];
     if sections.iter().any(|section| shifts.iter().any(|name| value(section, name).is_some())) {
         return None;
@@ -88,7 +88,7 @@ fn parse_sections(template: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// An option's name and value; the value of a flag is empty.
+/// Splits an option into name and value; the value of a flag is empty.
 fn parse_option(line: &str) -> (&str, &str) {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     (name.trim(), value.trim())
@@ -100,17 +100,17 @@ impl Section<'_> {
     }
 
     fn fill_in(&self, job: &FioJob, target: Option<&str>) -> Result<String, Failure> {
-        let place = |text: &str, target: Option<&str>| match target {
+        let expand = |text: &str, target: Option<&str>| match target {
             Some(target) => text.replace("$target", target),
             None => text.to_owned(),
         };
-        let mut filled = format!("[{}]\n", place(self.name, target));
+        let mut filled = format!("[{}]\n", expand(self.name, target));
         for line in &self.lines {
             let (name, value) = parse_option(line);
             if ["write_hist_log", "log_hist_msec"].contains(&name) {
                 continue;
             }
-            let value = place(value, target.map(escape_path).as_deref());
+            let value = expand(value, target.map(escape_path).as_deref());
             let value = match value.as_str() {
                 "$@" => job_option(job, name)?,
                 _ => value,
@@ -121,7 +121,7 @@ impl Section<'_> {
     }
 }
 
-/// What the parameters say of an option.
+/// Value that the parameters give an option.
 fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
     let option = match option {
         "readwrite" => "rw",
@@ -129,10 +129,10 @@ fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
         "ramptime" => "ramp_time",
         other => other,
     };
-    let known = job.options().into_iter().find(|(name, _)| *name == option);
-    known.map(|(_, value)| value).ok_or_else(|| {
+    let found = job.options().into_iter().find(|(name, _)| *name == option);
+    found.map(|(_, value)| value).ok_or_else(|| {
         Failure::refused(format!(
-            "the job file has `{option} = $@`, of which the parameters say nothing: write a value"
+            "no parameter provides `$@` of job-file option `{option} = $@`: write a value"
         ))
     })
 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_filled_in_for_every_target() {
+    fn a_template_is_expanded_for_every_target() {
         assert_eq!(
             fill_in(TEMPLATE, &job()).unwrap(),
             "[global]\nbs=4096\nruntime=30\nwrite_hist_log=hist\nlog_hist_msec=10000\n\
@@ -161,19 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_parameters_do_not_say_is_refused() {
+    fn an_option_without_a_parameter_is_refused() {
         assert!(fill_in("[x]\nthinktime=$@\n", &job()).unwrap_err().to_string().contains("thinktime = $@"));
     }
 
     #[test]
-    fn files_of_its_own_are_seen() {
+    fn files_other_than_targets_are_detected() {
         assert!(!names_own_files(TEMPLATE));
         assert!(names_own_files("[x]\nfilename=/dev/sda\n"));
         assert!(names_own_files("directory = /data\n[x]\n"));
     }
 
     #[test]
-    fn a_job_file_may_say_how_large_its_files_are() {
+    fn a_job_file_may_set_the_size_of_its_files() {
         assert_eq!(file_size(TEMPLATE), Some(Bytes(4096 << 20)));
         assert_eq!(file_size("[global]\nsize=16m\n[a]\nrw=read\n[b]\nsize = 1g\n"), Some(Bytes(1 << 30)));
         for unknown in ["[a]\nrw=read\n", "[a]\nsize=$@\n", "[a]\nsize=50%\n", "[a]\nsize=1m\noffset=1g\n", ""] {

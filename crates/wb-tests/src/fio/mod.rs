@@ -1,7 +1,7 @@
-//! fio: storage, as pbench-fio drives it, with the latency of every operation.
+//! fio: storage, driven as by pbench-fio, with the latency of every operation.
 //!
-//! A sample is one run of fio on targets that were written whole before. Start with [`params`], then [`job`] (what fio
-//! is told), [`targets`] (on what) and [`values`] (what came of it).
+//! A sample is one run of fio on targets that were written completely before. Start with [`params`], then [`job`] (the
+//! job file), [`targets`] (files and devices) and [`values`] (evaluation of the report).
 
 mod device;
 mod gates;
@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Sha256, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope, Sha256};
+use wb_stats::SamplingRule;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 use job::FioJob;
@@ -32,15 +32,15 @@ use sysinfo::CollectorOutput;
 use targets::FioTarget;
 use values::JobFileOrigin;
 
-/// fio (J. Axboe), with pbench-fio's parameters.
+/// The test `fio`: fio (J. Axboe) with the parameters of pbench-fio.
 pub struct Fio;
 
-/// What is prepared for all samples of a cell.
+/// Prepared state of a cell.
 #[derive(Debug)]
 pub struct Prepared {
     targets: Vec<FioTarget>,
     template: Option<String>,
-    /// Kept by the first sample.
+    /// Recorded by the first sample.
     sysinfo: Vec<CollectorOutput>,
 }
 
@@ -62,23 +62,24 @@ impl TypedTest for Fio {
         vec![Requirement::new("fio", "fio", &["--version"])]
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let mut resolved = pbench_defaults();
-        let job_file = given.get("job-file").map(Value::to_string).unwrap_or_default();
+        let job_file = given.get("job-file").map(ParamValue::to_string).unwrap_or_default();
         if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
-            resolved.insert("job-file-sha256".to_owned(), vec![Value::Text(Sha256::of(&bytes).as_str().to_owned())]);
+            resolved
+                .insert("job-file-sha256".to_owned(), vec![ParamValue::Text(Sha256::of(&bytes).as_str().to_owned())]);
         }
         resolved
     }
 
     fn unsupported(&self, params: &Params, _: &Placement, _: &Facts) -> Option<String> {
         if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
-            return Some(format!("the job file `{}` cannot be read", params.job_file));
+            return Some(format!("cannot read job file `{}`", params.job_file));
         }
         sysinfo::contradiction(&params.sysinfo).or_else(|| job_contradiction(&params.job(params.targets.clone())))
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         params.rule()
     }
 
@@ -94,14 +95,14 @@ impl TypedTest for Fio {
         values::metrics(params.test_types)
     }
 
-    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<Prepared, Failure> {
-        run::check_engine(site, &params.ioengine).await?;
+    async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {
+        run::check_engine(context, &params.ioengine).await?;
         let template = read_job_file(params)?;
         let mut job = params.job(Vec::new());
-        // A job file that says how large its files are needs no larger ones.
+        // If the job file sets a size, the targets need not be larger.
         job.file_size = template.as_deref().and_then(job_template::file_size).unwrap_or(job.file_size);
-        let targets = targets::prepare_targets(site, &job, &params.targets, params.allow_destroy).await?;
-        Ok(Prepared { targets, template, sysinfo: sysinfo::collect(site, &params.sysinfo).await? })
+        let targets = targets::prepare_targets(context, &job, &params.targets, params.allow_destroy).await?;
+        Ok(Prepared { targets, template, sysinfo: sysinfo::collect(context, &params.sysinfo).await? })
     }
 
     async fn sample(&self, params: &Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
@@ -116,7 +117,7 @@ impl TypedTest for Fio {
             if let Some(finding) = target.finding() {
                 attempt.add_finding(finding);
             }
-            // It lives in the attempt's group, and so as long as the attempt.
+            // The holder belongs to the attempt's group, which ends it with the attempt.
             target.hold_exclusively(&attempt.context).await?;
         }
         run::record_memory(attempt)?;
@@ -124,66 +125,66 @@ impl TypedTest for Fio {
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let written = if params.job_file.is_empty() { JobFileOrigin::Generated } else { JobFileOrigin::User };
-        // Without a path there is one target; what it is called does not matter.
+        let origin = if params.job_file.is_empty() { JobFileOrigin::Generated } else { JobFileOrigin::User };
+        // Without a path there is one target, whose name does not matter.
         let targets = if params.targets.is_empty() { vec!["fio".to_owned()] } else { params.targets.clone() };
-        values::study(&params.job(targets), written, artefacts)
+        values::study(&params.job(targets), origin, artefacts)
     }
 }
 
-/// What pbench-fio does where nothing is said.
-pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<Value>> {
-    let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
+/// Default axes of pbench-fio.
+pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<ParamValue>> {
+    let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
     BTreeMap::from([
         ("test-types".to_owned(), texts(&["read", "randread"])),
         ("block-sizes".to_owned(), texts(&["4k", "64k", "1m"])),
     ])
 }
 
-/// Why no fio could do this anywhere.
+/// Contradiction in a job, independent of machine and fio version, if any.
 pub(crate) fn job_contradiction(job: &FioJob) -> Option<String> {
     const SECTOR: u64 = 512;
     let (block, file) = (job.block_size, job.file_size);
     if block.0 < SECTOR {
         return Some(format!(
-            "blocks of {block} bytes are less than a sector: pbench's `{block}` is written `{block}k`"
+            "invalid block-sizes {block}: expected at least a sector of {SECTOR} bytes; pbench's `{block}` is written `{block}k`"
         ));
     }
     if job.direct && !block.0.is_multiple_of(SECTOR) {
         return Some(format!(
-            "direct=true needs blocks of whole sectors of {SECTOR} bytes, and block-sizes is {block}"
+            "invalid block-sizes {block}: direct=true requires a multiple of the sector size, {SECTOR} bytes"
         ));
     }
     if file < block || file.0 < 4096 {
-        return Some(format!("file-size is {file}, and must be 4k and one block of {block} at least"));
+        return Some(format!("invalid file-size {file}: expected at least 4k and one block of {block}"));
     }
-    (job.runtime < Nanos(10_000_000)).then(|| format!("a runtime of {} is too short: 10ms at least", job.runtime))
+    (job.runtime < Nanos(10_000_000)).then(|| format!("invalid runtime {}: expected at least 10ms", job.runtime))
 }
 
-/// Keeps what was collected, once per cell.
+/// Records the collected system information, once per cell.
 pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<CollectorOutput>) {
-    for CollectorOutput { name, bytes, failure: missed } in collected.drain(..) {
+    for CollectorOutput { name, bytes, failure } in collected.drain(..) {
         attempt.add_artefact(&name, bytes);
-        if let Some(why) = missed {
-            attempt.add_finding(format!("{name}: {why}"));
+        if let Some(failure) = failure {
+            attempt.add_finding(format!("{name}: {failure}"));
         }
     }
 }
 
-/// The user's job file, as it was when the plan was made.
+/// Reads the user's job file, and checks that it has not changed since the run was planned.
 fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
     let path = &params.job_file;
     if path.is_empty() {
         return Ok(None);
     }
-    let bytes = std::fs::read(path).map_err(|error| Failure::refused(format!("the job file `{path}`: {error}")))?;
+    let bytes = std::fs::read(path).map_err(|error| Failure::refused(format!("cannot read job file `{path}`: {error}")))?;
     if params.job_file_sha256.as_deref() != Some(Sha256::of(&bytes).as_str()) {
-        return Err(Failure::refused(format!("the job file `{path}` is another since the run was planned")));
+        return Err(Failure::refused(format!("job file `{path}` changed since the run was planned")));
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if job_template::names_own_files(&text) && !params.allow_destroy {
         return Err(Failure::refused(format!(
-            "the job file `{path}` names files of its own, which fio may overwrite: write `$target`, or allow-destroy=true"
+            "job file `{path}` names files that fio may overwrite: use `$target`, or set allow-destroy=true"
         )));
     }
     Ok(Some(text))
@@ -199,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_says_why() {
+    fn unsupported_parameters_have_a_reason() {
         assert_eq!(unsupported("{}"), None);
         assert!(unsupported(r#"{"block-sizes": 4}"#).unwrap().ends_with("pbench's `4` is written `4k`"));
-        assert!(unsupported(r#"{"block-sizes": 1000}"#).unwrap().contains("whole sectors"));
+        assert!(unsupported(r#"{"block-sizes": 1000}"#).unwrap().contains("multiple of the sector size"));
         assert_eq!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#), None);
-        assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("file-size is 64k"));
-        assert!(unsupported(r#"{"runtime": 0}"#).unwrap().contains("too short"));
-        assert!(unsupported(r#"{"job-file": "/nosuch"}"#).unwrap().contains("cannot be read"));
+        assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("invalid file-size 64k"));
+        assert!(unsupported(r#"{"runtime": 0}"#).unwrap().contains("at least 10ms"));
+        assert!(unsupported(r#"{"job-file": "/nosuch"}"#).unwrap().contains("cannot read"));
     }
 
     #[test]
@@ -224,13 +225,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.fio");
         std::fs::write(&path, "[x]\nfilename=$target\n").unwrap();
-        let given = Given::from([("job-file".to_owned(), Value::Text(path.display().to_string()))]);
+        let given = Given::from([("job-file".to_owned(), ParamValue::Text(path.display().to_string()))]);
         let resolved = TypedTest::resolve(&Fio, &given, &Facts::default());
         let sha256 = resolved["job-file-sha256"][0].to_string();
         let params =
             Params { job_file: path.display().to_string(), job_file_sha256: Some(sha256), ..Params::default() };
         assert!(read_job_file(&params).unwrap().is_some());
         std::fs::write(&path, "[x]\nfilename=$target\nrw=write\n").unwrap();
-        assert!(read_job_file(&params).unwrap_err().to_string().contains("is another since"));
+        assert!(read_job_file(&params).unwrap_err().to_string().contains("changed since"));
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use super::job::{FioJob, JobMode, TestType};
 use super::sysinfo::Collector;
@@ -12,39 +12,39 @@ use super::sysinfo::Collector;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// What is done; `rw` and `randrw` are half reads, half writes
+    /// Access pattern; `rw` and `randrw` are half reads, half writes
     #[schemars(extend(
         "x-axis" = true,
         "x-aliases" = ["rw", "test-type", "type"],
         "x-resolved" = "read, and randread"
     ))]
     pub test_types: Option<TestType>,
-    /// Bytes per operation, `4k` where pbench has `4`
+    /// Bytes per operation; pbench's `4` is written `4k`
     #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
     pub block_sizes: Option<Bytes>,
     /// Whether the page cache is bypassed (O_DIRECT)
     pub direct: bool,
-    /// Whether a write is done only when it is on the storage (O_SYNC)
+    /// Whether a write completes only when the data is on the storage (O_SYNC)
     pub sync: bool,
-    /// Operations per second of each job at most, reads and writes each; 0: no limit
+    /// Maximum operations per second of each job, for reads and for writes; 0: no limit
     pub rate_iops: u32,
-    /// Measured time of a sample, 10ms at least
+    /// Measured time of a sample, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub runtime: Nanos,
-    /// Time before it that does not count
+    /// Warm-up time before the measured time
     pub ramptime: Nanos,
-    /// Size of each file, and how much of a block device is used
+    /// Size of each file, or of the part of a block device that is used
     #[schemars(extend("x-aliases" = ["size"]))]
     pub file_size: Bytes,
-    /// Files, folders, or block devices; in a folder, and where nothing is yet, a private file that is removed
-    /// after; empty: a private file on a disk of the worker
+    /// Files, folders, or block devices; a folder or a path that does not exist: a private file there, removed
+    /// afterwards; empty: a private file on a disk of the worker
     #[schemars(extend("x-aliases" = ["target"]))]
     pub targets: Vec<String>,
-    /// Whether what is on the targets may be overwritten; a block device needs it
+    /// Allow the data on the targets to be overwritten; required for block devices
     pub allow_destroy: bool,
     /// Whether several targets are used at the same time or one after the other
     pub job_mode: JobMode,
-    /// How operations are given to the kernel: libaio, io_uring, psync, or any other that this fio has
+    /// I/O engine: libaio, io_uring, psync, or any other of this fio
     pub ioengine: String,
     /// Operations in flight per job
     #[schemars(range(min = 1))]
@@ -52,29 +52,29 @@ pub struct Params {
     /// Jobs per target
     #[schemars(range(min = 1))]
     pub numjobs: u32,
-    /// A label of one's own
+    /// Free-form label
     pub config: String,
-    /// Tools around every sample: a group of the plan's [tool-groups]
+    /// Tools that run during every sample: a group of the plan's [tool-groups]
     pub tool_group: String,
-    /// A job file of one's own on this machine, in which `$target` and `$@` stand for what the parameters say
+    /// Job file on this machine to use instead of a generated one; `$target` and `$@` are replaced by parameters
     pub job_file: String,
     /// SHA-256 of the job file
     #[schemars(extend("x-resolved" = "from the job file"))]
     pub job_file_sha256: Option<String>,
-    /// A program on the worker that is run before each sample
+    /// Program on the worker to run before each sample
     pub pre_iteration_script: String,
-    /// pbench's rule: a set of so many samples counts when it spreads little enough, else another is taken, and the
-    /// last one counts; 0: the plan's rule, which goes on until the median is known well enough
+    /// Samples per set, by pbench's rule: a set whose spread exceeds max-stddev is repeated, and the last set counts;
+    /// 0: the plan's rule, which stops when the median is precise enough
     pub samples: u32,
-    /// A set that spreads less counts: the standard deviation in percent of the mean
+    /// Maximum standard deviation of a set, in percent of the mean
     #[schemars(range(min = 0))]
     pub max_stddev: f64,
-    /// After so many sets that spread more it is given up
+    /// Number of sets that exceed max-stddev after which no further set is taken
     #[schemars(range(min = 1))]
     pub max_failures: u32,
     /// Interval of the latency histograms over time; at most a tenth of the runtime
     pub histogram_interval_sec: Nanos,
-    /// What is collected of the worker: default is all but sos, all is everything
+    /// System information to collect from the worker; default: all but sos, all: everything
     pub sysinfo: Vec<Collector>,
 }
 
@@ -111,17 +111,17 @@ impl Default for Params {
 }
 
 impl Params {
-    /// What is done.
+    /// Access pattern.
     pub fn test_type(&self) -> TestType {
         self.test_types.unwrap_or_default()
     }
 
-    /// pbench's sampling rule, unless the plan's is asked for.
-    pub fn rule(&self) -> Option<Rule> {
+    /// pbench's sampling rule, unless that of the plan is requested.
+    pub fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    /// What fio is told to do on these paths.
+    /// The fio job on these paths.
     pub fn job(&self, targets: Vec<String>) -> FioJob {
         FioJob {
             test_type: self.test_type(),
@@ -143,9 +143,9 @@ impl Params {
     }
 }
 
-/// pbench's sampling rule; none without samples.
-pub fn pbench_rule(samples: u32, max_stddev: f64, max_failures: u32) -> Option<Rule> {
-    (samples > 0).then_some(Rule::MaxStddev {
+/// pbench's sampling rule; none if `samples` is 0.
+pub fn pbench_rule(samples: u32, max_stddev: f64, max_failures: u32) -> Option<SamplingRule> {
+    (samples > 0).then_some(SamplingRule::MaxStddev {
         samples: samples as usize,
         max_stddev_percent: max_stddev,
         max_failures: max_failures as usize,
@@ -157,10 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pbenchs_rule_holds_unless_the_plans_is_asked_for() {
+    fn pbenchs_rule_applies_unless_samples_is_0() {
         let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
-        let pbench =
-            |samples, max_stddev_percent| Some(Rule::MaxStddev { samples, max_stddev_percent, max_failures: 6 });
+        let pbench = |samples, max_stddev_percent| {
+            Some(SamplingRule::MaxStddev { samples, max_stddev_percent, max_failures: 6 })
+        };
         assert_eq!(rule("{}"), pbench(3, 5.0));
         assert_eq!(rule(r#"{"samples": 5, "max-stddev": 2}"#), pbench(5, 2.0));
         assert_eq!(rule(r#"{"samples": 0}"#), None);

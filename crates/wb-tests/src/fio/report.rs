@@ -1,5 +1,5 @@
-//! What fio prints with `--output-format=json+`, as far as it is needed. Unknown fields are passed over: they
-//! differ from one 3.x to the next.
+//! fio's report with `--output-format=json+`, as far as it is used. Unknown fields are ignored: they differ between 3.x
+//! versions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::job::Operation;
 
-/// All of it.
+/// A report of fio.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FioReport {
     /// fio's version.
@@ -17,64 +17,64 @@ pub struct FioReport {
     pub jobs: Vec<JobReport>,
 }
 
-/// One job.
+/// Report of one job.
 #[derive(Debug, Clone, Deserialize)]
 pub struct JobReport {
     /// Its name.
     pub jobname: String,
-    /// Jobs of a group ran at the same time.
+    /// Group number; jobs of a group ran at the same time.
     #[serde(default)]
     pub groupid: u32,
-    /// The system's number of the error that ended it, or 0.
+    /// errno of the error that ended it, or 0.
     pub error: i64,
     /// Its reads.
     pub read: OperationReport,
     /// Its writes.
     pub write: OperationReport,
-    /// CPU time in user mode, in percent of its time.
+    /// CPU time in user mode, in percent of its run time.
     pub usr_cpu: f64,
-    /// CPU time in the kernel, in percent of its time.
+    /// CPU time in the kernel, in percent of its run time.
     pub sys_cpu: f64,
 }
 
-/// The operations of one kind.
+/// Report of one kind of operation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct OperationReport {
-    /// Bytes done.
+    /// Bytes transferred.
     pub io_bytes: u64,
-    /// Operations done.
+    /// Completed operations.
     pub total_ios: u64,
-    /// For how long, in milliseconds.
+    /// Run time in milliseconds.
     pub runtime: u64,
-    /// Operations that did less than asked.
+    /// Operations that transferred less than requested.
     #[serde(default)]
     pub short_ios: u64,
-    /// Operations that did nothing.
+    /// Dropped operations.
     #[serde(default)]
     pub drop_ios: u64,
-    /// From submission to completion.
+    /// Latency from submission to completion.
     pub clat_ns: LatencyReport,
-    /// From before submission to completion.
+    /// Latency from before submission to completion.
     pub lat_ns: LatencyReport,
 }
 
-/// How long they took, in nanoseconds.
+/// Latencies in nanoseconds.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LatencyReport {
-    /// The longest.
+    /// Maximum.
     pub max: f64,
-    /// On average.
+    /// Mean.
     pub mean: f64,
-    /// How many were counted.
+    /// Number of operations.
     #[serde(rename = "N")]
     pub count: u64,
-    /// Counts by the middle of their bin.
+    /// Counts by the midpoint of their bin.
     #[serde(default)]
     pub bins: BTreeMap<u64, u64>,
 }
 
 impl JobReport {
-    /// The operations of a kind.
+    /// Report of a kind of operation.
     pub fn operation(&self, operation: Operation) -> &OperationReport {
         match operation {
             Operation::Read => &self.read,
@@ -83,18 +83,18 @@ impl JobReport {
     }
 }
 
-/// Reads fio's output. Engines and fio itself may say things before it and after.
+/// Parses fio's output. Engines and fio itself may print messages before and after the report.
 pub fn parse(output: &str) -> Result<FioReport, String> {
     let start = if output.starts_with('{') { Some(0) } else { output.find("\n{").map(|at| at + 1) };
     let Some(start) = start else {
-        let said: String = output.trim().lines().last().unwrap_or("nothing").chars().take(200).collect();
-        return Err(format!("fio printed no report: {said}"));
+        let last_line: String = output.trim().lines().last().unwrap_or("nothing").chars().take(200).collect();
+        return Err(format!("no report in fio's output: {last_line}"));
     };
     let mut reports = serde_json::Deserializer::from_str(&output[start..]).into_iter::<FioReport>();
     match reports.next() {
         Some(Ok(report)) => Ok(report),
-        Some(Err(error)) => Err(format!("fio's report cannot be read: {error}")),
-        None => Err("fio's report is empty".to_owned()),
+        Some(Err(error)) => Err(format!("invalid report of fio: {error}")),
+        None => Err("empty report of fio".to_owned()),
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_found_among_what_else_is_said() {
+    fn a_report_is_found_among_other_output() {
         let text = format!("fio: connected to NBD server\n{}fio: done\n", output(&[(0, 1000, 0)]));
         let report = parse(&text).unwrap();
         assert_eq!((report.version.as_str(), report.jobs.len()), ("fio-3.33", 1));
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_so() {
+    fn invalid_output_is_an_error() {
         let whole = output(&[(0, 1000, 0)]);
-        assert!(parse(&whole[..whole.len() / 2]).unwrap_err().starts_with("fio's report cannot be read: EOF"));
+        assert!(parse(&whole[..whole.len() / 2]).unwrap_err().starts_with("invalid report of fio: EOF"));
         assert_eq!(
             parse("fio: engine nosuch not loadable\n").unwrap_err(),
-            "fio printed no report: fio: engine nosuch not loadable"
+            "no report in fio's output: fio: engine nosuch not loadable"
         );
         assert!(parse("").is_err());
         assert!(parse(&whole.replace("1.5", "nan")).is_err());

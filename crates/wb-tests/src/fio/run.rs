@@ -1,28 +1,28 @@
-//! Running fio, and what can keep it from running.
+//! Execution of fio, and the checks before it.
 
 use wb_agent::Command;
-use wb_model::Ability;
+use wb_model::ProgramFeature;
 
 use super::job::HISTOGRAM_LOG_PREFIX;
 use crate::attempt::worker_failure;
 use crate::{Attempt, Failure, WorkerContext};
 
-/// Under this name fio's output is kept.
+/// Artefact name of fio's output.
 pub const OUTPUT_NAME: &str = "fio";
-/// Under this name the job file is kept.
+/// Artefact name of the job file.
 pub const JOB_FILE: &str = "fio.job";
 
-/// Under this name it is kept how much memory was available.
+/// Artefact name of the amount of available memory.
 pub const MEMORY_FILE: &str = "memory.json";
 
-/// Keeps how much memory the worker had for a page cache when the run was planned.
+/// Records the memory that was available on the worker, for a page cache, when the run was planned.
 pub fn record_memory(attempt: &mut Attempt) -> Result<(), Failure> {
     let json = serde_json::to_vec(&attempt.context.facts.memory_available);
     attempt.add_artefact(MEMORY_FILE, json.map_err(|error| Failure::crashed(error.to_string()))?);
     Ok(())
 }
 
-/// Runs a job file. It, fio's report, and the logs are kept.
+/// Runs a job file; records it, fio's report, and the logs.
 pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Result<(), Failure> {
     attempt.add_artefact(JOB_FILE, job_file);
     let path = attempt.context.path(JOB_FILE);
@@ -40,71 +40,71 @@ pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Resul
     Ok(())
 }
 
-/// Runs a program of the user's before a sample, if there is one.
+/// Runs the user's program before a sample, if there is one.
 pub async fn run_pre_iteration_script(attempt: &mut Attempt, program: &str) -> Result<(), Failure> {
     if program.is_empty() {
         return Ok(());
     }
-    let said = attempt.context.run(Command::new([program])).await?;
-    attempt.add_artefact("pre-iteration-script.stdout", said);
+    let stdout = attempt.context.run(Command::new([program])).await?;
+    attempt.add_artefact("pre-iteration-script.stdout", stdout);
     Ok(())
 }
 
-/// The ability to drive an engine that distributions often leave out, one with options of its own.
-pub(crate) fn engine_ability(ioengine: &str) -> Ability {
-    Ability {
+/// Requirement that fio has an engine that distributions often omit; the engine has its own options.
+pub(crate) fn engine_ability(ioengine: &str) -> ProgramFeature {
+    ProgramFeature {
         name: format!("the ioengine `{ioengine}`"),
-        // Succeeds only for an engine that is there and has options.
+        // Succeeds only for an engine that exists and has options.
         arguments: vec![format!("--enghelp={ioengine}")],
         source: engine_hint(ioengine).unwrap_or_default().to_owned(),
     }
 }
 
-/// Refuses an engine that this fio does not have, or this kernel does not allow.
-pub async fn check_engine(site: &WorkerContext, ioengine: &str) -> Result<(), Failure> {
-    if !has_engine(site, ioengine).await? {
-        let listed = list_engines(site).await?;
+/// Refuses an engine that this fio lacks, or this kernel denies.
+pub async fn check_engine(context: &WorkerContext, ioengine: &str) -> Result<(), Failure> {
+    if !has_engine(context, ioengine).await? {
+        let listed = list_engines(context).await?;
         let source = engine_hint(ioengine).map(|source| format!("; {source}")).unwrap_or_default();
-        let reason = format!("this fio has no ioengine `{ioengine}`: it has {}{source}", listed.join(", "));
+        let reason = format!("unknown ioengine `{ioengine}`: this fio has {}{source}", listed.join(", "));
         return Err(Failure::refused(reason));
     }
     if ioengine.starts_with("io_uring") {
         const SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
-        // Kernels before 6.6 have no such switch.
-        let switch = site.get(SWITCH).await.unwrap_or_default();
+        // Kernels before 6.6 do not have this file.
+        let switch = context.get(SWITCH).await.unwrap_or_default();
         if switch.trim_ascii() == b"2" {
-            let reason = format!("{SWITCH} is 2, nobody may use io_uring here: set it to 0, or use ioengine=libaio");
+            let reason = format!("io_uring is disabled by {SWITCH}: set it to 0, or use ioengine=libaio");
             return Err(Failure::refused(reason));
         }
     }
     Ok(())
 }
 
-/// How to get a fio with an engine that distributions often leave out.
+/// Hint how to get a fio with an engine that distributions often omit.
 fn engine_hint(ioengine: &str) -> Option<&'static str> {
     match ioengine {
-        "nbd" => Some("a fio that was built with libnbd (Debian's package libnbd-dev) has it"),
-        "libblkio" => Some("a fio from 3.34 on that was built with libblkio (Debian's package libblkio-dev) has it"),
+        "nbd" => Some("build fio with libnbd (Debian's package libnbd-dev)"),
+        "libblkio" => Some("build fio 3.34 or newer with libblkio (Debian's package libblkio-dev)"),
         _ => None,
     }
 }
 
-/// Whether this fio has it: it is listed, or fio finds it when asked, as it does `external:PATH`. The status of
-/// `--enghelp=NAME` alone says nothing: it is 1 for an engine without options, too.
-async fn has_engine(site: &WorkerContext, ioengine: &str) -> Result<bool, Failure> {
-    if list_engines(site).await?.iter().any(|engine| engine == ioengine) {
+/// Whether this fio has an engine: it is listed, or fio finds it by name, as for `external:PATH`. The exit status of
+/// `--enghelp=NAME` alone is not sufficient: it is also 1 for an engine without options.
+async fn has_engine(context: &WorkerContext, ioengine: &str) -> Result<bool, Failure> {
+    if list_engines(context).await?.iter().any(|engine| engine == ioengine) {
         return Ok(true);
     }
-    let asked = site.run_to_end(Command::new(["fio", &format!("--enghelp={ioengine}")])).await?;
-    Ok(asked.ending.is_success())
+    let finished = context.run_to_end(Command::new(["fio", &format!("--enghelp={ioengine}")])).await?;
+    Ok(finished.ending.is_success())
 }
 
-async fn list_engines(site: &WorkerContext) -> Result<Vec<String>, Failure> {
-    let listed = site.run(Command::new(["fio", "--enghelp"])).await?;
+async fn list_engines(context: &WorkerContext) -> Result<Vec<String>, Failure> {
+    let listed = context.run(Command::new(["fio", "--enghelp"])).await?;
     Ok(String::from_utf8_lossy(&listed).lines().skip(1).flat_map(str::split_whitespace).map(str::to_owned).collect())
 }
 
-/// An engine that the kernel denies is no crash of fio's.
+/// Converts the failure of fio into a refusal if the kernel denies the engine.
 fn refuse_denied_engine(failure: Failure, ioengine: &str) -> Failure {
     match failure {
         Failure::Crashed { status } if ioengine.starts_with("io_uring") && is_denial(&status) => {

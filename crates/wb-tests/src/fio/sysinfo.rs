@@ -1,4 +1,4 @@
-//! What pbench collects of a worker: each collector is a few commands whose output is kept.
+//! Collection of system information, as in pbench: each collector runs commands and records their output.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use wb_model::Bytes;
 
 use crate::{Failure, WorkerContext};
 
-/// A collector, or several by one name.
+/// A collector, or a name for several collectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Collector {
@@ -23,9 +23,9 @@ pub enum Collector {
     Block,
     /// libvirt's version, host, and domains, without their secrets
     Libvirt,
-    /// How the kernel was built
+    /// Build configuration of the kernel
     KernelConfig,
-    /// What the kernel does against flaws of the processor
+    /// Mitigations of processor vulnerabilities
     SecurityMitigations,
     /// Packages, caches, cores, and memory
     Topology,
@@ -33,22 +33,22 @@ pub enum Collector {
     Sos,
 }
 
-/// What a collector kept.
+/// Output of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorOutput {
     /// The artefact's name.
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Why there is nothing, if so, and it was asked for by its own name.
+    /// Why it collected nothing, if it was requested by its own name.
     pub failure: Option<String>,
 }
 
-/// How something is collected.
+/// Script of a collector.
 struct CollectorScript {
     collector: Collector,
     name: &'static str,
-    /// Exits with 127 where what it needs is not there.
+    /// Exits with 127 if its requirement is missing.
     script: &'static str,
     requirement: &'static str,
 }
@@ -96,48 +96,50 @@ const COLLECTORS: [CollectorScript; 6] = [
     },
 ];
 
-/// Collects what is asked for. What is not there says so and is no failure.
-pub async fn collect(site: &WorkerContext, asked: &[Collector]) -> Result<Vec<CollectorOutput>, Failure> {
-    let chosen = expand_collectors(asked);
+/// Runs the requested collectors. A missing requirement is noted in the output and does not fail.
+pub async fn collect(context: &WorkerContext, requested: &[Collector]) -> Result<Vec<CollectorOutput>, Failure> {
+    let selected = expand_collectors(requested);
     let mut all = Vec::new();
-    for how in COLLECTORS.iter().filter(|how| chosen.contains(&how.collector)) {
-        // Part of no measurement: placed nowhere, and it may write much.
-        let command = Command::new(["sh", "-c", how.script]).output_limit(Bytes(1 << 30));
-        let finished = site.run_to_end(command).await?;
-        let name = format!("sysinfo-{}", how.name);
-        let absent = match finished.ending {
+    for script in COLLECTORS.iter().filter(|script| selected.contains(&script.collector)) {
+        // Not part of the measurement: not placed, and with a higher limit of output.
+        let command = Command::new(["sh", "-c", script.script]).output_limit(Bytes(1 << 30));
+        let finished = context.run_to_end(command).await?;
+        let name = format!("sysinfo-{}", script.name);
+        let failure = match finished.ending {
             ending if ending.is_success() => None,
-            wb_agent::Ending::Exited { status: 127 } => Some(format!("there is no {} on this worker", how.requirement)),
-            ending => Some(format!("{}: {ending}", how.requirement)),
+            wb_agent::ExitReason::Exited { status: 127 } => {
+                Some(format!("{} not found on this worker", script.requirement))
+            }
+            ending => Some(format!("{}: {ending}", script.requirement)),
         };
-        let bytes = match &absent {
+        let bytes = match &failure {
             Some(why) => format!("absent: {why}\n").into_bytes(),
             None => finished.stdout,
         };
-        let missed = absent.filter(|_| asked.contains(&how.collector));
-        all.push(CollectorOutput { name, bytes, failure: missed });
+        let failure = failure.filter(|_| requested.contains(&script.collector));
+        all.push(CollectorOutput { name, bytes, failure });
     }
     Ok(all)
 }
 
-/// What names contradict each other.
-pub fn contradiction(asked: &[Collector]) -> Option<String> {
-    let both = asked.contains(&Collector::None) && expand_collectors(asked) != BTreeSet::new();
-    both.then(|| "`sysinfo`: none and others are asked for: leave out the one or the others".to_owned())
+/// Contradiction among collector names, if any.
+pub fn contradiction(requested: &[Collector]) -> Option<String> {
+    let is_contradictory = requested.contains(&Collector::None) && expand_collectors(requested) != BTreeSet::new();
+    is_contradictory.then(|| "`sysinfo`: `none` cannot be combined with other collectors".to_owned())
 }
 
-/// The collectors that names stand for. `none` takes nothing away from what else is asked for.
-fn expand_collectors(asked: &[Collector]) -> BTreeSet<Collector> {
-    let every = || COLLECTORS.iter().map(|how| how.collector);
-    let stands_for = |one: &Collector| -> Vec<Collector> {
-        match one {
+/// Expands names to collectors. `none` does not remove other requested collectors.
+fn expand_collectors(requested: &[Collector]) -> BTreeSet<Collector> {
+    let every = || COLLECTORS.iter().map(|script| script.collector);
+    let expand = |collector: &Collector| -> Vec<Collector> {
+        match collector {
             Collector::None => Vec::new(),
             Collector::All => every().collect(),
             Collector::Default => every().filter(|collector| *collector != Collector::Sos).collect(),
-            one => vec![*one],
+            collector => vec![*collector],
         }
     };
-    asked.iter().flat_map(stands_for).collect()
+    requested.iter().flat_map(expand).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_for_collectors() {
+    fn names_expand_to_collectors() {
         assert_eq!(expand_collectors(&[Collector::None]).len(), 0);
         assert_eq!(expand_collectors(&[Collector::Default]).len(), 5);
         assert_eq!(expand_collectors(&[Collector::All]).len(), 6);

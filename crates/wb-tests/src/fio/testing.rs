@@ -1,4 +1,4 @@
-//! Output of fio, made small for the unit tests.
+//! Synthetic output of fio for the unit tests.
 
 use serde_json::{Value, json};
 use wb_model::outcome::Gate;
@@ -9,7 +9,7 @@ use super::params::Params;
 use super::values::{self, JobFileOrigin};
 use crate::{Artefacts, Measurement, Rejection};
 
-/// fio's report of jobs: (group, reads, writes) each, in a second, of 4 KiB and 1 ms.
+/// Report of fio with jobs of (group, reads, writes), each of one second, with operations of 4 KiB and 1 ms.
 pub(super) fn output(jobs: &[(u32, u64, u64)]) -> String {
     let direction = |ios: u64| {
         let latency = json!({ "min": 998_400, "max": 1_003_520, "mean": 1_000_000.0, "stddev": 1.5, "N": ios });
@@ -32,26 +32,26 @@ pub(super) fn output(jobs: &[(u32, u64, u64)]) -> String {
     format!("{:#}\n", json!({ "fio version": "fio-3.33", "timestamp": 1, "jobs": jobs, "disk_util": [] }))
 }
 
-/// A second of this on one target.
+/// A job of one second on one target.
 pub(super) fn job(test_type: TestType) -> FioJob {
     let params = Params { test_types: Some(test_type), runtime: Nanos(1_000_000_000), ..Params::default() };
     params.job(vec!["/x".to_owned()])
 }
 
-/// What the study of a sample that left these files comes to.
+/// Evaluates a sample with these artefacts.
 pub(super) fn study_files(
     job: &FioJob,
-    written: JobFileOrigin,
+    origin: JobFileOrigin,
     files: &[(&str, &str)],
 ) -> Result<Measurement, Rejection> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    values::study(job, written, &Artefacts::new(folder.path()))
+    values::study(job, origin, &Artefacts::new(folder.path()))
 }
 
-/// Why a sample with this output does not count.
+/// Gate and figures of a sample that this output makes invalid.
 pub(super) fn rejection_of(job: &FioJob, stdout: &str) -> (Gate, String) {
     match study_files(job, JobFileOrigin::Generated, &[("fio.stdout", stdout)]).unwrap().validity {
         Validity::Invalid { gate, figures } => (gate, figures),

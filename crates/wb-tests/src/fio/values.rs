@@ -1,4 +1,4 @@
-//! From what fio left to values: what it did, how fast, and whether that can be.
+//! Evaluation of a sample of fio: throughput, latency and CPU time from its report, and histograms from its logs.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
 
-/// What is measured: of mixed reads and writes each kind, and the sum; all that there is where it is not said what is
-/// done.
+/// Metrics of an access pattern; for mixed reads and writes those of each kind, and of both together. Without a
+/// pattern, the metrics of all patterns.
 pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
     let Some(test_type) = test_type else {
         let (mut all, mixed) = (metrics(Some(TestType::Read)), metrics(Some(TestType::Rw)));
@@ -39,50 +39,50 @@ pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
     metrics
 }
 
-/// What the names of an operation's metrics start with, where there are several operations.
+/// Prefix of an operation's metrics; empty if it is the only operation.
 fn metric_prefix(operation: Operation, all: &[Operation]) -> String {
     if all.len() > 1 { format!("{}-", operation.name()) } else { String::new() }
 }
 
-/// Whether the job file is ours, so that all of it is known.
+/// Origin of the job file, which determines whether its content is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobFileOrigin {
-    /// By us, from the job.
+    /// Generated from the job.
     Generated,
-    /// By the user.
+    /// Written by the user.
     User,
 }
 
-/// The values of a sample of `job`.
-pub fn study(job: &FioJob, written: JobFileOrigin, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+/// Evaluates a sample of `job`.
+pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let report = report::parse(&artefacts.text(&format!("{OUTPUT_NAME}.stdout"))?).map_err(Rejection::output)?;
-    let mut measured = Measurement::default().with_duration(measured_seconds(&report));
-    set_throughput(&mut measured, job, &report);
-    set_latency(&mut measured, job, &report);
-    set_cpu(&mut measured, &report);
-    set_histograms(&mut measured, job, &report, artefacts)?;
-    gates::check_work(&mut measured, job, &report);
-    if written == JobFileOrigin::Generated {
-        gates::check_request(&mut measured, job, &report);
+    let mut measurement = Measurement::default().with_duration(measured_seconds(&report));
+    set_throughput(&mut measurement, job, &report);
+    set_latency(&mut measurement, job, &report);
+    set_cpu(&mut measurement, &report);
+    set_histograms(&mut measurement, job, &report, artefacts)?;
+    gates::check_work(&mut measurement, job, &report);
+    if origin == JobFileOrigin::Generated {
+        gates::check_request(&mut measurement, job, &report);
     }
-    gates::check_possible(&mut measured, job, &report);
-    gates::note_missing_storage_io(&mut measured, job, &report, artefacts);
-    if written == JobFileOrigin::Generated {
-        gates::note_cached_reads(&mut measured, job, &report, artefacts);
+    gates::check_possible(&mut measurement, job, &report);
+    gates::note_missing_storage_io(&mut measurement, job, &report, artefacts);
+    if origin == JobFileOrigin::Generated {
+        gates::note_cached_reads(&mut measurement, job, &report, artefacts);
     }
-    measured.add_provenance("fio", &report.version);
-    measured.add_provenance("ioengine", &job.ioengine);
-    Ok(measured)
+    measurement.add_provenance("fio", &report.version);
+    measurement.add_provenance("ioengine", &job.ioengine);
+    Ok(measurement)
 }
 
-/// The average over groups, which ran one after the other, of the sums over their jobs, which ran at once.
+/// Average over groups, which ran one after the other, of the sums over their jobs, which ran concurrently.
 fn average_over_groups(report: &FioReport, of: impl Fn(&JobReport) -> f64) -> f64 {
     let mut groups: Vec<u32> = report.jobs.iter().map(|job| job.groupid).collect();
     groups.dedup();
     report.jobs.iter().map(of).sum::<f64>() / groups.len().max(1) as f64
 }
 
-/// The time that fio counted: of the groups, which ran one after the other, that of the slowest job each.
+/// Measured time in seconds: the sum over groups, which ran one after the other, of the slowest job of each.
 fn measured_seconds(report: &FioReport) -> f64 {
     let mut groups = BTreeMap::new();
     for job in &report.jobs {
@@ -96,7 +96,7 @@ pub(super) fn per_second(amount: u64, direction: &OperationReport) -> f64 {
     if direction.runtime == 0 { 0.0 } else { amount as f64 / direction.runtime as f64 * 1000.0 }
 }
 
-fn set_throughput(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
+fn set_throughput(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     let (mut iops, mut bandwidth) = (0.0, 0.0);
     for operation in operations {
@@ -107,15 +107,15 @@ fn set_throughput(measured: &mut Measurement, job: &FioJob, report: &FioReport) 
         let bytes = average_over_groups(report, |job| {
             per_second(job.operation(*operation).io_bytes, job.operation(*operation))
         });
-        measured.set(Class::Throughput, &format!("{prefix}iops"), ios);
-        measured.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
+        measurement.set(Class::Throughput, &format!("{prefix}iops"), ios);
+        measurement.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
         (iops, bandwidth) = (iops + ios, bandwidth + bytes);
     }
-    measured.set(Class::Throughput, "iops", iops);
-    measured.set(Class::Throughput, "bandwidth", bandwidth);
+    measurement.set(Class::Throughput, "iops", iops);
+    measurement.set(Class::Throughput, "bandwidth", bandwidth);
 }
 
-fn set_latency(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
+fn set_latency(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     for operation in operations {
         let prefix = metric_prefix(*operation, operations);
@@ -125,25 +125,25 @@ fn set_latency(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
         let count: f64 = all().map(|latency| latency.count as f64).sum();
         let sum: f64 = all().map(|latency| latency.mean * latency.count as f64).sum();
         if count > 0.0 {
-            measured.set(Class::Latency, &format!("{prefix}mean"), sum / count);
+            measurement.set(Class::Latency, &format!("{prefix}mean"), sum / count);
         }
         for (name, percent) in PERCENTILES {
             if let Some(value) = histogram.percentile(percent) {
-                measured.set(Class::Latency, &format!("{prefix}{name}"), value as f64);
+                measurement.set(Class::Latency, &format!("{prefix}{name}"), value as f64);
             }
         }
     }
 }
 
-/// In percent of one CPU.
-fn set_cpu(measured: &mut Measurement, report: &FioReport) {
-    measured.set(Class::Resource, "cpu-user", average_over_groups(report, |job| job.usr_cpu));
-    measured.set(Class::Resource, "cpu-system", average_over_groups(report, |job| job.sys_cpu));
+/// Sets CPU time in percent of one CPU.
+fn set_cpu(measurement: &mut Measurement, report: &FioReport) {
+    measurement.set(Class::Resource, "cpu-user", average_over_groups(report, |job| job.usr_cpu));
+    measurement.set(Class::Resource, "cpu-system", average_over_groups(report, |job| job.sys_cpu));
 }
 
-/// Latencies over time.
+/// Sets latency histograms over time.
 fn set_histograms(
-    measured: &mut Measurement,
+    measurement: &mut Measurement,
     job: &FioJob,
     report: &FioReport,
     artefacts: &Artefacts,
@@ -151,16 +151,16 @@ fn set_histograms(
     let mut logs = Vec::new();
     for name in artefacts.names_with_prefix(&format!("{HISTOGRAM_LOG_PREFIX}_clat_hist.")) {
         let text = artefacts.text(&name)?;
-        let log = histogram_log::parse(&text).map_err(|bad| Rejection::output(format!("{name}: {bad}")))?;
-        // hist_clat_hist.3.log is of the third job.
+        let log = histogram_log::parse(&text).map_err(|error| Rejection::output(format!("{name}: {error}")))?;
+        // hist_clat_hist.3.log belongs to the third job.
         let number = name.split('.').nth(1).and_then(|number| number.parse::<usize>().ok());
-        let of = number.and_then(|number| report.jobs.get(number.checked_sub(1)?));
-        logs.push((of.map_or(0, |job| job.groupid), log));
+        let job = number.and_then(|number| report.jobs.get(number.checked_sub(1)?));
+        logs.push((job.map_or(0, |job| job.groupid), log));
     }
     let interval_ms = job.histogram_interval_ms();
     for (operation, seconds) in histogram_log::merge_by_interval(&logs, interval_ms) {
         let title = format!("{}, per {}", operation.name(), Nanos(interval_ms * 1_000_000));
-        measured.latencies.push(LatencySeries { title, seconds });
+        measurement.latencies.push(LatencySeries { title, seconds });
     }
     Ok(())
 }
@@ -179,17 +179,17 @@ mod tests {
         for test_type in [TestType::Read, TestType::RandWrite, TestType::RandRw] {
             let ios = |operation| if test_type.operations().contains(&operation) { 1000 } else { 0 };
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
-            let measured = study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
-            assert_eq!(measured.validity, Validity::Valid, "{test_type:?}");
+            let measurement = study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+            assert_eq!(measurement.validity, Validity::Valid, "{test_type:?}");
             for metric in metrics(Some(test_type)) {
-                assert!(measured.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
+                assert!(measurement.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
             }
-            assert_eq!(measured.values.len(), metrics(Some(test_type)).len());
+            assert_eq!(measurement.values.len(), metrics(Some(test_type)).len());
         }
     }
 
     #[test]
-    fn a_list_of_metrics_has_those_of_mixed_operations_too() {
+    fn metrics_without_a_pattern_include_those_of_mixed_operations() {
         let all = metrics(None);
         let has = |name: &str| all.iter().filter(|metric| metric.name == name).count() == 1;
         assert!(has("iops") && has("p99") && has("read-p99") && has("write-bandwidth") && has("cpu-user"));
@@ -197,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_and_added_up() {
+    fn mixed_operations_are_reported_separately_and_in_total() {
         let stdout = output(&[(0, 1000, 500)]);
-        let measured = study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
-        let value = |name: &str| measured.values[name];
+        let measurement = study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+        let value = |name: &str| measurement.values[name];
         assert_eq!(value("throughput/iops"), 1500.0);
         assert_eq!(value("throughput/read-iops"), 1000.0);
         assert_eq!(value("throughput/write-bandwidth"), 500.0 * 4096.0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_at_once_add_up_and_jobs_one_after_the_other_are_averaged() {
+    fn concurrent_jobs_are_summed_and_consecutive_groups_averaged() {
         let mut job = job(TestType::Read);
         job.targets.push("/y".to_owned());
         let iops = |jobs: &[(u32, u64, u64)]| {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logs_become_latencies_over_time() {
+    fn logs_become_latencies_over_time() {
         let row = |at: u64, bin: usize| {
             let row: Vec<&str> = (0..BINS).map(|at| if at == bin { "5" } else { "0" }).collect();
             format!("{at}, 0, 4096, {}\n", row.join(", "))
@@ -234,12 +234,12 @@ mod tests {
         let stdout = output(&[(0, 1000, 0)]);
         let (one, two) = (row(101, 10) + &row(202, 20), row(100, 30));
         let files = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one), ("hist_clat_hist.2.log", &two)];
-        let measured = study_files(&job(TestType::Read), JobFileOrigin::Generated, &files).unwrap();
-        assert_eq!(measured.latencies[0].title, "read, per 100ms");
-        assert_eq!(measured.latencies[0].seconds, [vec![(10, 5), (30, 5)], vec![(20, 5)]]);
-        let torn = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one[..one.len() - 40])];
+        let measurement = study_files(&job(TestType::Read), JobFileOrigin::Generated, &files).unwrap();
+        assert_eq!(measurement.latencies[0].title, "read, per 100ms");
+        assert_eq!(measurement.latencies[0].seconds, [vec![(10, 5), (30, 5)], vec![(20, 5)]]);
+        let truncated = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one[..one.len() - 40])];
         assert!(
-            study_files(&job(TestType::Read), JobFileOrigin::Generated, &torn)
+            study_files(&job(TestType::Read), JobFileOrigin::Generated, &truncated)
                 .unwrap_err()
                 .figures
                 .starts_with("hist_clat_hist.1.log: line 2")
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn no_output_is_rejected_and_not_a_value() {
+    fn missing_output_is_rejected() {
         assert_eq!(study_files(&job(TestType::Read), JobFileOrigin::Generated, &[]).unwrap_err().gate, Gate::Output);
         let garbage =
             study_files(&job(TestType::Read), JobFileOrigin::Generated, &[("fio.stdout", "Segmentation fault\n")])
                 .unwrap_err();
-        assert_eq!(garbage.figures, "fio printed no report: Segmentation fault");
-        let (gate, said) = rejection_of(&job(TestType::Read), &output(&[]));
-        assert_eq!((gate, said.as_str()), (Gate::Work, "fio ran no job"));
-        assert_eq!(rejection_of(&job(TestType::Read), &output(&[(0, 0, 0)])).1, "job-0 did no read");
+        assert_eq!(garbage.figures, "no report in fio's output: Segmentation fault");
+        let (gate, figures) = rejection_of(&job(TestType::Read), &output(&[]));
+        assert_eq!((gate, figures.as_str()), (Gate::Work, "fio ran no job"));
+        assert_eq!(rejection_of(&job(TestType::Read), &output(&[(0, 0, 0)])).1, "job-0 completed no read");
     }
 }

@@ -1,7 +1,7 @@
 //! fio through an export: a server on the worker opens a file or device, and an engine of fio connects to its socket.
 //!
-//! [`ExportTest`] is what such tests differ in; [`server`] starts and ends the server, [`params`] has the parameters that
-//! all of them have.
+//! [`ExportTest`] has what differs between such tests; [`server`] starts and stops the server, [`params`] has their
+//! common parameters.
 
 pub mod params;
 pub mod server;
@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_stats::SamplingRule;
 
 use crate::fio::job::FioJob;
 use crate::fio::sysinfo::{self, CollectorOutput};
@@ -23,44 +23,44 @@ use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, Typed
 use params::ExportParams;
 use server::{ExportPaths, RunningExport, ServerCommand};
 
-/// A test that measures an export of its own with fio.
+/// A test that starts an export and measures it with fio.
 pub trait ExportTest: Send + Sync + 'static {
-    /// Its parameters, those of every such test among them.
+    /// Its parameters, including those of all export tests.
     type Params: AsRef<ExportParams> + DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
 
     /// Its name.
     const NAME: &'static str;
-    /// What it measures, in a line.
+    /// What it measures, in one line.
     const SUMMARY: &'static str;
     /// The engine of fio that connects to the export.
     const ENGINE: &'static str;
 
-    /// Programs of the server, beside fio.
+    /// Programs of the server.
     fn server_programs() -> Vec<Requirement>;
 
     /// The server that exports a target.
     fn server(params: &Self::Params, paths: &ExportPaths<'_>) -> ServerCommand;
 
-    /// The file, folder or block device of the user's that is exported; none: a private file.
+    /// The user's file, folder or block device to export; none: a private file.
     fn target(_params: &Self::Params) -> Option<&str> {
         None
     }
 
-    /// Whether what is on the target may be overwritten.
+    /// Whether the target's data may be overwritten.
     fn allow_destroy(_params: &Self::Params) -> bool {
         false
     }
 
-    /// What fio does through this socket.
+    /// The fio job that connects to this socket.
     fn job(params: &Self::Params, socket: &str) -> FioJob;
 
-    /// Why no machine can measure it.
+    /// Contradiction among the parameters, independent of the machine, if any.
     fn contradiction(_params: &Self::Params) -> Option<String> {
         None
     }
 }
 
-/// What is prepared for all samples of a cell.
+/// Prepared state of a cell.
 #[derive(Debug)]
 pub struct Prepared {
     export: RunningExport,
@@ -77,12 +77,13 @@ impl<T: ExportTest> TypedTest for T {
     }
 
     fn requires(&self, _: &T::Params) -> Vec<Requirement> {
-        let mut programs = vec![Requirement::new("fio", "fio", &["--version"]).able(run::engine_ability(T::ENGINE))];
+        let mut programs =
+            vec![Requirement::new("fio", "fio", &["--version"]).with_feature(run::engine_ability(T::ENGINE))];
         programs.extend(T::server_programs());
         programs
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         pbench_defaults()
     }
 
@@ -92,7 +93,7 @@ impl<T: ExportTest> TypedTest for T {
             .or_else(|| job_contradiction(&T::job(params, "")))
     }
 
-    fn rule(&self, params: &T::Params) -> Option<Rule> {
+    fn rule(&self, params: &T::Params) -> Option<SamplingRule> {
         params.as_ref().rule()
     }
 
@@ -108,10 +109,10 @@ impl<T: ExportTest> TypedTest for T {
         values::metrics(params.as_ref().test_types)
     }
 
-    async fn prepare(&self, params: &T::Params, site: &WorkerContext) -> Result<Prepared, Failure> {
-        run::check_engine(site, T::ENGINE).await?;
-        let export = RunningExport::start::<T>(site, params).await?;
-        Ok(Prepared { export, sysinfo: sysinfo::collect(site, &params.as_ref().sysinfo).await? })
+    async fn prepare(&self, params: &T::Params, context: &WorkerContext) -> Result<Prepared, Failure> {
+        run::check_engine(context, T::ENGINE).await?;
+        let export = RunningExport::start::<T>(context, params).await?;
+        Ok(Prepared { export, sysinfo: sysinfo::collect(context, &params.as_ref().sysinfo).await? })
     }
 
     async fn sample(&self, params: &T::Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
@@ -120,7 +121,7 @@ impl<T: ExportTest> TypedTest for T {
         if let Some(finding) = prepared.export.target.finding() {
             attempt.add_finding(finding);
         }
-        // It lives in the attempt's group, and so as long as the attempt.
+        // The holder belongs to the attempt's group, which ends it with the attempt.
         prepared.export.target.hold_exclusively(&attempt.context).await?;
         run::run(attempt, &T::job(params, &prepared.export.socket).render(), T::ENGINE).await?;
         prepared.export.record(attempt).await

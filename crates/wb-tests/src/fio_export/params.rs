@@ -1,9 +1,9 @@
-//! The parameters that all tests of exports have: those of `fio` that do not depend on the engine.
+//! Common parameters of export tests: those of `fio` that do not depend on the engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::fio::job::{FioJob, JobMode, TestType};
 use crate::fio::params::pbench_rule;
@@ -13,44 +13,44 @@ use crate::fio::sysinfo::Collector;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct ExportParams {
-    /// What is done; `rw` and `randrw` are half reads, half writes
+    /// Access pattern; `rw` and `randrw` are half reads, half writes
     #[schemars(extend(
         "x-axis" = true,
         "x-aliases" = ["rw", "test-type", "type"],
         "x-resolved" = "read, and randread"
     ))]
     pub test_types: Option<TestType>,
-    /// Bytes per operation, `4k` where pbench has `4`
+    /// Bytes per operation; pbench's `4` is written `4k`
     #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
     pub block_sizes: Option<Bytes>,
-    /// Operations per second of each job at most, reads and writes each; 0: no limit
+    /// Maximum operations per second of each job, for reads and for writes; 0: no limit
     pub rate_iops: u32,
-    /// Measured time of a sample, 10ms at least
+    /// Measured time of a sample, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub runtime: Nanos,
-    /// Time before it that does not count
+    /// Warm-up time before the measured time
     pub ramptime: Nanos,
-    /// Size of the private image, and how much of another target is used
+    /// Size of the private image, or of the part of another target that is used
     #[schemars(extend("x-aliases" = ["size"]))]
     pub file_size: Bytes,
-    /// A label of one's own
+    /// Free-form label
     pub config: String,
-    /// Tools around every sample: a group of the plan's [tool-groups]
+    /// Tools that run during every sample: a group of the plan's [tool-groups]
     pub tool_group: String,
-    /// A program on the worker that is run before each sample
+    /// Program on the worker to run before each sample
     pub pre_iteration_script: String,
-    /// pbench's rule: a set of so many samples counts when it spreads little enough, else another is taken, and the
-    /// last one counts; 0: the plan's rule, which goes on until the median is known well enough
+    /// Samples per set, by pbench's rule: a set whose spread exceeds max-stddev is repeated, and the last set counts;
+    /// 0: the plan's rule, which stops when the median is precise enough
     pub samples: u32,
-    /// A set that spreads less counts: the standard deviation in percent of the mean
+    /// Maximum standard deviation of a set, in percent of the mean
     #[schemars(range(min = 0))]
     pub max_stddev: f64,
-    /// After so many sets that spread more it is given up
+    /// Number of sets that exceed max-stddev after which no further set is taken
     #[schemars(range(min = 1))]
     pub max_failures: u32,
     /// Interval of the latency histograms over time; at most a tenth of the runtime
     pub histogram_interval_sec: Nanos,
-    /// What is collected of the worker: default is all but sos, all is everything
+    /// System information to collect from the worker; default: all but sos, all: everything
     pub sysinfo: Vec<Collector>,
 }
 
@@ -78,11 +78,11 @@ impl Default for ExportParams {
 
 impl ExportParams {
     /// See [`crate::fio::params::Params::rule`].
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    /// One job with one operation in flight, through this engine by these options.
+    /// One job with one operation in flight, with an engine and its connection options.
     pub fn job(&self, engine: &str, connection: Vec<(&'static str, String)>) -> FioJob {
         FioJob {
             test_type: self.test_types.unwrap_or_default(),
@@ -99,7 +99,7 @@ impl ExportParams {
             numjobs: 1,
             histogram_interval: self.histogram_interval_sec,
             connection,
-            // A name that fio wants and such engines do not use.
+            // Required by fio, but not used by these engines.
             targets: vec!["export".to_owned()],
         }
     }

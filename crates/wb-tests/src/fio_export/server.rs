@@ -8,10 +8,10 @@ use crate::attempt::worker_failure;
 use crate::fio::targets::{FioTarget, prepare_target};
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
-/// Longest time that a server has to start, and to end.
+/// Time limit for a server to start, and to stop.
 const SERVER_TIMEOUT: Nanos = Nanos(10_000_000_000);
 
-/// What a server is to export, and where.
+/// Paths of an export: its target and its socket.
 #[derive(Debug)]
 pub struct ExportPaths<'a> {
     /// The file or device.
@@ -24,7 +24,7 @@ pub struct ExportPaths<'a> {
     pub ready: &'a str,
 }
 
-/// How a server is started.
+/// Command line and readiness probe of a server.
 #[derive(Debug)]
 pub struct ServerCommand {
     /// Its command line.
@@ -33,12 +33,12 @@ pub struct ServerCommand {
     pub probe: Vec<String>,
 }
 
-/// A target that is exported by a running server.
+/// A running server that exports a target.
 #[derive(Debug)]
 pub(super) struct RunningExport {
     /// The socket that fio connects to.
     pub socket: String,
-    /// What is exported.
+    /// The exported target.
     pub target: FioTarget,
     folder: Scratch,
     server: RunningService,
@@ -46,28 +46,28 @@ pub(super) struct RunningExport {
 
 impl RunningExport {
     /// Prepares the target and starts the server.
-    pub(super) async fn start<T: ExportTest>(site: &WorkerContext, params: &T::Params) -> Result<Self, Failure> {
+    pub(super) async fn start<T: ExportTest>(context: &WorkerContext, params: &T::Params) -> Result<Self, Failure> {
         let job = T::job(params, "");
-        let target = prepare_target(site, &job, T::target(params), T::allow_destroy(params)).await?;
-        let folder = site.worker().scratch(None).await.map_err(worker_failure)?;
+        let target = prepare_target(context, &job, T::target(params), T::allow_destroy(params)).await?;
+        let folder = context.worker().new_scratch(None).await.map_err(worker_failure)?;
         let (socket, ready) = (folder.join("export.sock"), folder.join("ready"));
         let paths = ExportPaths { target: &target.path, is_device: target.is_device(), socket: &socket, ready: &ready };
         let ServerCommand { argv, probe } = T::server(params, &paths);
         let program = argv.first().cloned().unwrap_or_default();
-        let server = site.start_service(site.command(argv)).await?;
+        let server = context.start_service(context.command(argv)).await?;
         let export = Self { socket, target, folder, server };
-        export.wait_until_ready(site, &program, &probe).await?;
+        export.wait_until_ready(context, &program, &probe).await?;
         Ok(export)
     }
 
-    /// Waits until the probe succeeds, or the server has ended.
-    async fn wait_until_ready(&self, site: &WorkerContext, program: &str, probe: &[String]) -> Result<(), Failure> {
+    /// Waits until the probe succeeds; fails if the server ends first.
+    async fn wait_until_ready(&self, context: &WorkerContext, program: &str, probe: &[String]) -> Result<(), Failure> {
         let succeeds = || async move {
-            let probed = site.run_to_end(Command::new(probe.iter().cloned())).await.ok()?;
+            let probed = context.run_to_end(Command::new(probe.iter().cloned())).await.ok()?;
             probed.ending.is_success().then_some(())
         };
         let failure = tokio::select! {
-            ready = site.poll_until(program, SERVER_TIMEOUT, succeeds) => match ready {
+            ready = context.poll_until(program, SERVER_TIMEOUT, succeeds) => match ready {
                 Ok(()) => return Ok(()),
                 Err(failure) => failure,
             },
@@ -76,7 +76,7 @@ impl RunningExport {
                 Failure::crashed(format!("{program}: {ending} before it was ready"))
             }
         };
-        let stderr = self.server.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+        let stderr = self.server.read_output(Stream::Stderr).await.map_err(worker_failure)?;
         match (failure, String::from_utf8_lossy(&stderr).trim()) {
             (Failure::Crashed { status }, stderr) if !stderr.is_empty() => {
                 Err(Failure::crashed(format!("{status}: {stderr}")))
@@ -90,7 +90,7 @@ impl RunningExport {
         attempt.record_service("server", &self.server).await
     }
 
-    /// Ends the server and removes the socket, and the target where it is a private file.
+    /// Stops the server, and removes the socket, and the target if it is a private file.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         const SIGTERM: i32 = 15;
         self.server.signal(SIGTERM).await.map_err(worker_failure)?;

@@ -1,4 +1,4 @@
-//! Our own kernel.
+//! The built-in linpack kernel.
 
 use wb_kernels::linpack::{Config, Report, required_bytes};
 use wb_kernels::{Isa, Work};
@@ -21,7 +21,7 @@ fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> 
     }
 }
 
-/// Why it cannot be measured on such a machine.
+/// Reason why it cannot be measured on a machine, if any.
 pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
     let config = config(params, placement, facts, Work::Iterations(1));
     native::unsupported_isa(params.isa, facts)
@@ -46,22 +46,22 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
         |seconds: f64, residual| Solution { seconds, gflops: operations / seconds * 1e-9, residual, passed: true };
     let solutions: Vec<Solution> =
         report.repeats.iter().map(|repeat| solution(repeat.seconds, repeat.residual)).collect();
-    let wanted = match config.work {
+    let expected = match config.work {
         Work::Iterations(repeats) => repeats,
         Work::Seconds(_) => solutions.len().max(1) as u64,
     };
-    let mut measured = summarize_solutions(&solutions, wanted, process_seconds(artefacts, native::REPORT)?);
-    let by_time = measured.values["throughput/gflops"];
-    measured.require((report.gflops / by_time - 1.0).abs() < 1e-6, Gate::Possible, || {
-        format!("{} GFLOPS, and the times make {by_time}", report.gflops)
+    let mut measurement = summarize_solutions(&solutions, expected, process_seconds(artefacts, native::REPORT)?);
+    let by_time = measurement.values["throughput/gflops"];
+    measurement.require((report.gflops / by_time - 1.0).abs() < 1e-6, Gate::Possible, || {
+        format!("reported {} GFLOPS, but the times give {by_time} GFLOPS", report.gflops)
     });
-    let asked = (params.isa, params.threads.map(|threads| threads as usize));
-    let done = (Some(report.isa), Some(report.threads));
-    measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
-    native::record_residency(&mut measured, report.residency, config.huge_pages);
-    measured.add_provenance("isa", report.isa);
-    measured.add_provenance("solutions", solutions.len());
-    Ok(measured)
+    let requested = (params.isa, params.threads.map(|threads| threads as usize));
+    let measured = (Some(report.isa), Some(report.threads));
+    measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
+    native::record_residency(&mut measurement, report.residency, config.huge_pages);
+    measurement.add_provenance("isa", report.isa);
+    measurement.add_provenance("solutions", solutions.len());
+    Ok(measurement)
 }
 
 #[cfg(test)]
@@ -89,15 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_right_report_is_valid() {
-        let measured = study(&report()).unwrap();
-        assert_eq!(measured.validity, Validity::Valid);
-        assert!((measured.values["throughput/gflops"] - 16.704).abs() < 1e-3);
-        assert_eq!(measured.values["check/residual"], 0.02);
+    fn a_correct_report_is_valid() {
+        let measurement = study(&report()).unwrap();
+        assert_eq!(measurement.validity, Validity::Valid);
+        assert!((measurement.values["throughput/gflops"] - 16.704).abs() < 1e-3);
+        assert_eq!(measurement.values["check/residual"], 0.02);
     }
 
     #[test]
-    fn what_was_not_done_right_does_not_count() {
+    fn incorrect_or_implausible_reports_are_invalid() {
         for (from, to, gate) in [
             ("0.02}", "17.0}", Gate::Answer),
             (r#""isa":"avx2""#, r#""isa":"scalar""#, Gate::Work),

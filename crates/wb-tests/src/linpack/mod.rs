@@ -1,6 +1,6 @@
-//! linpack: a dense system of equations, factored and solved; bound by arithmetic.
+//! linpack: LU factorisation and solution of a dense linear system; bound by arithmetic.
 //!
-//! Start with [`Params`]; then `own` is the kernel of this program, `program` runs the linpack of others.
+//! Start with [`Params`]; then `kernel` measures the built-in kernel, `program` an external linpack program.
 
 pub mod external;
 mod kernel;
@@ -13,8 +13,8 @@ use std::fmt;
 use async_trait::async_trait;
 use wb_kernels::linpack::{RESIDUAL_LIMIT, is_valid_residual, operations};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
-use wb_stats::Rule;
+use wb_model::{Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_stats::SamplingRule;
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -44,27 +44,27 @@ impl TypedTest for Linpack {
         program::requires(params)
     }
 
-    fn resolve(&self, given: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let threads = params::thread_steps(2 * facts.cpus.len() as i64).into_iter().map(Value::Integer).collect();
+    fn resolve(&self, given: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let threads = params::thread_steps(2 * facts.cpus.len() as i64).into_iter().map(ParamValue::Integer).collect();
         let external = given.get("linpack-binary").is_some_and(|binary| !binary.to_string().is_empty());
         let isa = (!external).then(|| ("isa".to_owned(), vec![native::widest_isa(facts)]));
         isa.into_iter().chain([("threads".to_owned(), threads)]).collect()
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        let contradicted = || program::placement_contradiction(params, placement);
-        params.contradiction().or_else(contradicted).or_else(|| match params.is_external() {
+        let contradiction = || program::placement_contradiction(params, placement);
+        params.contradiction().or_else(contradiction).or_else(|| match params.is_external() {
             true => native::unsupported_memory(program::matrix_bytes(params), facts),
             false => kernel::unsupported(params, placement, facts),
         })
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         params.rule()
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        // A core of today makes 10 to 50 GFLOPS; a sample is at least one solution.
+        // A current core reaches 10 to 50 GFLOPS; a sample is at least one solution.
         let solves = params.trials().unwrap_or(1) as f64;
         let solving = Nanos::from_seconds(solves * operations(params.size()) / 2e10);
         Nanos(min_time.0.max(solving.0).saturating_mul(5) / 4 + 50_000_000 + program::extra_time(params).0)
@@ -99,58 +99,58 @@ impl TypedTest for Linpack {
     }
 }
 
-/// One solution, whoever computed it.
+/// One solution, by the built-in kernel or an external program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Solution {
     seconds: f64,
     gflops: f64,
     residual: f64,
-    /// Whether the program found its own answer right.
+    /// Whether the program accepted its own solution.
     passed: bool,
 }
 
-/// The values of a sample's solutions, put to the questions that hold for all of them. `elapsed` is how long the
-/// process ran, by another clock than its own.
-fn summarize_solutions(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measurement {
+/// Computes the values of a sample from its solutions, and applies the gates of all linpack programs. `elapsed` is the
+/// run time of the process, by a clock that is independent of the program.
+fn summarize_solutions(solutions: &[Solution], expected: u64, elapsed: f64) -> Measurement {
     let times = || solutions.iter().map(|solution| 1.0 / solution.gflops);
     let gflops = solutions.len() as f64 / times().sum::<f64>();
     let residual = solutions.iter().map(|solution| solution.residual).fold(0.0, max_or_nan);
     let seconds: f64 = solutions.iter().map(|solution| solution.seconds).sum();
-    let mut measured = Measurement::default()
+    let mut measurement = Measurement::default()
         .with_value(Class::Throughput, "gflops", gflops)
         .with_value(Class::Check, "residual", residual)
         .with_duration(seconds);
-    measured.require(solutions.len() as u64 == wanted, Gate::Work, || {
-        format!("{} solutions of {wanted} are there", solutions.len())
+    measurement.require(solutions.len() as u64 == expected, Gate::Work, || {
+        format!("expected {expected} solutions, found {}", solutions.len())
     });
-    measured.require(is_valid_residual(residual), Gate::Answer, || {
-        format!("the residual is {residual:e}; that of a right answer is below {RESIDUAL_LIMIT}")
+    measurement.require(is_valid_residual(residual), Gate::Answer, || {
+        format!("the residual is {residual:e}, that of a correct solution is below {RESIDUAL_LIMIT}")
     });
     let failed = solutions.iter().filter(|solution| !solution.passed).count();
-    measured.require(failed == 0, Gate::Answer, || {
-        format!("the program itself says that {failed} of its {} answers are wrong", solutions.len())
+    measurement.require(failed == 0, Gate::Answer, || {
+        format!("the program reports {failed} of {} solutions as wrong", solutions.len())
     });
-    // Printed times are rounded to 10 ms at worst.
+    // Printed times are rounded to 10 ms at most.
     let rounding = 0.005 * solutions.len() as f64;
-    measured.require(seconds <= elapsed + rounding, Gate::Possible, || {
-        format!("solving took {seconds} s of a process that ran {elapsed} s")
+    measurement.require(seconds <= elapsed + rounding, Gate::Possible, || {
+        format!("solving took {seconds} s, longer than the {elapsed} s that the process ran")
     });
-    measured
+    measurement
 }
 
-/// The larger, and NaN where one is.
+/// The larger of two numbers; NaN if one of them is NaN.
 fn max_or_nan(a: f64, b: f64) -> f64 {
     if a.is_nan() || a >= b { a } else { b }
 }
 
-/// How long a measured process ran.
+/// Run time of a measured process in seconds.
 fn process_seconds(artefacts: &Artefacts, name: &str) -> Result<f64, Rejection> {
     let process: serde_json::Value = artefacts.json(&format!("{name}.process.json"))?;
     let seconds = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64);
-    seconds.ok_or_else(|| Rejection::output(format!("{name}.process.json does not tell how long it ran")))
+    seconds.ok_or_else(|| Rejection::output(format!("missing `elapsed-seconds` in {name}.process.json")))
 }
 
-/// Output that is no result; one that contradicts itself is of another unit.
+/// Converts an error in the output into a rejection; inconsistent figures are probably in another unit.
 fn reject_output(error: &external::OutputError) -> Rejection {
     let gate = match error {
         external::OutputError::Inconsistent { .. } => Gate::Possible,
@@ -159,7 +159,7 @@ fn reject_output(error: &external::OutputError) -> Rejection {
     Rejection { gate, figures: error.to_string() }
 }
 
-/// A refusal that names the parameter.
+/// Formats an error in a parameter.
 fn parameter_error(parameter: &str, why: impl fmt::Display) -> String {
     format!("`{parameter}`: {why}")
 }
@@ -169,25 +169,25 @@ mod tests {
     use super::*;
     use crate::testing::failed_gate;
 
-    const RIGHT: Solution = Solution { seconds: 0.1, gflops: 50.0, residual: 0.02, passed: true };
+    const CORRECT: Solution = Solution { seconds: 0.1, gflops: 50.0, residual: 0.02, passed: true };
 
     #[test]
-    fn speed_is_all_work_over_all_time() {
-        let measured = summarize_solutions(&[RIGHT, Solution { gflops: 25.0, ..RIGHT }], 2, 1.0);
-        assert!((measured.values["throughput/gflops"] - 100.0 / 3.0).abs() < 1e-12);
-        assert_eq!(failed_gate(&measured), None);
+    fn speed_is_total_work_over_total_time() {
+        let measurement = summarize_solutions(&[CORRECT, Solution { gflops: 25.0, ..CORRECT }], 2, 1.0);
+        assert!((measurement.values["throughput/gflops"] - 100.0 / 3.0).abs() < 1e-12);
+        assert_eq!(failed_gate(&measurement), None);
     }
 
     #[test]
-    fn what_was_not_solved_right_or_not_in_that_time_does_not_count() {
-        let one = |changed: Solution| failed_gate(&summarize_solutions(&[changed], 1, 1.0));
-        assert_eq!(one(Solution { residual: 16.0, ..RIGHT }), Some(Gate::Answer));
-        assert_eq!(one(Solution { residual: f64::NAN, ..RIGHT }), Some(Gate::Answer));
-        let failed = summarize_solutions(&[RIGHT, Solution { passed: false, ..RIGHT }], 2, 1.0);
+    fn wrong_or_implausible_solutions_are_invalid() {
+        let gate = |changed: Solution| failed_gate(&summarize_solutions(&[changed], 1, 1.0));
+        assert_eq!(gate(Solution { residual: 16.0, ..CORRECT }), Some(Gate::Answer));
+        assert_eq!(gate(Solution { residual: f64::NAN, ..CORRECT }), Some(Gate::Answer));
+        let failed = summarize_solutions(&[CORRECT, Solution { passed: false, ..CORRECT }], 2, 1.0);
         let wb_model::Validity::Invalid { figures, .. } = failed.validity else { panic!() };
-        assert_eq!(figures, "the program itself says that 1 of its 2 answers are wrong");
-        assert_eq!(one(Solution { seconds: 1.1, ..RIGHT }), Some(Gate::Possible));
-        assert_eq!(failed_gate(&summarize_solutions(&[RIGHT], 2, 1.0)), Some(Gate::Work));
+        assert_eq!(figures, "the program reports 1 of 2 solutions as wrong");
+        assert_eq!(gate(Solution { seconds: 1.1, ..CORRECT }), Some(Gate::Possible));
+        assert_eq!(failed_gate(&summarize_solutions(&[CORRECT], 2, 1.0)), Some(Gate::Work));
         assert_eq!(failed_gate(&summarize_solutions(&[], 1, 1.0)), Some(Gate::Work));
     }
 }

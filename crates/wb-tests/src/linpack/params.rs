@@ -1,10 +1,10 @@
-//! The parameters of linpack: those of pbench-linpack, by its names.
+//! The parameters of linpack, with the names of pbench-linpack.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_model::Axis;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use super::parameter_error;
 use crate::count::AutoCount;
@@ -13,47 +13,47 @@ use crate::count::AutoCount;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// Threads, each pinned to a core of its own while there are enough
+    /// Threads, each pinned to a separate core if there are enough
     #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "steps from 1 to 2 × the CPUs, as run-perf: 1, 4, 8, 12, 16 on 8"))]
     pub(super) threads: Option<u32>,
-    /// Equations to solve
+    /// Problem size: number of equations
     #[schemars(range(min = 1, max = 1_000_000), extend("x-aliases" = ["n"]))]
     pub(super) problem_sizes: Axis<u64>,
-    /// Numbers from one column of the matrix to the next; 0: as many as equations
+    /// Leading dimension of the matrix; 0: the number of equations
     #[schemars(range(max = 1_000_000))]
     pub(super) leading_dimensions: u64,
     /// Alignment of the matrix in KiB, a power of two
     #[schemars(range(min = 1, max = 1024))]
     pub(super) alignment_values: u64,
-    /// pbench's: exactly so many samples, however far apart they lie; auto: the plan's rule, which goes on until the median
-    /// is known well enough
+    /// Number of samples, as in pbench, whatever their spread; auto: the plan's rule, which stops when the median is
+    /// precise enough
     pub(super) run_samples: AutoCount,
-    /// Solutions in one sample; auto: as many as fill its time
+    /// Solutions per sample; auto: as many as fill its time
     pub(super) run_trials: AutoCount,
-    /// Instruction set of our own kernel
+    /// Instruction set of the built-in kernel
     #[schemars(extend("x-resolved" = "the widest of the worker's CPU; none with linpack-binary"))]
     pub(super) isa: Option<Isa>,
-    /// A linpack program to run instead of our own kernel: its name or path
+    /// Name or path of a linpack program to run instead of the built-in kernel
     pub(super) linpack_binary: String,
-    /// What linpack-binary is, which decides its input and output
+    /// Kind of linpack-binary, which determines its input and output
     pub(super) linpack_kind: ProgramKind,
-    /// With linpack-binary: whether OMP_NUM_THREADS and KMP_AFFINITY are set
+    /// With linpack-binary: whether to set OMP_NUM_THREADS and KMP_AFFINITY
     pub(super) use_omp: bool,
-    /// With linpack-binary: KMP_AFFINITY
+    /// With linpack-binary: value of KMP_AFFINITY
     pub(super) kmp_affinity: String,
-    /// With linpack-binary: arguments of numactl, which then starts it
+    /// With linpack-binary: arguments of numactl to start it with
     pub(super) numactl_args: String,
     /// With xlinpack: first line of its input
     pub(super) lininput_header: String,
-    /// With xlinpack: second line of its input, which it prints
+    /// With xlinpack: second line of its input, which is printed
     pub(super) lininput_subheader: String,
 }
 
-/// What kind of linpack program another one is.
+/// Kind of an external linpack program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ProgramKind {
-    /// By its name: hpcc or hpl where that is part of it, else xlinpack
+    /// By its name: hpcc or hpl if the name contains it, else xlinpack
     #[default]
     Auto,
     /// Intel's linpack for shared memory
@@ -86,17 +86,17 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Equations.
+    /// Number of equations.
     pub(super) fn size(&self) -> usize {
         *self.problem_sizes as usize
     }
 
-    /// Numbers from one column to the next.
+    /// Leading dimension of the matrix: distance between columns, in numbers.
     pub(super) fn leading_dimension(&self) -> u64 {
         if self.leading_dimensions == 0 { *self.problem_sizes } else { self.leading_dimensions }
     }
 
-    /// Solutions in one sample, where they were given.
+    /// Solutions per sample, if given.
     pub(super) fn trials(&self) -> Option<u64> {
         match self.run_trials {
             AutoCount::Auto => None,
@@ -105,13 +105,13 @@ impl Params {
     }
 
     /// pbench's number of samples, unless the plan's rule is requested.
-    pub(super) fn rule(&self) -> Option<Rule> {
+    pub(super) fn rule(&self) -> Option<SamplingRule> {
         let AutoCount::Fixed(samples) = self.run_samples else { return None };
         let samples = usize::try_from(samples).unwrap_or(usize::MAX);
-        Some(Rule::Compared { min_samples: samples, max_samples: samples })
+        Some(SamplingRule::External { min_samples: samples, max_samples: samples })
     }
 
-    /// Whether the program of others is measured.
+    /// Whether an external program is measured.
     pub(super) fn is_external(&self) -> bool {
         !self.linpack_binary.is_empty()
     }
@@ -127,49 +127,49 @@ impl Params {
         }
     }
 
-    /// What contradicts itself, whatever the machine.
+    /// Contradiction among the parameters, independent of the machine, if any.
     pub(super) fn contradiction(&self) -> Option<String> {
         let (size, leading, alignment) = (*self.problem_sizes, self.leading_dimension(), self.alignment_values);
         if leading < size {
-            let why = format!("{leading} is less than the {size} equations: give {size} or more, or 0");
+            let why = format!("{leading} is less than the number of equations, {size}: expected {size} or more, or 0");
             return Some(parameter_error("leading-dimensions", why));
         }
         if !alignment.is_power_of_two() {
-            return Some(parameter_error("alignment-values", format!("{alignment} KiB is no power of two")));
+            return Some(parameter_error("alignment-values", format!("invalid alignment {alignment} KiB: expected a power of two")));
         }
         if self.isa.is_some() && self.is_external() {
-            return Some(parameter_error("isa", "is for our own kernel; `linpack-binary` has its own instructions"));
+            return Some(parameter_error("isa", "applies only to the built-in kernel, not to `linpack-binary`"));
         }
         if self.linpack_kind != ProgramKind::Auto && !self.is_external() {
-            return Some(parameter_error("linpack-kind", "is for `linpack-binary`, which is not given"));
+            return Some(parameter_error("linpack-kind", "requires `linpack-binary`"));
         }
         if !self.is_external() {
-            let why = "is for `linpack-binary`; our own kernel follows `cpus` and `memory-nodes`";
+            let why = "requires `linpack-binary`; the built-in kernel is placed by `cpus` and `memory-nodes`";
             return (!self.numactl_args.is_empty()).then(|| parameter_error("numactl-args", why));
         }
-        let (trials, most) = (self.trials().unwrap_or(1), self.program_kind().max_trials());
-        let why = || format!("{} solves at most {most} times in one run, not {trials} times", self.linpack_binary);
-        (trials > most).then(|| parameter_error("run-trials", why()))
+        let (trials, max_trials) = (self.trials().unwrap_or(1), self.program_kind().max_trials());
+        let why = || format!("{} solves at most {max_trials} times per run, {trials} requested", self.linpack_binary);
+        (trials > max_trials).then(|| parameter_error("run-trials", why()))
     }
 }
 
 impl ProgramKind {
-    /// How often such a program solves in one run, at most.
+    /// Maximum number of solutions in one run of the program.
     pub(super) fn max_trials(self) -> u64 {
         match self {
             Self::Auto | Self::Xlinpack => 1000,
-            // The fixed length of a list in HPL's input.
+            // Maximum length of a list in HPL's input.
             Self::Hpl => 20,
             Self::Hpcc => 1,
         }
     }
 }
 
-/// Numbers of threads up to `most` as run-perf steps: quarters of it, and 1; all of them where there are few.
-pub(super) fn thread_steps(most: i64) -> Vec<i64> {
-    let most = most.max(1);
-    let step = (most / 4).max(1);
-    let mut steps: Vec<i64> = std::iter::once(1).chain((step..=most).step_by(step as usize)).chain([most]).collect();
+/// Numbers of threads up to `max` in the steps of run-perf: 1 and each quarter of `max`; all numbers up to 4.
+pub(super) fn thread_steps(max: i64) -> Vec<i64> {
+    let max = max.max(1);
+    let step = (max / 4).max(1);
+    let mut steps: Vec<i64> = std::iter::once(1).chain((step..=max).step_by(step as usize)).chain([max]).collect();
     steps.dedup();
     steps
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_step_as_run_perf_steps() {
+    fn thread_steps_are_those_of_run_perf() {
         assert_eq!(thread_steps(16), [1, 4, 8, 12, 16]);
         assert_eq!(thread_steps(4), [1, 2, 3, 4]);
         assert_eq!(thread_steps(2), [1, 2]);
@@ -189,18 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn run_samples_are_pbenchs_number_of_samples() {
+    fn run_samples_fixes_the_number_of_samples() {
         let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
-        let exactly = Rule::Compared { min_samples: 3, max_samples: 3 };
+        let exactly = SamplingRule::External { min_samples: 3, max_samples: 3 };
         assert_eq!(rule(r#"{"run-samples": "3"}"#), Some(exactly));
-        assert_eq!((exactly.fewest(), exactly.most()), (3, 3));
+        assert_eq!((exactly.min_samples(), exactly.max_samples()), (3, 3));
         assert_eq!((rule("{}"), rule(r#"{"run-trials": "3"}"#)), (None, None));
     }
 
     #[test]
-    fn a_program_is_known_by_its_name_or_by_what_is_said() {
-        let kind = |binary: &str, said| {
-            Params { linpack_binary: binary.to_owned(), linpack_kind: said, ..Params::default() }.program_kind()
+    fn the_kind_of_a_program_follows_from_its_name_or_a_parameter() {
+        let kind = |binary: &str, linpack_kind| {
+            Params { linpack_binary: binary.to_owned(), linpack_kind, ..Params::default() }.program_kind()
         };
         assert_eq!(kind("/usr/bin/hpcc", ProgramKind::Auto), ProgramKind::Hpcc);
         assert_eq!(kind("xhpl", ProgramKind::Auto), ProgramKind::Hpl);
@@ -209,17 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
-        let fault = |params: Params| params.contradiction().unwrap();
+    fn contradictions_are_reported() {
+        let contradiction = |params: Params| params.contradiction().unwrap();
         let leading = Params { leading_dimensions: 100, ..Params::default() };
-        assert!(fault(leading).starts_with("`leading-dimensions`: 100 is less than the 4000 equations"));
-        assert!(fault(Params { alignment_values: 3, ..Params::default() }).contains("no power of two"));
-        assert!(fault(Params { numactl_args: "-N0".into(), ..Params::default() }).contains("`memory-nodes`"));
-        assert!(fault(Params { linpack_kind: ProgramKind::Hpl, ..Params::default() }).contains("`linpack-binary`"));
+        assert!(contradiction(leading).starts_with("`leading-dimensions`: 100 is less than the number of equations, 4000"));
+        assert!(contradiction(Params { alignment_values: 3, ..Params::default() }).contains("expected a power of two"));
+        assert!(contradiction(Params { numactl_args: "-N0".into(), ..Params::default() }).contains("`memory-nodes`"));
+        assert!(contradiction(Params { linpack_kind: ProgramKind::Hpl, ..Params::default() }).contains("`linpack-binary`"));
         let other = Params { linpack_binary: "xhpl".into(), isa: Some(Isa::Scalar), ..Params::default() };
-        assert!(fault(other).starts_with("`isa`"));
+        assert!(contradiction(other).starts_with("`isa`"));
         let hpcc = Params { linpack_binary: "hpcc".into(), run_trials: AutoCount::Fixed(2), ..Params::default() };
-        assert!(fault(hpcc).contains("at most 1 times"));
+        assert!(contradiction(hpcc).contains("at most 1 times"));
         assert_eq!(Params::default().contradiction(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Linpack programs of others: their input made, run, their output read, and the BLAS that they resolve to recorded.
+//! External linpack programs: creates their input, runs them, parses their output, and records the BLAS that they use.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,21 @@ use super::{Params, Solution, parameter_error, process_seconds, reject_output, s
 use crate::attempt::worker_failure;
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection};
 
-/// Under this name the program's output is kept.
+/// Artefact name of the program's output.
 const OUTPUT_NAME: &str = "linpack";
-/// What `ldd` says of the program.
+/// Artefact with the output of `ldd` for the program.
 const LDD: &str = "ldd.txt";
-/// The file that the BLAS it asks for is, links followed.
+/// Artefact with the path of the BLAS that the program uses, with symbolic links resolved.
 const BLAS: &str = "blas.txt";
-/// How often it was to solve.
+/// Artefact with the requested number of solutions.
 const SOLUTIONS: &str = "solutions.json";
-/// Where hpcc writes.
+/// File that hpcc writes its results to.
 const HPCC_OUTPUT: &str = "hpccoutf.txt";
 const LININPUT: &str = "linpack.input";
-/// Columns of a block of HPL: about the best for the BLAS of today.
+/// Block size of HPL in columns; close to the optimum of current BLAS implementations.
 const BLOCK_COLUMNS: u64 = 192;
 
-/// What it needs on its worker.
+/// Programs that it needs on its worker.
 pub(super) fn requires(params: &Params) -> Vec<Requirement> {
     let package = if params.program_kind() == ProgramKind::Hpcc { "hpcc" } else { "" };
     let binary = params.is_external().then(|| Requirement::new(&params.linpack_binary, package, &[]));
@@ -36,24 +36,24 @@ pub(super) fn requires(params: &Params) -> Vec<Requirement> {
     binary.into_iter().chain(numactl).collect()
 }
 
-/// Where the placement and numactl would both place it.
+/// Contradiction between the placement and the arguments of numactl, if any.
 pub(super) fn placement_contradiction(params: &Params, placement: &Placement) -> Option<String> {
     const CPUS: [&str; 5] = ["-C", "-N", "--physcpubind", "--cpunodebind", "--cpubind"];
     const MEMORY: [&str; 9] =
         ["-m", "-i", "-l", "-p", "-P", "--membind", "--interleave", "--localalloc", "--preferred"];
-    let given = |flags: &[&str]| {
+    let find = |flags: &[&str]| {
         params.numactl_args.split_whitespace().find(|word| flags.iter().any(|flag| word.starts_with(flag)))
     };
-    let cpus = given(&CPUS).filter(|_| !placement.cpus.is_empty()).map(|word| (word, "cpus"));
-    let memory = || given(&MEMORY).filter(|_| !placement.memory_nodes.is_empty()).map(|word| (word, "memory-nodes"));
+    let cpus = find(&CPUS).filter(|_| !placement.cpus.is_empty()).map(|word| (word, "cpus"));
+    let memory = || find(&MEMORY).filter(|_| !placement.memory_nodes.is_empty()).map(|word| (word, "memory-nodes"));
     let (word, parameter) = cpus.or_else(memory)?;
     Some(parameter_error(
         "numactl-args",
-        format!("`{word}` and `{parameter}` both say where it runs: give one of them"),
+        format!("`{word}` and `{parameter}` are mutually exclusive: give one of them"),
     ))
 }
 
-/// Sees that numactl takes its arguments: a program that it cannot start would look like one that crashes.
+/// Checks that numactl accepts its arguments: otherwise its error would look like a crash of the program.
 async fn check_numactl(params: &Params, attempt: &Attempt) -> Result<(), Failure> {
     if params.numactl_args.is_empty() {
         return Ok(());
@@ -63,12 +63,12 @@ async fn check_numactl(params: &Params, attempt: &Attempt) -> Result<(), Failure
     if finished.ending.is_success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&finished.stderr).into_owned();
-    let first = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
-    Err(Failure::refused(parameter_error("numactl-args", format!("numactl does not take them: {first}"))))
+    let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
+    let reason = stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no error message");
+    Err(Failure::refused(parameter_error("numactl-args", format!("numactl rejects them: {reason}"))))
 }
 
-/// Memory that its matrix needs, in bytes.
+/// Memory of the matrix, in bytes.
 pub(super) fn matrix_bytes(params: &Params) -> u64 {
     params.leading_dimension().saturating_mul(*params.problem_sizes).saturating_mul(8)
 }
@@ -76,18 +76,18 @@ pub(super) fn matrix_bytes(params: &Params) -> u64 {
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
     record_blas(params, attempt).await?;
     check_numactl(params, attempt).await?;
-    let most = params.program_kind().max_trials();
+    let max_trials = params.program_kind().max_trials();
     let solutions = match params.trials().or(attempt.work) {
         Some(solutions) => solutions,
-        None if most == 1 => 1,
+        None if max_trials == 1 => 1,
         None => {
             let output = run(params, attempt, "calibration", 1).await?;
             let seconds: f64 = parse_solutions(params.program_kind(), &output)
-                .map_err(|rejected| Failure::crashed(format!("{}: {rejected}", params.linpack_binary)))?
+                .map_err(|rejection| Failure::crashed(format!("{}: {rejection}", params.linpack_binary)))?
                 .iter()
                 .map(|solution| solution.seconds.max(1e-3))
                 .sum();
-            ((attempt.min_time.seconds() / seconds).ceil() as u64).clamp(1, most)
+            ((attempt.min_time.seconds() / seconds).ceil() as u64).clamp(1, max_trials)
         }
     };
     attempt.add_artefact(SOLUTIONS, solutions.to_string());
@@ -96,19 +96,19 @@ pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(),
     Ok(())
 }
 
-/// Finds out which BLAS it resolves to, and refuses to run without.
+/// Records which BLAS the program uses; refuses to run if it is missing.
 async fn record_blas(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
-    let site = &attempt.context;
+    let context = &attempt.context;
     let binary = &params.linpack_binary;
-    let tool = site.worker().which(binary, &[]).await.map_err(worker_failure)?;
-    let path = tool.ok_or_else(|| Failure::refused(format!("there is no program `{binary}`")))?.path;
-    // It says `not a dynamic executable` by its status too.
-    let ldd = site.run_to_end(Command::new(["ldd", &path])).await?.stdout;
+    let tool = context.worker().which(binary, &[]).await.map_err(worker_failure)?;
+    let path = tool.ok_or_else(|| Failure::refused(format!("no such program: `{binary}`")))?.path;
+    // The status is not 0 for `not a dynamic executable`.
+    let ldd = context.run_to_end(Command::new(["ldd", &path])).await?.stdout;
     let file = match blas::resolve(&String::from_utf8_lossy(&ldd), |_| None) {
-        Blas::Shared { file, .. } => site.run(Command::new(["readlink", "-f", &file.to_string_lossy()])).await?,
+        Blas::Shared { file, .. } => context.run(Command::new(["readlink", "-f", &file.to_string_lossy()])).await?,
         Blas::BuiltIn => Vec::new(),
         Blas::NotFound { soname } => {
-            return Err(Failure::refused(format!("{binary} asks for `{soname}`, which is not there")));
+            return Err(Failure::refused(format!("missing shared library `{soname}` of {binary}")));
         }
     };
     attempt.add_artefact(LDD, ldd);
@@ -116,10 +116,10 @@ async fn record_blas(params: &Params, attempt: &mut Attempt) -> Result<(), Failu
     Ok(())
 }
 
-/// Runs it once; what it wrote about its results.
+/// Runs the program once and returns its output with the results.
 async fn run(params: &Params, attempt: &mut Attempt, name: &str, solutions: u64) -> Result<String, Failure> {
     let (file, input) = render_input(params, solutions)?;
-    // hpcc appends to what is there: each run has a folder of its own.
+    // hpcc appends to an existing file: each run has its own folder.
     let folder = attempt.context.path(name);
     attempt.context.run(Command::new(["mkdir", &folder])).await?;
     attempt.context.put(&format!("{folder}/{file}"), input.as_bytes()).await?;
@@ -149,7 +149,7 @@ fn command(params: &Params, attempt: &Attempt) -> Command {
     command
 }
 
-/// The name and text of its input file.
+/// Name and text of the program's input file.
 fn render_input(params: &Params, solutions: u64) -> Result<(&'static str, String), Failure> {
     let size = *params.problem_sizes;
     let hpl = || HplInput {
@@ -176,13 +176,13 @@ fn render_input(params: &Params, solutions: u64) -> Result<(&'static str, String
 
 pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let kind = params.program_kind();
-    let written = if kind == ProgramKind::Hpcc { HPCC_OUTPUT.to_owned() } else { format!("{OUTPUT_NAME}.stdout") };
-    let output = artefacts.text(&written)?;
+    let output_file = if kind == ProgramKind::Hpcc { HPCC_OUTPUT.to_owned() } else { format!("{OUTPUT_NAME}.stdout") };
+    let output = artefacts.text(&output_file)?;
     let solutions = parse_solutions(kind, &output)?;
-    let mut measured =
+    let mut measurement =
         summarize_solutions(&solutions, artefacts.json(SOLUTIONS)?, process_seconds(artefacts, OUTPUT_NAME)?);
-    for (what, asked, done) in compare_with_request(params, &output)? {
-        measured.require(asked == done, Gate::Work, || format!("{what}: {asked} asked for, {done} done"));
+    for (quantity, requested, measured) in compare_with_request(params, &output)? {
+        measurement.require(requested == measured, Gate::Work, || format!("{quantity}: requested {requested}, measured {measured}"));
     }
     let (ldd, file) = (artefacts.text(LDD)?, artefacts.text(BLAS)?);
     let file = PathBuf::from(file.trim_end());
@@ -191,12 +191,12 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
         Blas::NotFound { soname } => format!("{soname}, not found"),
         Blas::BuiltIn => "built in".to_owned(),
     };
-    measured.add_provenance("blas", blas);
-    measured.add_provenance("solutions", solutions.len());
-    Ok(measured)
+    measurement.add_provenance("blas", blas);
+    measurement.add_provenance("solutions", solutions.len());
+    Ok(measurement)
 }
 
-/// The solutions that the output of such a program tells of.
+/// Parses the solutions in the output of a program.
 fn parse_solutions(kind: ProgramKind, output: &str) -> Result<Vec<Solution>, Rejection> {
     match kind {
         ProgramKind::Auto | ProgramKind::Xlinpack => {
@@ -231,7 +231,7 @@ fn parse_hpl_solutions(output: &str) -> Result<Vec<Solution>, Rejection> {
     Ok(hpl::parse(output).map_err(|error| reject_output(&error))?.iter().map(solution).collect())
 }
 
-/// What was asked for and what the output says was done.
+/// Pairs of requested and reported values: (quantity, requested, reported).
 fn compare_with_request(params: &Params, output: &str) -> Result<Vec<(&'static str, u64, u64)>, Rejection> {
     let size = *params.problem_sizes;
     if params.program_kind() != ProgramKind::Xlinpack {
@@ -240,7 +240,7 @@ fn compare_with_request(params: &Params, output: &str) -> Result<Vec<(&'static s
     }
     let output = intel::parse(output).map_err(|error| reject_output(&error))?;
     let threads = params.use_omp.then_some(params.threads).flatten().zip(output.threads);
-    let threads = threads.map(|(asked, done)| ("threads", u64::from(asked), u64::from(done)));
+    let threads = threads.map(|(requested, used)| ("threads", u64::from(requested), u64::from(used)));
     let trial = |trial: &intel::Trial| {
         [
             ("problem size", size, trial.size),

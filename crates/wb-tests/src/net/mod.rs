@@ -1,7 +1,7 @@
-//! net: a profile in uperf's language, between a client and servers of its own on one worker.
+//! net: a profile in uperf's language, between a client and private servers.
 //!
-//! Start with [`params`]; then [`run`] starts both sides and sees that they end, [`values`] reads the result and
-//! [`gates`] judges it. `uperf` measures by the same means.
+//! Start with [`params`]; then [`run`] runs both sides, [`values`] evaluates the result, and [`gates`] checks it. The
+//! test `uperf` uses the same modules.
 
 mod gates;
 pub(crate) mod nodes;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Scope, Sides, Value};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Topology};
 use wb_net::mirror::hosts;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
@@ -24,20 +24,20 @@ use run::NetWorkload;
 
 pub use params::Params;
 
-/// A profile of one's own.
+/// The test `net`: a network profile written by the user.
 #[derive(Debug, Default)]
 pub struct Net {
     profile_folder: PathBuf,
 }
 
-/// Beside the windows: starting both sides, letting each other in, ending.
+/// Time in seconds beside the windows: start, handshake and end of both sides.
 pub(crate) const SETUP_SECONDS: f64 = 0.3;
 
-/// Under this name the profile is kept.
+/// Artefact name of the profile.
 const PROFILE: &str = "profile.xml";
 
 impl Net {
-    /// Looks for profiles in this folder.
+    /// Creates the test with a folder that relative paths of profiles refer to.
     pub fn with_profile_folder(folder: &Path) -> Self {
         Self { profile_folder: folder.to_owned() }
     }
@@ -57,18 +57,18 @@ impl TypedTest for Net {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let Some(path) = given.get("profile") else { return BTreeMap::new() };
         let text = std::fs::read_to_string(self.profile_folder.join(path.to_string()));
-        text.map(|text| ("profile-text".to_owned(), vec![Value::Text(text)])).into_iter().collect()
+        text.map(|text| ("profile-text".to_owned(), vec![ParamValue::Text(text)])).into_iter().collect()
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
         params.parse_profile().err().or_else(|| params.nodes().placements(placement, facts).err())
     }
 
-    fn sides(&self, params: &Params) -> Sides {
-        Sides::Served { servers: params.parse_profile().map_or(1, |profile| hosts(&profile).len().max(1)) }
+    fn sides(&self, params: &Params) -> Topology {
+        Topology::ClientServer { servers: params.parse_profile().map_or(1, |profile| hosts(&profile).len().max(1)) }
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {

@@ -1,8 +1,8 @@
-//! Where the two sides run.
+//! Placement of client and server on NUMA nodes.
 
 use wb_model::{Facts, Placement};
 
-/// The NUMA nodes of server and client, as pbench has them: below 0 is anywhere.
+/// NUMA nodes of server and client, as in pbench: any if negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SideNodes {
     pub(crate) server: i32,
@@ -10,33 +10,33 @@ pub(crate) struct SideNodes {
 }
 
 impl SideNodes {
-    /// Server's and client's placement on one worker: the cell's, on the CPUs of their nodes.
-    pub(crate) fn placements(self, asked: &Placement, facts: &Facts) -> Result<(Placement, Placement), String> {
-        Ok((self.server(asked, facts)?, self.client(asked, facts)?))
+    /// Placements of server and client on one worker: the requested one, restricted to the CPUs of their nodes.
+    pub(crate) fn placements(self, requested: &Placement, facts: &Facts) -> Result<(Placement, Placement), String> {
+        Ok((self.server(requested, facts)?, self.client(requested, facts)?))
     }
 
-    /// The server's, on a worker of these facts.
-    pub(crate) fn server(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
-        place_on_node(self.server, asked, facts)
+    /// Placement of the server on a worker with these facts.
+    pub(crate) fn server(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
+        place_on_node(self.server, requested, facts)
     }
 
-    /// The client's.
-    pub(crate) fn client(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
-        place_on_node(self.client, asked, facts)
+    /// Placement of the client.
+    pub(crate) fn client(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
+        place_on_node(self.client, requested, facts)
     }
 }
 
-fn place_on_node(node: i32, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
-    let Ok(node) = u32::try_from(node) else { return Ok(asked.clone()) };
-    if facts.nodes.iter().all(|known| known.id != node) {
-        return Err(format!("there is no NUMA node {node} here"));
+fn place_on_node(node: i32, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
+    let Ok(node) = u32::try_from(node) else { return Ok(requested.clone()) };
+    if facts.nodes.iter().all(|existing| existing.id != node) {
+        return Err(format!("no such NUMA node on this worker: {node}"));
     }
-    let allowed = |cpu: &u32| asked.cpus.is_empty() || asked.cpus.contains(cpu);
+    let allowed = |cpu: &u32| requested.cpus.is_empty() || requested.cpus.contains(cpu);
     let cpus: Vec<u32> = facts.cpus.iter().filter(|cpu| cpu.node == node).map(|cpu| cpu.id).filter(allowed).collect();
     if cpus.is_empty() {
-        return Err(format!("NUMA node {node} has none of the CPUs that may be used"));
+        return Err(format!("NUMA node {node} has none of the allowed CPUs"));
     }
-    Ok(Placement { cpus, ..asked.clone() })
+    Ok(Placement { cpus, ..requested.clone() })
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_runs_on_the_cpus_of_its_node_that_it_may_use() {
+    fn a_side_runs_on_the_allowed_cpus_of_its_node() {
         let cpu = |id, node| Cpu { id, core: id, package: node, node };
         let node = |id| Node { id, cpus: Vec::new(), memory: Bytes(0) };
         let facts = Facts {
@@ -55,13 +55,13 @@ mod tests {
             nodes: vec![node(0), node(1), node(2)],
             ..Facts::default()
         };
-        let asked = Placement { cpus: vec![1, 2], ..Placement::default() };
-        let cpus = |server, client, asked: &Placement| {
-            SideNodes { server, client }.placements(asked, &facts).map(|(server, client)| (server.cpus, client.cpus))
+        let requested = Placement { cpus: vec![1, 2], ..Placement::default() };
+        let cpus = |server, client, requested: &Placement| {
+            SideNodes { server, client }.placements(requested, &facts).map(|(server, client)| (server.cpus, client.cpus))
         };
         assert_eq!(cpus(-1, 1, &Placement::default()), Ok((vec![], vec![2, 3])));
-        assert_eq!(cpus(0, 1, &asked), Ok((vec![1], vec![2])));
-        assert_eq!(cpus(-1, 7, &asked).unwrap_err(), "there is no NUMA node 7 here");
-        assert!(cpus(2, -1, &asked).unwrap_err().contains("none of the CPUs"));
+        assert_eq!(cpus(0, 1, &requested), Ok((vec![1], vec![2])));
+        assert_eq!(cpus(-1, 7, &requested).unwrap_err(), "no such NUMA node on this worker: 7");
+        assert!(cpus(2, -1, &requested).unwrap_err().contains("none of the allowed CPUs"));
     }
 }

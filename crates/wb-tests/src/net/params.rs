@@ -8,23 +8,23 @@ use wb_net::language::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileD
 use super::nodes::SideNodes;
 use super::values::{PrimaryMetric, RunExpectation};
 
-/// Variables that profiles call their host by. Whatever a host is called, its server is on the worker.
+/// Variables that profiles use for their host. Whatever its name, its server runs on the worker.
 const HOST_VARIABLES: [&str; 2] = ["h", "host"];
 
 /// How a net cell is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// The file of a profile in uperf's language: beside the plan, or anywhere by its whole path
+    /// File with a profile in uperf's language; relative to the plan, or an absolute path
     pub(super) profile: String,
-    /// The profile
+    /// Text of the profile
     #[schemars(extend("x-resolved" = "the text of its file"))]
     pub(super) profile_text: Option<String>,
-    /// The profile's variables, NAME=VALUE each; `h`, `host`, `h1`… stand for the workers that serve where nothing is said
+    /// Variables of the profile, NAME=VALUE each; default of `h`, `host`, `h1`…: the workers of the servers
     pub(super) vars: Vec<String>,
-    /// Transactions are cut after so long; 0: they go to their end
+    /// Maximum duration of transactions, which are then cut short; 0: no limit
     pub(super) max_duration: Nanos,
-    /// Interval of the latency histograms over time, 10ms at least
+    /// Interval of the latency histograms over time, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub(super) interval: Nanos,
     /// NUMA node that the server runs on; -1: any
@@ -48,50 +48,50 @@ impl Default for Params {
 }
 
 impl Params {
-    /// What the profile says, or why it says nothing.
+    /// Parses the profile.
     pub(super) fn parse_profile(&self) -> Result<NetProfile, String> {
         let text = self.profile_text.as_deref().ok_or_else(|| self.unread_profile_error())?;
         let variables = self.variables()?.into_iter().collect::<Variables>();
-        let read = parse(&self.profile, text, &variables).map_err(|faults| describe_faults(&faults))?;
-        let ParsedProfile { profile, .. } = read;
+        let parsed = parse(&self.profile, text, &variables).map_err(|errors| describe_faults(&errors))?;
+        let ParsedProfile { profile, .. } = parsed;
         Ok(profile)
     }
 
     fn unread_profile_error(&self) -> String {
         match self.profile.as_str() {
-            "" => "`profile` names no file: examples/net has some to start from".to_owned(),
-            path => format!("the profile `{path}` cannot be read; each needs a [[test]] of its own"),
+            "" => "missing `profile`: see examples/net for examples".to_owned(),
+            path => format!("cannot read profile `{path}`; each profile requires its own [[test]]"),
         }
     }
 
-    /// The variables that the profile is run with.
+    /// Variables of the profile, including default hosts.
     pub(super) fn variables(&self) -> Result<Vec<(String, String)>, String> {
         let given = self.vars.iter().map(|var| {
             let parts = var.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-            parts.ok_or_else(|| format!("`vars`: `{var}` is no NAME=VALUE"))
+            parts.ok_or_else(|| format!("`vars`: invalid variable `{var}`: expected NAME=VALUE"))
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
-        let unsaid = HOST_VARIABLES
+        let missing = HOST_VARIABLES
             .into_iter()
             .filter(|host| self.uses_variable(host) && given.iter().all(|(name, _)| name != host));
-        let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
+        let defaults = missing.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
         let numbered = self.numbered_hosts().filter(|host| given.iter().all(|(name, _)| name != host));
-        let others = numbered.map(|host| (host.clone(), host));
-        Ok(worker.chain(others).collect::<Vec<_>>().into_iter().chain(given).collect())
+        let numbered_defaults = numbered.map(|host| (host.clone(), host));
+        Ok(defaults.chain(numbered_defaults).collect::<Vec<_>>().into_iter().chain(given).collect())
     }
 
-    /// The variables that the profile calls several hosts by: `h1`, `h2`, …; each is a server of its own.
+    /// Variables that the profile uses for several hosts: `h1`, `h2`, …; each has its own server.
     fn numbered_hosts(&self) -> impl Iterator<Item = String> {
         let names = HOST_VARIABLES.into_iter().flat_map(|host| (1..=9).map(move |number| format!("{host}{number}")));
         names.filter(|name| self.uses_variable(name))
     }
 
-    /// Whether the profile has a variable: `$name` or `${name}`.
+    /// Whether the profile uses a variable: `$name` or `${name}`.
     fn uses_variable(&self, name: &str) -> bool {
         let text = self.profile_text.as_deref().unwrap_or_default();
-        let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        let continues = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
         let mut bare = text.split('$').skip(1).filter_map(|rest| rest.strip_prefix(name));
-        bare.any(|rest| !goes_on(rest)) || text.contains(&format!("${{{name}}}"))
+        bare.any(|rest| !continues(rest)) || text.contains(&format!("${{{name}}}"))
     }
 
     pub(super) fn nodes(&self) -> SideNodes {
@@ -107,39 +107,40 @@ impl Params {
         }
     }
 
-    /// Whether the profile has windows of a length of their own, or is cut.
+    /// Whether the profile has windows of a fixed duration, or is cut short.
     pub(super) fn sets_duration(&self) -> bool {
         let has_window = |profile: &NetProfile| {
-            let parts = profile.groups.iter().flat_map(|group| &group.transactions);
-            parts.map(|part| part.extent).any(|extent| matches!(extent, Extent::Window(_)))
+            let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
+            transactions.map(|transaction| transaction.extent).any(|extent| matches!(extent, Extent::Window(_)))
         };
         self.max_duration.0 > 0 || self.parse_profile().is_ok_and(|profile| has_window(&profile))
     }
 
-    /// How long the profile's windows take, cut as asked; what is counted in rounds takes the time of a sample.
+    /// Duration of the profile's windows in seconds, at most `max-duration`; transactions that are limited by
+    /// iterations take the time of a sample.
     pub(super) fn seconds(&self, min_time: Nanos) -> f64 {
         let seconds = self.parse_profile().map_or(min_time.seconds(), |profile| profile_seconds(&profile, min_time));
         if self.max_duration.0 > 0 { seconds.min(self.max_duration.seconds()) } else { seconds }
     }
 }
 
-/// What is wrong with a profile first, and how to see the rest.
-fn describe_faults(faults: &ProfileDiagnostics) -> String {
-    let all = faults.diagnostics();
+/// Formats the first error in a profile, with the number of further errors.
+fn describe_faults(errors: &ProfileDiagnostics) -> String {
+    let all = errors.diagnostics();
     let first = all.first().map(ToString::to_string).unwrap_or_default();
-    let others = match all.len() {
+    let rest = match all.len() {
         0 | 1 => String::new(),
         all => format!(", and {} more", all - 1),
     };
-    format!("the profile `{}`: {first}{others}: `weighbridge net check` shows where", faults.source_name())
+    format!("invalid profile `{}`: {first}{rest}: see `weighbridge net check`", errors.source_name())
 }
 
 fn primary_metric(profile: &NetProfile) -> PrimaryMetric {
-    let parts = profile.groups.iter().flat_map(|group| &group.transactions);
-    let moves = |action: &FlowopAction| {
+    let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
+    let transfers_data = |action: &FlowopAction| {
         matches!(action, FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_))
     };
-    let any = parts.flat_map(|part| &part.flowops).any(|flowop| moves(&flowop.action));
+    let any = transactions.flat_map(|transaction| &transaction.flowops).any(|flowop| transfers_data(&flowop.action));
     if any { PrimaryMetric::Throughput } else { PrimaryMetric::EmptyRounds }
 }
 
@@ -147,11 +148,11 @@ fn profile_seconds(profile: &NetProfile, min_time: Nanos) -> f64 {
     let groups = profile.groups.iter().map(|group| {
         let window = |extent: Extent| match extent {
             Extent::Window(window) => window.as_secs_f64(),
-            // Connects and disconnects.
+            // Connects or disconnects.
             Extent::Iterations(0..=1) => 0.0,
             Extent::Iterations(_) => min_time.seconds(),
         };
-        group.transactions.iter().map(|part| window(part.extent)).sum()
+        group.transactions.iter().map(|transaction| window(transaction.extent)).sum()
     });
     groups.fold(0.0, f64::max)
 }
@@ -177,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_the_worker_unless_it_is_said() {
+    fn the_host_is_the_worker_by_default() {
         let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).parse_profile().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
         assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
     }
 
     #[test]
-    fn a_variable_is_only_said_where_the_profile_has_it() {
+    fn a_host_variable_is_only_set_if_the_profile_uses_it() {
         let names = |text: &str| {
             let all = params(text, &["n=1"]).variables().unwrap();
             all.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_numbers_are_servers_of_their_own() {
+    fn numbered_hosts_have_their_own_servers() {
         let two = RR.replace(
             "<transaction iterations=\"1\"><flowop type=\"disconnect\"/>",
             "<transaction iterations=\"1\">\
@@ -207,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_profile_is_told() {
+    fn errors_in_a_profile_are_reported() {
         let why = |params: Params| params.parse_profile().unwrap_err();
         assert!(why(params(RR, &[])).contains('n'), "{}", why(params(RR, &[])));
-        assert_eq!(why(params(RR, &["n"])), "`vars`: `n` is no NAME=VALUE");
-        assert!(why(params("<profile>", &[])).contains("`weighbridge net check` shows where"));
-        assert!(why(Params::default()).contains("names no file"));
-        let unread = Params { profile_text: None, ..params(RR, &[]) };
-        assert!(why(unread).starts_with("the profile `rr.xml` cannot be read"));
+        assert_eq!(why(params(RR, &["n"])), "`vars`: invalid variable `n`: expected NAME=VALUE");
+        assert!(why(params("<profile>", &[])).contains("see `weighbridge net check`"));
+        assert!(why(Params::default()).contains("missing `profile`"));
+        let unreadable = Params { profile_text: None, ..params(RR, &[]) };
+        assert!(why(unreadable).starts_with("cannot read profile `rr.xml`"));
     }
 
     #[test]
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_primary_where_anything_is_moved() {
+    fn throughput_is_primary_if_data_is_transferred() {
         assert_eq!(params(RR, &["n=1"]).expectation().primary, PrimaryMetric::Throughput);
         let idle =
             RR.replace("\"write\" options=\"size=90\"", "\"nop\"").replace("\"read\" options=\"size=90\"", "\"nop\"");

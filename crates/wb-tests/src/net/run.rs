@@ -1,6 +1,6 @@
-//! One run: servers, the client, and what is kept of both.
+//! One run: starts the servers, runs the client, and records the output of both.
 
-use wb_agent::{Command, Ending, Finished};
+use wb_agent::{Command, ExitReason, ProcessOutput};
 use wb_model::Placement;
 use wb_net::control::Token;
 use wb_net::result::RunStatus;
@@ -11,47 +11,47 @@ use super::values::parse_result;
 use crate::attempt::check_success;
 use crate::{Attempt, Failure};
 
-/// Under this name the output of the client is kept: the result.
+/// Artefact name of the client's output, which is the result.
 pub(super) const CLIENT_NAME: &str = "client";
-/// What it is called when it fails.
+/// Name of the program in error messages.
 const PROGRAM: &str = "weighbridge net";
-/// Under this name response times are kept.
+/// Artefact name of the response times.
 const RESPONSE_TIMES: &str = "response-times.txt";
 
-/// What one run does.
+/// Workload of one run.
 #[derive(Debug)]
 pub(crate) struct NetWorkload {
-    /// What follows `weighbridge net`.
+    /// Arguments of `weighbridge net`.
     pub(crate) arguments: Vec<String>,
-    /// The hosts that it names; each is a server of its own.
+    /// Hosts of the workload; each has its own server.
     pub(crate) hosts: Vec<String>,
-    /// Where the sides run.
+    /// NUMA nodes of the sides.
     pub(crate) nodes: SideNodes,
-    /// Whether every response time is kept.
+    /// Whether every response time is recorded.
     pub(crate) response_times: bool,
 }
 
-/// Starts the servers, runs the client with them, and sees that all of them end.
+/// Starts the servers, runs the client, and waits until all servers have exited.
 pub(crate) async fn run(workload: &NetWorkload, attempt: &mut Attempt) -> Result<(), Failure> {
-    let at_client =
+    let client_placement =
         workload.nodes.client(&attempt.context.placement, &attempt.context.facts).map_err(Failure::refused)?;
     let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
     let mut servers = Vec::new();
     for number in 0..workload.hosts.len() {
-        let site = attempt.context.server(number);
-        let at_server = workload.nodes.server(&site.placement, &site.facts).map_err(Failure::refused)?;
-        let is_here = site.worker().name() == attempt.context.worker().name();
-        let server = NetServer::start(&at_server, &token, site, is_here).await?;
+        let context = attempt.context.server(number);
+        let server_placement = workload.nodes.server(&context.placement, &context.facts).map_err(Failure::refused)?;
+        let is_local = context.worker().name() == attempt.context.worker().name();
+        let server = NetServer::start(&server_placement, &token, context, is_local).await?;
         server.record(&format!("server-{number}"), attempt).await?;
         servers.push(server);
     }
-    let ran = run_client(workload, &servers, at_client, &token, attempt).await;
+    let result = run_client(workload, &servers, client_placement, &token, attempt).await;
     for (number, server) in servers.into_iter().enumerate() {
-        // One that no client came to ends with the attempt.
-        let log = if ran.is_ok() { server.wait_for_exit(&attempt.context).await? } else { server.log().await };
+        // A server without a client is ended with the attempt.
+        let log = if result.is_ok() { server.wait_for_exit(&attempt.context).await? } else { server.log().await };
         attempt.add_artefact(&format!("server-{number}.stderr"), log);
     }
-    ran?;
+    result?;
     attempt.record_work(1);
     Ok(())
 }
@@ -84,19 +84,21 @@ async fn run_client(
     Ok(())
 }
 
-/// Whether the run went to its end, or was cut: whether it was to be is asked when its values are read.
-fn check_result(finished: &Finished) -> Result<(), Failure> {
-    if matches!(finished.ending, Ending::TimedOut { .. }) {
+/// Checks that the run completed or was cut short; whether it may be cut short is checked when it is evaluated.
+fn check_result(finished: &ProcessOutput) -> Result<(), Failure> {
+    if matches!(finished.ending, ExitReason::TimedOut { .. }) {
         return check_success(PROGRAM, finished);
     }
     let Ok(result) = parse_result(&finished.stdout) else {
         check_success(PROGRAM, finished)?;
-        return Err(Failure::crashed(format!("{PROGRAM}: what it printed is no result")));
+        return Err(Failure::crashed(format!("{PROGRAM}: invalid result in its output")));
     };
     match result.outcome {
-        RunStatus::Completed | RunStatus::Cut => Ok(()),
-        RunStatus::Unsupported { why } => Err(Failure::refused(why)),
-        RunStatus::Failed { why } | RunStatus::Lost { why } => Err(Failure::crashed(format!("{PROGRAM}: {why}"))),
-        RunStatus::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: somebody interrupted it"))),
+        RunStatus::Completed | RunStatus::Truncated => Ok(()),
+        RunStatus::Unsupported { reason: why } => Err(Failure::refused(why)),
+        RunStatus::Failed { reason: why } | RunStatus::Lost { reason: why } => {
+            Err(Failure::crashed(format!("{PROGRAM}: {why}")))
+        }
+        RunStatus::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: interrupted"))),
     }
 }

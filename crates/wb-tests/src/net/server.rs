@@ -1,4 +1,4 @@
-//! A server of one's own for one run: started, found, ended.
+//! A private server for one run.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use wb_net::control::Token;
 use crate::attempt::{check_success, worker_failure};
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
-/// How long it may take to listen after its start, and to end after its session.
+/// Time limit for a server to listen after its start, and to exit after its session.
 const SERVER_TIMEOUT: Nanos = Nanos(30_000_000_000);
-/// By this variable both sides get the token: a command line can be read by everybody.
+/// Environment variable that passes the token to both sides; command lines are readable by all users.
 pub(super) const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
-/// What it is called when it fails.
+/// Name of the program in error messages.
 const PROGRAM: &str = "weighbridge net serve";
 
 /// A running server.
@@ -23,66 +23,66 @@ pub(super) struct NetServer {
 }
 
 impl NetServer {
-    /// Starts one on a free port, on loopback where its client `is_here` too, and waits until it listens.
+    /// Starts a server on a free port, on loopback if its client is on the same worker, and waits until it listens.
     pub(super) async fn start(
         placement: &Placement,
         token: &Token,
-        site: &WorkerContext,
-        is_here: bool,
+        context: &WorkerContext,
+        is_local: bool,
     ) -> Result<Self, Failure> {
-        let limit = site.limit.to_string();
-        let listen = match &site.address {
-            _ if is_here => "127.0.0.1",
+        let limit = context.limit.to_string();
+        let listen = match &context.address {
+            _ if is_local => "127.0.0.1",
             Some(address) => address.as_str(),
             None => {
-                let worker = site.worker().name();
-                let why = format!("nobody said by which address others reach `{worker}`: `data-address` in hosts.toml");
+                let worker = context.worker().name();
+                let why = format!("missing address of `{worker}` for other workers: set `data-address` in hosts.toml");
                 return Err(Failure::refused(why));
             }
         };
         let words = ["net", "serve", "--once", "--listen", listen, "--port", "0", "--max-time", &limit];
-        let command = words.into_iter().fold(Command::new([site.worker().program()]), Command::arg);
+        let command = words.into_iter().fold(Command::new([context.worker().program()]), Command::arg);
         let process =
-            site.start_service(command.placement(placement.clone()).env(TOKEN_VARIABLE, token.reveal())).await?;
+            context.start_service(command.placement(placement.clone()).env(TOKEN_VARIABLE, token.reveal())).await?;
         let listens = process.wait_for_line(Stream::Stderr, SERVER_TIMEOUT, |line| parse_address(line).is_some());
-        match site.until_cancelled(listens).await?.map_err(worker_failure)?.as_deref().and_then(parse_address) {
+        match context.until_cancelled(listens).await?.map_err(worker_failure)?.as_deref().and_then(parse_address) {
             Some(address) => Ok(Self { process, address }),
             None => {
-                let log = process.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+                let log = process.read_output(Stream::Stderr).await.map_err(worker_failure)?;
                 let log = String::from_utf8_lossy(&log);
-                let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+                let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
                 Err(Failure::crashed(format!("{PROGRAM} does not listen: {last}")))
             }
         }
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Keeps how it runs.
+    /// Records how it runs.
     pub(super) async fn record(&self, name: &str, attempt: &mut Attempt) -> Result<(), Failure> {
         attempt.record_service(name, &self.process).await
     }
 
-    /// Sees that it ends well after its session; its log.
-    pub(super) async fn wait_for_exit(self, site: &WorkerContext) -> Result<Vec<u8>, Failure> {
-        let finished = site.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
+    /// Waits until it exits successfully after its session; returns its log.
+    pub(super) async fn wait_for_exit(self, context: &WorkerContext) -> Result<Vec<u8>, Failure> {
+        let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
         check_success(PROGRAM, &finished)?;
         Ok(finished.stderr)
     }
 
-    /// What it has said so far.
+    /// Its log so far.
     pub(super) async fn log(&self) -> Vec<u8> {
-        self.process.so_far(Stream::Stderr).await.unwrap_or_default()
+        self.process.read_output(Stream::Stderr).await.unwrap_or_default()
     }
 }
 
-/// Where the line says that it listens.
+/// Parses the address in the line `serving at ADDRESS, …`.
 fn parse_address(line: &str) -> Option<SocketAddr> {
-    let said = line.strip_prefix("serving at ")?;
-    said.split_whitespace().next()?.trim_end_matches(',').parse().ok()
+    let address = line.strip_prefix("serving at ")?;
+    address.split_whitespace().next()?.trim_end_matches(',').parse().ok()
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_says_where_it_listens_is_found() {
+    fn the_address_is_parsed_from_its_line() {
         let at = |line: &str| parse_address(line).map(|address| address.port());
         assert_eq!(at("serving at 127.0.0.1:40123, with the key SHA256:x"), Some(40123));
         assert_eq!(at("serving at [::1]:7"), Some(7));

@@ -1,4 +1,4 @@
-//! Results of runs, made small for the unit tests.
+//! Synthetic results of runs for the unit tests.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use super::values::{self, PrimaryMetric, RunExpectation};
 use crate::testing::artefact_folder;
 use crate::{Artefacts, Measurement};
 
-/// Three times 100 ns.
+/// An HDR histogram with three values of 100 ns.
 const HISTOGRAM: &str = "HISTEwAAAAMAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAMcBBg==";
 
 pub(super) fn expectation(primary: PrimaryMetric) -> RunExpectation {
     RunExpectation { primary, window: Some(Nanos(1_000_000_000)), may_be_cut: false, interval: Nanos(500_000_000) }
 }
 
-/// A second of two connections that moved 1000 MB.
+/// Result of one second in which two connections transferred 1000 MB.
 pub(super) fn stream() -> RunResult {
     let usage = |user_ms: u64| Usage { user_ns: user_ms * 1_000_000, system_ns: 250_000_000, ..Usage::default() };
     let info = |retransmits| ConnectionInfo { connections: 2, retransmits, ..ConnectionInfo::default() };
     let group = GroupResult {
         name: "stream".to_owned(),
-        strands: 2,
+        strand_count: 2,
         processes: false,
         totals: totals(),
         client_usage: usage(500),
@@ -38,7 +38,7 @@ pub(super) fn stream() -> RunResult {
         server_connections: info(2),
         datagrams: None,
         transactions: vec![part("Txn0", "connect", false), part("Txn1", "write", true)],
-        threads: Vec::new(),
+        strands: Vec::new(),
     };
     RunResult {
         profile: "stream".to_owned(),
@@ -92,10 +92,10 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         cpu_ns: None,
         counters: BTreeMap::new(),
     };
-    let interval = |at, latency| IntervalLatency { at, latency };
+    let interval = |at, latency| IntervalLatency { start_seconds: at, latency };
     TransactionResult {
         name: name.to_owned(),
-        data,
+        is_data_phase: data,
         seconds: 1.0,
         sent_bytes: 1_000_000_000,
         received_bytes: 1_000_000_000,
@@ -121,28 +121,28 @@ fn machine(address: Option<String>) -> MachineResult {
         cpu_percent: None,
         sent_bytes: 0,
         received_bytes: 0,
-        counted: Default::default(),
-        refused: 0,
+        network: Default::default(),
+        rejected_connections: 0,
         progress: Vec::new(),
     }
 }
 
-/// What a sample leaves whose client printed this in 1.3 s.
+/// Artefacts of a sample whose client ran 1.3 s and printed this.
 pub(super) fn folder_of(stdout: &str) -> TempDir {
     artefact_folder(&[("client.stdout", stdout), ("client.process.json", r#"{"elapsed-seconds": 1.3}"#)])
 }
 
-/// What the study of a sample with this result comes to.
-pub(super) fn study_result(asked: RunExpectation, result: &RunResult) -> Measurement {
+/// Evaluates a sample with this result.
+pub(super) fn study_result(expectation: RunExpectation, result: &RunResult) -> Measurement {
     let folder = folder_of(&serde_json::to_string(result).unwrap());
-    values::study(asked, &Artefacts::new(folder.path())).unwrap()
+    values::study(expectation, &Artefacts::new(folder.path())).unwrap()
 }
 
-/// Why a sample with such a change does not count.
-pub(super) fn rejection_of(asked: RunExpectation, change: impl FnOnce(&mut RunResult)) -> (Gate, String) {
+/// Gate and figures of a sample that this change makes invalid.
+pub(super) fn rejection_of(expectation: RunExpectation, change: impl FnOnce(&mut RunResult)) -> (Gate, String) {
     let mut result = stream();
     change(&mut result);
-    match study_result(asked, &result).validity {
+    match study_result(expectation, &result).validity {
         Validity::Invalid { gate, figures } => (gate, figures),
         Validity::Valid => panic!("valid"),
     }

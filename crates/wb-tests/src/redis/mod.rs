@@ -1,7 +1,7 @@
-//! redis: a server of one's own for every sample, asked by redis-benchmark.
+//! redis: a new server for every sample, measured by redis-benchmark.
 //!
-//! Start with [`Params`]; then `server` starts, fills and ends the server, `output` reads what both programs say, and
-//! `study` judges it.
+//! Start with [`Params`]; then `server` starts, fills and stops the server, `output` parses the output of both
+//! programs, and `study` evaluates it.
 
 mod output;
 mod params;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use wb_agent::Command;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext, native};
 use params::RedisCommand;
@@ -20,14 +20,14 @@ use server::{LOG, RedisServer};
 
 pub use params::Params;
 
-/// Redis: an in-memory store over a socket, one thread, bound by system calls and the path between two processes.
+/// Redis: a single-threaded in-memory store over a socket; bound by system calls and communication of two processes.
 pub struct Redis;
 
-/// Under these names it is kept what the server says of itself: new, filled, and after the benchmark.
+/// Artefact names of the server's statistics: after its start, after filling, and after the benchmark.
 const SNAPSHOT_NAMES: [&str; 3] = ["start.info", "before.info", "after.info"];
-/// How many requests there were to be.
+/// Artefact with the requested number of requests.
 const REQUESTS: &str = "requests.json";
-/// Under this name the output of redis-benchmark is kept.
+/// Artefact name of redis-benchmark's output.
 const BENCHMARK: &str = "benchmark";
 
 #[async_trait]
@@ -52,27 +52,27 @@ impl TypedTest for Redis {
         ]
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let all = RedisCommand::ALL.iter().map(|verb| Value::Text(verb.name().to_owned())).collect();
+    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let all = RedisCommand::ALL.iter().map(|command| ParamValue::Text(command.name().to_owned())).collect();
         BTreeMap::from([("command".to_owned(), all)])
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        let values = (params.data_size.0 == 0).then(|| "`data-size`: a value has at least 1 byte".to_owned());
+        let values = (params.data_size.0 == 0).then(|| "invalid `data-size`: expected at least 1 byte".to_owned());
         let memory = || native::unsupported_memory(params.memory_bytes(params.requested().unwrap_or(1)), facts);
         values.or_else(|| params::select_cpus(*params.placement, &placement.cpus, facts).err()).or_else(memory)
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        // What a core of today does; start and end of the server, and filling it.
+        // Throughput of a current core; plus start, stop and filling of the server.
         let rate = 80_000.0 * f64::from(params.pipeline.min(8));
-        let asking = params.requested().map_or(min_time.seconds() * 1.05, |requests| requests as f64 / rate);
+        let measuring = params.requested().map_or(min_time.seconds() * 1.05, |requests| requests as f64 / rate);
         let filled = match params.redis_command() {
             RedisCommand::Get => params.keyspace as f64,
-            RedisCommand::Lpop => params.requested().map_or(asking * rate, |requests| requests as f64),
+            RedisCommand::Lpop => params.requested().map_or(measuring * rate, |requests| requests as f64),
             RedisCommand::Set | RedisCommand::Lpush | RedisCommand::Sadd => 0.0,
         };
-        Nanos::from_seconds(asking + filled / 1e6 + 0.3)
+        Nanos::from_seconds(measuring + filled / 1e6 + 0.3)
     }
 
     fn metrics(&self, _: &Params) -> Vec<Metric> {
@@ -100,11 +100,11 @@ impl TypedTest for Redis {
         };
         attempt.add_artefact(REQUESTS, requests.to_string());
         let server = RedisServer::start(params, server_cpu, "server", &attempt.context).await?;
-        let measured = measure(&server, params, requests, &placement, attempt).await;
-        if measured.is_err() {
+        let result = measure(&server, params, requests, &placement, attempt).await;
+        if result.is_err() {
             attempt.add_artefact(LOG, server.log().await);
         }
-        measured?;
+        result?;
         let log = server.shut_down(&attempt.context).await?;
         attempt.add_artefact(LOG, log);
         attempt.record_work(requests);
@@ -116,7 +116,7 @@ impl TypedTest for Redis {
     }
 }
 
-/// Measures on a server that is new, and keeps what the server says of itself on the way.
+/// Measures on a new server, and records the server's statistics.
 async fn measure(
     server: &RedisServer,
     params: &Params,
@@ -148,60 +148,60 @@ fn benchmark_command(server: &RedisServer, params: &Params, requests: u64) -> Co
     figures.iter().fold(command, |command, (flag, value)| command.arg(*flag).arg(value.to_string())).arg("--csv")
 }
 
-/// How many requests fill the sample's time, found out on a server of its own.
+/// Determines how many requests fill the sample's time, on a separate server.
 async fn calibrate(
     params: &Params,
     server_cpu: Option<u32>,
     placement: &Placement,
     attempt: &mut Attempt,
 ) -> Result<u64, Failure> {
-    /// The last try takes this share of the time, at least.
+    /// Share of the sample's time that the last try takes at least.
     const SHARE: f64 = 0.1;
-    const TRIES: u32 = 8;
-    /// Fewer are over before the benchmark's clock moves.
-    const FEWEST: u64 = 2000;
-    /// From one try to the next there are so many times as many at most.
+    const MAX_TRIES: u32 = 8;
+    /// Fewer requests take less than a tick of the benchmark's clock.
+    const MIN_REQUESTS: u64 = 2000;
+    /// Maximum factor by which the number of requests grows per try.
     const GROWTH: f64 = 50.0;
-    let site = &attempt.context;
+    let context = &attempt.context;
     let seconds = attempt.min_time.seconds();
-    let most = max_requests(params, &site.facts);
-    let server = RedisServer::start(params, server_cpu, "calibration", site).await?;
-    let first = (u64::from(params.clients) * u64::from(params.pipeline) * 20).max(FEWEST);
-    let mut requests = params.round_to_pipeline(first.min(most));
-    let (mut rate, mut printed) = (0.0, Vec::new());
-    for _ in 0..TRIES {
-        server.fill(params, requests, site).await?;
-        printed = site.run(benchmark_command(&server, params, requests).placement(placement.clone())).await?;
-        let said = String::from_utf8_lossy(&printed);
-        let took = if output::is_too_short(&said) {
+    let max = max_requests(params, &context.facts);
+    let server = RedisServer::start(params, server_cpu, "calibration", context).await?;
+    let first = (u64::from(params.clients) * u64::from(params.pipeline) * 20).max(MIN_REQUESTS);
+    let mut requests = params.round_to_pipeline(first.min(max));
+    let (mut rate, mut stdout) = (0.0, Vec::new());
+    for _ in 0..MAX_TRIES {
+        server.fill(params, requests, context).await?;
+        stdout = context.run(benchmark_command(&server, params, requests).placement(placement.clone())).await?;
+        let output = String::from_utf8_lossy(&stdout);
+        let elapsed = if output::is_too_short(&output) {
             0.0
         } else {
-            let read = output::parse_benchmark(&said).map_err(|rejected| Failure::crashed(rejected.figures))?;
-            rate = read.requests_per_second;
+            let result = output::parse_benchmark(&output).map_err(|rejection| Failure::crashed(rejection.figures))?;
+            rate = result.requests_per_second;
             requests as f64 / rate.max(1.0)
         };
-        if took >= SHARE * seconds || requests >= most {
+        if elapsed >= SHARE * seconds || requests >= max {
             break;
         }
-        let factor = (1.5 * SHARE * seconds / took).clamp(2.0, GROWTH);
-        requests = params.round_to_pipeline(((requests as f64 * factor) as u64).min(most));
+        let factor = (1.5 * SHARE * seconds / elapsed).clamp(2.0, GROWTH);
+        requests = params.round_to_pipeline(((requests as f64 * factor) as u64).min(max));
     }
-    server.shut_down(site).await?;
-    attempt.add_artefact("calibration.stdout", printed);
-    // No two runs are equally fast.
+    server.shut_down(context).await?;
+    attempt.add_artefact("calibration.stdout", stdout);
+    // Margin for faster runs.
     const MARGIN: f64 = 1.05;
     if rate == 0.0 {
         return Ok(requests);
     }
-    Ok(params.round_to_pipeline(((rate * seconds * MARGIN) as u64).min(most)))
+    Ok(params.round_to_pipeline(((rate * seconds * MARGIN) as u64).min(max)))
 }
 
-/// As many requests as half of the memory has room for.
+/// Largest number of requests whose data fits into half of the available memory.
 fn max_requests(params: &Params, facts: &Facts) -> u64 {
     let room = facts.memory_available.0 / 2;
-    let mut most = 1 << 40;
-    while most > 1 && params.memory_bytes(most) > room {
-        most /= 2;
+    let mut requests = 1 << 40;
+    while requests > 1 && params.memory_bytes(requests) > room {
+        requests /= 2;
     }
-    most
+    requests
 }

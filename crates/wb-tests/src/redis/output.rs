@@ -1,10 +1,10 @@
-//! Reading what redis-benchmark prints and what the server says of itself.
+//! Parsers of the output of redis-benchmark, and of the server's statistics (INFO).
 
 use std::collections::BTreeMap;
 
 use crate::Rejection;
 
-/// One line of redis-benchmark's CSV. Latencies in nanoseconds.
+/// One row of redis-benchmark's CSV; latencies are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BenchmarkResult {
     pub(super) test: String,
@@ -17,24 +17,24 @@ pub(super) struct BenchmarkResult {
     pub(super) max: f64,
 }
 
-/// Whether the benchmark was over before its clock of milliseconds had moved: its rate is then `inf` or `nan`.
+/// Whether the benchmark ended within one tick of its millisecond clock; its rate is then `inf` or `nan`.
 pub(super) fn is_too_short(csv: &str) -> bool {
     let rate = Row::parse(csv).and_then(|row| row.field("rps"));
     rate.is_ok_and(|rate| rate.parse().is_ok_and(|rate: f64| !rate.is_finite()))
 }
 
-/// The one result in redis-benchmark's CSV, by the names of its columns.
+/// The only result in redis-benchmark's CSV, by column name.
 struct Row<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Row<'a> {
     fn parse(csv: &'a str) -> Result<Self, Rejection> {
-        // With --csv it still may say how far it is, ended by carriage returns, before the table.
+        // Even with --csv, progress lines that end with carriage returns may precede the table.
         let lines = csv.split(['\n', '\r']).map(str::trim).filter(|line| line.starts_with('"'));
         let rows: Vec<Vec<&str>> =
             lines.map(|line| line.split(',').map(|field| field.trim_matches('"')).collect()).collect();
         let [names, row] = rows.as_slice() else {
             let why =
-                format!("redis-benchmark printed {} lines of CSV, a head and one result are expected", rows.len());
+                format!("redis-benchmark printed {} lines of CSV, expected a header and one result", rows.len());
             return Err(Rejection::output(why));
         };
         Ok(Self(names.iter().copied().zip(row.iter().copied()).collect()))
@@ -42,19 +42,19 @@ impl<'a> Row<'a> {
 
     fn field(&self, name: &str) -> Result<&'a str, Rejection> {
         self.0.get(name).copied().ok_or_else(|| {
-            Rejection::output(format!("redis-benchmark's CSV has no `{name}`: redis 7 or newer is expected"))
+            Rejection::output(format!("missing column `{name}` in redis-benchmark's CSV: redis 7 or newer is required"))
         })
     }
 }
 
-/// What redis-benchmark measured.
+/// Parses the result of redis-benchmark.
 pub(super) fn parse_benchmark(csv: &str) -> Result<BenchmarkResult, Rejection> {
     let row = Row::parse(csv)?;
     let field = |name: &str| row.field(name);
     let number = |name: &str| {
         let text = field(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| Rejection::output(format!("redis-benchmark's `{name}` is no number: `{text}`")))
+        number.ok_or_else(|| Rejection::output(format!("invalid number in column `{name}` of redis-benchmark's CSV: `{text}`")))
     };
     let latency = |name: &str| Ok(number(&format!("{name}_latency_ms"))? * 1e6);
     Ok(BenchmarkResult {
@@ -69,43 +69,43 @@ pub(super) fn parse_benchmark(csv: &str) -> Result<BenchmarkResult, Rejection> {
     })
 }
 
-/// What `INFO all` says, and the sizes that were asked for with it.
+/// Output of `INFO all`, and the sizes that were queried with it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerInfo(BTreeMap<String, String>);
 
 impl ServerInfo {
-    /// Reads `name:value` lines.
+    /// Parses `name:value` lines.
     pub(super) fn parse(text: &str) -> Self {
         let entry = |line: &str| line.trim().split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self(text.lines().filter_map(entry).collect())
     }
 
-    /// A text.
+    /// Returns an entry as text.
     pub(super) fn text(&self, name: &str) -> Result<&str, Rejection> {
         self.0
             .get(name)
             .map(String::as_str)
-            .ok_or_else(|| Rejection::output(format!("the server does not tell `{name}`")))
+            .ok_or_else(|| Rejection::output(format!("missing `{name}` in the server's INFO")))
     }
 
-    /// A number.
+    /// Returns an entry as a number.
     pub(super) fn number(&self, name: &str) -> Result<f64, Rejection> {
         let text = self.text(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| Rejection::output(format!("the server's `{name}` is no number: `{text}`")))
+        number.ok_or_else(|| Rejection::output(format!("invalid number in `{name}` of the server's INFO: `{text}`")))
     }
 
-    /// One figure of a command's statistics; zero where it was never called.
+    /// Returns one figure of a command's statistics; 0 if it was never called.
     pub(super) fn command_stat(&self, command: &str, figure: &str) -> Result<u64, Rejection> {
         let name = format!("cmdstat_{command}");
         let Some(figures) = self.0.get(&name) else { return Ok(0) };
         let value = figures.split(',').find_map(|entry| entry.split_once('=').filter(|(name, _)| *name == figure));
         value
             .and_then(|(_, value)| value.parse().ok())
-            .ok_or_else(|| Rejection::output(format!("the server's `{name}` has no `{figure}`: `{figures}`")))
+            .ok_or_else(|| Rejection::output(format!("missing `{figure}` in `{name}` of the server's INFO: `{figures}`")))
     }
 
-    /// CPU time that the server has used, in seconds.
+    /// CPU time of the server, in seconds.
     pub(super) fn cpu_seconds(&self) -> Result<f64, Rejection> {
         Ok(self.number("used_cpu_user")? + self.number("used_cpu_sys")?)
     }
@@ -117,34 +117,34 @@ mod tests {
 
     use super::*;
 
-    const HEAD: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
+    const HEADER: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
 
     fn csv(row: &str) -> String {
-        format!("{HEAD}\n{row}\n")
+        format!("{HEADER}\n{row}\n")
     }
 
     #[test]
-    fn a_result_is_read_by_the_names_of_its_columns() {
-        let read =
+    fn a_result_is_parsed_by_column_name() {
+        let result =
             parse_benchmark(&csv(r#""GET","25706.94","1.293","0.104","0.519","6.327","9.511","20.063""#)).unwrap();
-        assert_eq!((read.test.as_str(), read.requests_per_second), ("GET", 25706.94));
-        assert_eq!((read.p50, read.max.round()), (519_000.0, 20_063_000.0));
+        assert_eq!((result.test.as_str(), result.requests_per_second), ("GET", 25706.94));
+        assert_eq!((result.p50, result.max.round()), (519_000.0, 20_063_000.0));
     }
 
     #[test]
-    fn what_is_no_result_is_rejected_with_the_reason() {
+    fn invalid_results_are_rejected_with_a_reason() {
         let why = |text: &str| parse_benchmark(text).unwrap_err().figures;
         assert!(why("").contains("0 lines of CSV"));
         assert!(why(r#""SET","108695.65""#).contains("1 lines of CSV"));
-        assert!(why(&csv(r#""GET","nan","1","1","1","1","1","1""#)).contains("`rps` is no number: `nan`"));
-        assert!(why(&csv(r#""GET","100","1""#)).contains("no `min_latency_ms`"));
+        assert!(why(&csv(r#""GET","nan","1","1","1","1","1","1""#)).contains("column `rps` of redis-benchmark's CSV: `nan`"));
+        assert!(why(&csv(r#""GET","100","1""#)).contains("missing column `min_latency_ms`"));
         assert!(why("\"test\",\"rps\"\n\"GET\",\"1\"").contains("redis 7 or newer"));
         assert!(why(&csv(r#""GET","100","-1","1","1","1","1","1""#)).contains("`avg_latency_ms`"));
         assert!(why("Error: Server closed the connection").contains("0 lines of CSV"));
     }
 
     #[test]
-    fn a_benchmark_without_a_rate_was_too_short_and_garbage_was_not() {
+    fn a_benchmark_without_a_finite_rate_was_too_short() {
         assert!(is_too_short(&csv(r#""GET","inf","0.1","0.1","0.1","0.1","0.1","0.1""#)));
         assert!(!is_too_short(&csv(r#""GET","2000.0","0.1","0.1","0.1","0.1","0.1","0.1""#)));
         assert!(!is_too_short(&csv(r#""GET","fast","0.1","0.1","0.1","0.1","0.1","0.1""#)));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_the_server_are_found_by_their_names() {
+    fn statistics_of_the_server_are_found_by_name() {
         let info = ServerInfo::parse(
             "# Stats\r\nkeyspace_hits:7\r\nused_cpu_user:1.5\r\nused_cpu_sys:0.25\r\n\
              cmdstat_get:calls=100,usec=154285,failed_calls=2\r\ncmdstat_set:rubbish\r\n",

@@ -1,4 +1,4 @@
-//! The parameters of redis, and what follows from them.
+//! The parameters of redis, and quantities derived from them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,48 +10,48 @@ use crate::count::AutoCount;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// What is asked of the server; before get and lpop it is filled with what they ask for
+    /// Command to measure; before get and lpop the server is filled with the data that they read
     #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
     pub(super) command: Option<RedisCommand>,
-    /// Requests in one sample, rounded up to whole pipelines; auto: as many as fill its time
+    /// Requests per sample, rounded up to whole pipelines; auto: as many as fill its time
     pub(super) requests: AutoCount,
-    /// Connections at once
+    /// Concurrent connections
     #[schemars(range(min = 1, max = 10_000))]
     pub(super) clients: u32,
-    /// Requests that a connection sends before it waits for replies
+    /// Requests that each connection sends before it waits for replies
     #[schemars(range(min = 1, max = 10_000))]
     pub(super) pipeline: u32,
     /// Size of a value
     pub(super) data_size: Bytes,
-    /// Keys, or set elements, that requests choose from at random
+    /// Number of keys, or set elements, that requests choose from at random
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub(super) keyspace: u64,
-    /// Where the server and the benchmark run: anywhere, on one CPU, on two of one node, on two nodes
+    /// CPUs of the server and the benchmark: any, the same CPU, two CPUs of one NUMA node, or of two nodes
     pub(super) placement: Axis<CpuPlacement>,
     /// TCP port on 127.0.0.1; 0: a private Unix socket
     pub(super) port: u16,
 }
 
-/// A command that is measured.
+/// A measured command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RedisCommand {
-    /// A value is stored under a random key
+    /// Store a value under a random key
     Set,
-    /// The value of a random key is read
+    /// Read the value of a random key
     Get,
-    /// A value is put in front of one list
+    /// Push a value to the front of a list
     Lpush,
-    /// The first value of one list is taken
+    /// Pop the first value of a list
     Lpop,
-    /// A random element is put into one set
+    /// Add a random element to a set
     Sadd,
 }
 
 impl RedisCommand {
     pub(super) const ALL: [Self; 5] = [Self::Set, Self::Get, Self::Lpush, Self::Lpop, Self::Sadd];
 
-    /// Its name, as redis-benchmark takes it and the server's statistics call it.
+    /// Its name for redis-benchmark and in the server's statistics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -63,11 +63,11 @@ impl RedisCommand {
     }
 }
 
-/// Where the two processes run.
+/// CPUs of the two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum CpuPlacement {
-    /// Wherever the system puts them
+    /// Chosen by the kernel
     #[default]
     None,
     /// On one CPU
@@ -94,17 +94,17 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The command.
+    /// The measured command.
     pub(super) fn redis_command(&self) -> RedisCommand {
         self.command.unwrap_or(RedisCommand::Set)
     }
 
-    /// So many requests, in whole pipelines: redis-benchmark sends no others.
+    /// Rounds a number of requests up to whole pipelines, as redis-benchmark sends only those.
     pub(super) fn round_to_pipeline(&self, requests: u64) -> u64 {
         requests.div_ceil(u64::from(self.pipeline)).max(1).saturating_mul(u64::from(self.pipeline))
     }
 
-    /// Requests in one sample, where they were given.
+    /// Requests per sample, if given.
     pub(super) fn requested(&self) -> Option<u64> {
         match self.requests {
             AutoCount::Auto => None,
@@ -112,38 +112,38 @@ impl Params {
         }
     }
 
-    /// Memory that the server needs for so many requests at most, in bytes; keys, elements and allocation included.
+    /// Maximum memory of the server for a number of requests, in bytes, with keys, elements and allocator overhead.
     pub(super) fn memory_bytes(&self, requests: u64) -> u64 {
         const SERVER: u64 = 16 << 20;
-        let (many, each) = match self.redis_command() {
+        let (count, bytes_each) = match self.redis_command() {
             RedisCommand::Set => (self.keyspace.min(requests), self.data_size.0 + 150),
             RedisCommand::Get => (self.keyspace, self.data_size.0 + 150),
             RedisCommand::Lpush | RedisCommand::Lpop => (requests, self.data_size.0 + 16),
             RedisCommand::Sadd => (self.keyspace.min(requests), 120),
         };
-        many.saturating_mul(each).saturating_add(SERVER)
+        count.saturating_mul(bytes_each).saturating_add(SERVER)
     }
 }
 
-/// The CPUs of the server and of the benchmark; none where the placement leaves the choice.
-pub(super) fn select_cpus(place: CpuPlacement, allowed: &[u32], facts: &Facts) -> Result<Option<(u32, u32)>, String> {
+/// Selects the CPUs of the server and of the benchmark; none if the kernel chooses them.
+pub(super) fn select_cpus(placement: CpuPlacement, allowed: &[u32], facts: &Facts) -> Result<Option<(u32, u32)>, String> {
     let usable = || facts.cpus.iter().filter(|cpu| allowed.is_empty() || allowed.contains(&cpu.id));
     let pairs = || usable().flat_map(|a| usable().filter(move |b| b.id != a.id).map(move |b| (a, b)));
-    let found = match place {
+    let found = match placement {
         CpuPlacement::None => return Ok(None),
         CpuPlacement::SameCpu => usable().next().map(|cpu| (cpu, cpu)),
-        // Two cores where there are two: their threads share more than a node.
+        // Prefer two cores: threads of one core share more than a node.
         CpuPlacement::SameNode => {
             pairs().filter(|(a, b)| a.node == b.node).min_by_key(|(a, b)| (a.package, a.core) == (b.package, b.core))
         }
         CpuPlacement::CrossNode => pairs().find(|(a, b)| a.node != b.node),
     };
-    let lacking = match place {
-        CpuPlacement::SameNode => "no node here has two usable CPUs",
-        CpuPlacement::CrossNode => "there is only one node with usable CPUs here",
-        CpuPlacement::None | CpuPlacement::SameCpu => "there is no usable CPU here",
+    let reason = match placement {
+        CpuPlacement::SameNode => "no NUMA node of this worker has two usable CPUs",
+        CpuPlacement::CrossNode => "only one NUMA node of this worker has usable CPUs",
+        CpuPlacement::None | CpuPlacement::SameCpu => "no usable CPU on this worker",
     };
-    found.map(|(server, benchmark)| Some((server.id, benchmark.id))).ok_or_else(|| lacking.to_owned())
+    found.map(|(server, benchmark)| Some((server.id, benchmark.id))).ok_or_else(|| reason.to_owned())
 }
 
 #[cfg(test)]
@@ -158,21 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn server_and_benchmark_go_where_the_placement_says() {
+    fn cpus_follow_the_placement() {
         let two_nodes = facts(&[(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 0, 1)]);
-        let on = |place| select_cpus(place, &[], &two_nodes).unwrap();
-        assert_eq!(on(CpuPlacement::None), None);
-        assert_eq!(on(CpuPlacement::SameCpu), Some((0, 0)));
-        assert_eq!(on(CpuPlacement::SameNode), Some((0, 2)));
-        assert_eq!(on(CpuPlacement::CrossNode), Some((0, 3)));
+        let cpus = |placement| select_cpus(placement, &[], &two_nodes).unwrap();
+        assert_eq!(cpus(CpuPlacement::None), None);
+        assert_eq!(cpus(CpuPlacement::SameCpu), Some((0, 0)));
+        assert_eq!(cpus(CpuPlacement::SameNode), Some((0, 2)));
+        assert_eq!(cpus(CpuPlacement::CrossNode), Some((0, 3)));
         assert_eq!(select_cpus(CpuPlacement::SameNode, &[0, 1], &two_nodes), Ok(Some((0, 1))));
-        assert!(select_cpus(CpuPlacement::CrossNode, &[0, 1, 2], &two_nodes).unwrap_err().contains("one node"));
+        assert!(select_cpus(CpuPlacement::CrossNode, &[0, 1, 2], &two_nodes).unwrap_err().contains("only one NUMA node"));
         assert!(select_cpus(CpuPlacement::SameNode, &[3], &two_nodes).unwrap_err().contains("two usable CPUs"));
         assert!(select_cpus(CpuPlacement::SameCpu, &[], &Facts::default()).is_err());
     }
 
     #[test]
-    fn requests_come_in_whole_pipelines() {
+    fn requests_are_rounded_to_whole_pipelines() {
         let params = Params { pipeline: 16, requests: AutoCount::Fixed(100), ..Params::default() };
         assert_eq!(params.requested(), Some(112));
         assert_eq!(Params::default().requested(), Some(10_000_000));
@@ -180,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_what_the_server_keeps() {
-        let bytes = |verb| Params { command: Some(verb), ..Params::default() }.memory_bytes(10_000_000) >> 20;
+    fn memory_depends_on_the_stored_data() {
+        let bytes = |command| Params { command: Some(command), ..Params::default() }.memory_bytes(10_000_000) >> 20;
         assert_eq!(bytes(RedisCommand::Lpop), bytes(RedisCommand::Lpush));
         assert!((150..400).contains(&bytes(RedisCommand::Lpop)), "{}", bytes(RedisCommand::Lpop));
         assert!(bytes(RedisCommand::Set) < 64 && bytes(RedisCommand::Sadd) < 64);

@@ -1,4 +1,4 @@
-//! Reading a sample's values, and whether the declared work happened: the server's own counts have to agree.
+//! Evaluation of a sample: values, and the gates that compare the work with the server's own counts.
 
 use wb_model::Class;
 use wb_model::outcome::Gate;
@@ -16,113 +16,113 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
     let process: serde_json::Value = artefacts.json(&format!("{BENCHMARK}.process.json"))?;
     let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
 
-    let mut measured = Measurement::default()
+    let mut measurement = Measurement::default()
         .with_value(Class::Throughput, "requests", result.requests_per_second)
         .with_value(Class::Latency, "p50", result.p50)
         .with_value(Class::Latency, "p95", result.p95)
         .with_value(Class::Latency, "p99", result.p99)
         .with_duration(requests as f64 / result.requests_per_second);
     let cpu = (after.cpu_seconds()? - before.cpu_seconds()?).max(0.0);
-    measured.set(Class::Resource, "server-cpu-per-request", cpu * 1e9 / requests.max(1) as f64);
-    measured.set(Class::Resource, "server-memory", after.number("used_memory_peak")?);
+    measurement.set(Class::Resource, "server-cpu-per-request", cpu * 1e9 / requests.max(1) as f64);
+    measurement.set(Class::Resource, "server-memory", after.number("used_memory_peak")?);
 
-    check_state(&mut measured, params, requests, &start, &before)?;
-    check_work(&mut measured, params, requests, &result, &after)?;
-    check_possible(&mut measured, params, requests, &result, elapsed);
-    measured.add_provenance("redis", after.text("redis_version")?);
-    measured.add_provenance("allocator", after.text("mem_allocator")?);
-    measured.add_provenance("requests", requests);
-    Ok(measured)
+    check_state(&mut measurement, params, requests, &start, &before)?;
+    check_work(&mut measurement, params, requests, &result, &after)?;
+    check_possible(&mut measurement, params, requests, &result, elapsed);
+    measurement.add_provenance("redis", after.text("redis_version")?);
+    measurement.add_provenance("allocator", after.text("mem_allocator")?);
+    measurement.add_provenance("requests", requests);
+    Ok(measurement)
 }
 
-/// The server started with nothing, and was filled with what is asked for and nothing else.
+/// Checks that the server started empty, and was filled with exactly the required data.
 fn check_state(
-    measured: &mut Measurement,
+    measurement: &mut Measurement,
     params: &Params,
     requests: u64,
     start: &ServerInfo,
     before: &ServerInfo,
 ) -> Result<(), Rejection> {
     let found = start.number("keys")?;
-    measured.require(found == 0.0, Gate::State, || format!("the new server had {found} keys already"));
+    measurement.require(found == 0.0, Gate::State, || format!("the new server had {found} keys, expected none"));
     let (keys, list) = match params.redis_command() {
         RedisCommand::Get => (params.keyspace, 0),
         RedisCommand::Lpop => (1, requests),
         RedisCommand::Set | RedisCommand::Lpush | RedisCommand::Sadd => (0, 0),
     };
-    for (what, wanted) in [("keys", keys), ("list", list)] {
-        let found = before.number(what)?;
-        measured.require(found == wanted as f64, Gate::State, || {
-            format!("{what}: {found} were there before the benchmark, {wanted} should be")
+    for (quantity, expected) in [("keys", keys), ("list", list)] {
+        let found = before.number(quantity)?;
+        measurement.require(found == expected as f64, Gate::State, || {
+            format!("{quantity}: expected {expected} before the benchmark, found {found}")
         });
     }
     Ok(())
 }
 
-/// The server counted as many requests as were asked for, and is left with what they make.
+/// Checks that the server counted the requested number of requests, and has the data that they create.
 fn check_work(
-    measured: &mut Measurement,
+    measurement: &mut Measurement,
     params: &Params,
     requests: u64,
     result: &BenchmarkResult,
     after: &ServerInfo,
 ) -> Result<(), Rejection> {
-    let verb = params.redis_command();
-    let name = verb.name();
-    measured.require(result.test.eq_ignore_ascii_case(name), Gate::Work, || {
-        format!("{name} was asked for, {} was measured", result.test)
+    let command = params.redis_command();
+    let name = command.name();
+    measurement.require(result.test.eq_ignore_ascii_case(name), Gate::Work, || {
+        format!("requested {name}, measured {}", result.test)
     });
-    let counted = |figure: &str| after.command_stat(name, figure);
-    let (calls, failed) = (counted("calls")?, counted("failed_calls")? + counted("rejected_calls")?);
-    measured.require(calls == requests && failed == 0, Gate::Work, || {
-        format!("the server counted {calls} {name} of {requests}, {failed} of them failed")
+    let stat = |figure: &str| after.command_stat(name, figure);
+    let (calls, failed) = (stat("calls")?, stat("failed_calls")? + stat("rejected_calls")?);
+    measurement.require(calls == requests && failed == 0, Gate::Work, || {
+        format!("the server counted {calls} of {requests} {name} requests, {failed} of them failed")
     });
-    let mut left = |what: &str, least: u64, most: u64| {
-        let found = after.number(what)?;
-        measured.require((least as f64..=most as f64).contains(&found), Gate::Work, || {
-            format!("{what}: {found} are there after {requests} {name}, {least} to {most} should be")
+    let mut check_range = |quantity: &str, min: u64, max: u64| {
+        let found = after.number(quantity)?;
+        measurement.require((min as f64..=max as f64).contains(&found), Gate::Work, || {
+            format!("{quantity}: expected {min} to {max} after {requests} {name} requests, found {found}")
         });
         Ok(())
     };
     let distinct = distinct_keys(params.keyspace, requests);
-    match verb {
+    match command {
         RedisCommand::Get => {
-            left("keyspace_hits", requests, requests)?;
-            left("keyspace_misses", 0, 0)?;
-            left("keys", params.keyspace, params.keyspace)
+            check_range("keyspace_hits", requests, requests)?;
+            check_range("keyspace_misses", 0, 0)?;
+            check_range("keys", params.keyspace, params.keyspace)
         }
-        RedisCommand::Lpop => left("list", 0, 0),
-        RedisCommand::Lpush => left("list", requests, requests),
-        RedisCommand::Set => left("keys", distinct.0, distinct.1),
-        RedisCommand::Sadd => left("set", distinct.0, distinct.1),
+        RedisCommand::Lpop => check_range("list", 0, 0),
+        RedisCommand::Lpush => check_range("list", requests, requests),
+        RedisCommand::Set => check_range("keys", distinct.0, distinct.1),
+        RedisCommand::Sadd => check_range("set", distinct.0, distinct.1),
     }
 }
 
-/// How many different keys come of so many random ones of a key space: nine tenths of what is to be expected, and all.
+/// Range of the number of distinct keys among random requests: nine tenths of the expectation, and the maximum.
 fn distinct_keys(keyspace: u64, requests: u64) -> (u64, u64) {
     let space = keyspace as f64;
-    let missed = (requests as f64 * (-1.0 / space).ln_1p()).exp();
-    let expected = space * (1.0 - if keyspace == 1 { 0.0 } else { missed });
+    let missing = (requests as f64 * (-1.0 / space).ln_1p()).exp();
+    let expected = space * (1.0 - if keyspace == 1 { 0.0 } else { missing });
     ((0.9 * expected).floor() as u64, keyspace.min(requests))
 }
 
-/// Times and rates agree with each other and with another clock.
-fn check_possible(measured: &mut Measurement, params: &Params, requests: u64, result: &BenchmarkResult, elapsed: f64) {
+/// Checks that times and rates agree with each other and with an independent clock.
+fn check_possible(measurement: &mut Measurement, params: &Params, requests: u64, result: &BenchmarkResult, elapsed: f64) {
     let BenchmarkResult { requests_per_second: rate, average, min, p50, p95, p99, max, .. } = *result;
     let seconds = requests as f64 / rate;
-    measured.require(seconds <= elapsed * 1.01, Gate::Possible, || {
-        format!("{requests} requests at {rate} requests/s take {seconds:.3} s; the benchmark ran {elapsed:.3} s")
+    measurement.require(seconds <= elapsed * 1.01, Gate::Possible, || {
+        format!("{requests} requests at {rate} requests/s take {seconds:.3} s, but the benchmark ran {elapsed:.3} s")
     });
-    measured.require(min <= p50 && p50 <= p95 && p95 <= p99 && p99 <= max, Gate::Output, || {
-        format!("latencies are out of order: min {min} ns, p50 {p50}, p95 {p95}, p99 {p99}, max {max}")
+    measurement.require(min <= p50 && p50 <= p95 && p95 <= p99 && p99 <= max, Gate::Output, || {
+        format!("latencies are out of order: min {min} ns, p50 {p50} ns, p95 {p95} ns, p99 {p99} ns, max {max} ns")
     });
-    // Little's law: what is under way at once is the rate times the mean latency. Much less than the connections'
-    // share says that the client was busy, a thousandth that a unit is another one.
-    let at_once = rate * average / 1e9;
-    let most = f64::from(params.clients) * f64::from(params.pipeline);
-    let settled = requests as f64 >= 20.0 * most;
-    measured.require(!settled || (most / 300.0..=most * 1.25).contains(&at_once), Gate::Possible, || {
-        format!("{rate} requests/s of {average} ns each are {at_once:.3} at once; there can be {most}")
+    // Little's law: requests in flight are the rate times the mean latency. Much less than the connections allow means
+    // that the client was busy; a thousandth means that a figure is in another unit.
+    let in_flight = rate * average / 1e9;
+    let limit = f64::from(params.clients) * f64::from(params.pipeline);
+    let is_steady = requests as f64 >= 20.0 * limit;
+    measurement.require(!is_steady || (limit / 300.0..=limit * 1.25).contains(&in_flight), Gate::Possible, || {
+        format!("{rate} requests/s of {average} ns each are {in_flight:.3} requests in flight, expected about {limit}")
     });
 }
 
@@ -133,9 +133,9 @@ mod tests {
     use super::*;
     use crate::testing::{artefact_folder, failed_gate};
 
-    const HEAD: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
+    const HEADER: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
 
-    /// The files of a right sample of 10000 GETs among 100 keys.
+    /// Artefacts of a correct sample of 10000 GETs among 100 keys.
     fn files() -> Vec<(&'static str, String)> {
         let info = |keys: u64, hits: u64, cpu: &str, stats: &str| {
             format!(
@@ -152,7 +152,7 @@ mod tests {
             ("benchmark.process.json", r#"{"elapsed-seconds":0.11}"#.to_owned()),
             (
                 "benchmark.stdout",
-                format!("{HEAD}\n\"GET\",\"100000.00\",\"0.400\",\"0.1\",\"0.3\",\"0.9\",\"1.5\",\"4.0\"\n"),
+                format!("{HEADER}\n\"GET\",\"100000.00\",\"0.400\",\"0.1\",\"0.3\",\"0.9\",\"1.5\",\"4.0\"\n"),
             ),
         ]
     }
@@ -176,24 +176,24 @@ mod tests {
     }
 
     #[test]
-    fn a_right_sample_is_valid() {
-        let measured = study_of(&params(), &files()).unwrap();
-        assert_eq!(measured.validity, Validity::Valid);
-        assert_eq!(measured.values["throughput/requests"], 100_000.0);
-        assert_eq!(measured.values["latency/p99"], 1_500_000.0);
-        assert!((measured.values["resource/server-cpu-per-request"] - 10_000.0).abs() < 1e-6);
-        assert_eq!(measured.provenance["redis"], "7.0.15");
+    fn a_correct_sample_is_valid() {
+        let measurement = study_of(&params(), &files()).unwrap();
+        assert_eq!(measurement.validity, Validity::Valid);
+        assert_eq!(measurement.values["throughput/requests"], 100_000.0);
+        assert_eq!(measurement.values["latency/p99"], 1_500_000.0);
+        assert!((measurement.values["resource/server-cpu-per-request"] - 10_000.0).abs() < 1e-6);
+        assert_eq!(measurement.provenance["redis"], "7.0.15");
     }
 
     #[test]
-    fn keys_that_did_not_exist_are_no_work() {
-        let measured = changed("after.info", "keyspace_hits:10000", "keyspace_hits:9999").unwrap();
-        let Validity::Invalid { gate: Gate::Work, figures } = measured.validity else { panic!() };
-        assert_eq!(figures, "keyspace_hits: 9999 are there after 10000 get, 10000 to 10000 should be");
+    fn misses_are_not_counted_as_work() {
+        let measurement = changed("after.info", "keyspace_hits:10000", "keyspace_hits:9999").unwrap();
+        let Validity::Invalid { gate: Gate::Work, figures } = measurement.validity else { panic!() };
+        assert_eq!(figures, "keyspace_hits: expected 10000 to 10000 after 10000 get requests, found 9999");
     }
 
     #[test]
-    fn what_the_server_did_not_count_does_not_count() {
+    fn samples_that_contradict_the_server_are_invalid() {
         for (file, from, to, gate) in [
             ("start.info", "keys:0", "keys:5", Gate::State),
             ("before.info", "keys:100", "keys:99", Gate::State),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_rejected() {
+    fn invalid_artefacts_are_rejected() {
         for (file, from, to) in [
             ("requests.json", "10000", "many"),
             ("after.info", "used_memory_peak", "rubbish"),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn random_keys_repeat_as_chance_has_it() {
+    fn the_range_of_distinct_keys_follows_the_expectation() {
         assert_eq!(distinct_keys(1, 1000), (0, 1));
         assert_eq!(distinct_keys(100_000, 100_000), (56_891, 100_000));
         assert_eq!(distinct_keys(1_000_000_000, 10).1, 10);

@@ -1,14 +1,15 @@
-//! uperf: the workloads of pbench-uperf by its parameters, carried out by our own engine.
+//! uperf: the workloads of pbench-uperf with its parameters, executed by Weighbridge's network engine.
 //!
-//! Each cell is a preset of `weighbridge net`. Start with [`params`]; the means are those of `net`.
+//! Each cell is a preset of `weighbridge net`. Start with [`params`]; execution and evaluation are those of
+//! [`crate::net`].
 
 mod params;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Purpose, Scope, Sides, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Purpose, Scope, Topology};
+use wb_stats::SamplingRule;
 
 use crate::fio::record_sysinfo;
 use crate::fio::sysinfo;
@@ -18,10 +19,10 @@ use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, Typed
 
 pub use params::Params;
 
-/// Streams, and requests with responses, with pbench-uperf's parameters.
+/// The test `uperf`: streams, and requests with responses, with the parameters of pbench-uperf.
 pub struct Uperf;
 
-/// What the client calls the server.
+/// Host name of the server in the client's arguments.
 const SERVER: &str = "server";
 
 #[async_trait]
@@ -38,28 +39,28 @@ impl TypedTest for Uperf {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
-        let is_udp = given.get("test-types").is_some_and(|one| one.to_string() == "udp-rr");
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
+        let is_udp = given.get("test-types").is_some_and(|value| value.to_string() == "udp-rr");
         let protocols: &[&str] = if is_udp { &["udp"] } else { &["tcp", "udp"] };
         BTreeMap::from([
             ("test-types".to_owned(), texts(&["stream", "maerts", "bidirec", "rr"])),
             ("message-sizes".to_owned(), texts(&["1", "64", "16k"])),
             ("protocols".to_owned(), texts(protocols)),
-            ("instances".to_owned(), [1, 8, 64].map(Value::Integer).to_vec()),
+            ("instances".to_owned(), [1, 8, 64].map(ParamValue::Integer).to_vec()),
         ])
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        let misplaced = || params.nodes().placements(placement, facts).err();
-        params.contradiction().or_else(|| sysinfo::contradiction(&params.sysinfo)).or_else(misplaced)
+        let unsupported_nodes = || params.nodes().placements(placement, facts).err();
+        params.contradiction().or_else(|| sysinfo::contradiction(&params.sysinfo)).or_else(unsupported_nodes)
     }
 
-    fn sides(&self, _: &Params) -> Sides {
-        Sides::Served { servers: 1 }
+    fn sides(&self, _: &Params) -> Topology {
+        Topology::ClientServer { servers: 1 }
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         params.rule()
     }
 
@@ -80,7 +81,7 @@ impl TypedTest for Uperf {
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        // Once per cell: nothing else of it would have to stay prepared from one sample to the next.
+        // Once per cell: collected here, as the cell needs no other prepared state.
         if attempt.purpose == Purpose::Sample && attempt.sample == 0 {
             let mut collected = sysinfo::collect(&attempt.context, &params.sysinfo).await?;
             record_sysinfo(attempt, &mut collected);

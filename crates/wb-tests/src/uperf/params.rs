@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_net::language::Protocol;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
@@ -15,20 +15,20 @@ use crate::net::values::{PrimaryMetric, RunExpectation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
-    /// What is done: messages to the server, from it, or both ways; or requests and responses by turns, with a
-    /// connection for each in crr, or as datagrams in udp-rr
+    /// Traffic pattern: messages to the server (stream), from it (maerts), or both (bidirec); or alternating requests
+    /// and responses (rr), with a connection for each (crr), or as datagrams (udp-rr)
     #[schemars(extend("x-axis" = true, "x-aliases" = ["test-type", "type"], "x-resolved" = "stream, maerts, bidirec, and rr"))]
     pub(super) test_types: Option<TestType>,
-    /// Measured time of a sample, 10ms at least
+    /// Measured time of a sample, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub(super) runtime: Nanos,
-    /// Size of a message, of a request and of its response
+    /// Size of a message, or of a request and its response
     #[schemars(extend("minimum" = 1, "x-axis" = true, "x-aliases" = ["message-size"], "x-resolved" = "1, 64, and 16k"))]
     pub(super) message_sizes: Option<Bytes>,
-    /// By which protocol
+    /// Transport protocol
     #[schemars(extend("x-axis" = true, "x-aliases" = ["protocol"], "x-resolved" = "tcp, and udp; of udp-rr udp"))]
     pub(super) protocols: Option<Protocol>,
-    /// Connections, each with threads of its own; bidirec has as many each way
+    /// Connections, each with its own threads; for bidirec in each direction
     #[schemars(extend("minimum" = 1, "maximum" = 10_000, "x-axis" = true, "x-aliases" = ["instance"], "x-resolved" = "1, 8, and 64"))]
     pub(super) instances: Option<u32>,
     /// NUMA node that the server runs on; -1: any
@@ -37,32 +37,32 @@ pub struct Params {
     /// NUMA node that the client runs on; -1: any
     #[schemars(extend("x-aliases" = ["client-nodes"]))]
     pub(super) client_node: i32,
-    /// pbench's rule: a set of so many samples counts when it spreads little enough, else another is taken, and the
-    /// last one counts; 0: the plan's rule, which goes on until the median is known well enough
+    /// Samples per set, by pbench's rule: a set whose spread exceeds max-stddev is repeated, and the last set counts;
+    /// 0: the plan's rule, which stops when the median is precise enough
     pub(super) samples: u32,
-    /// A set that spreads less counts: the standard deviation in percent of the mean
+    /// Maximum standard deviation of a set, in percent of the mean
     #[schemars(range(min = 0))]
     pub(super) max_stddev: f64,
-    /// After so many sets that spread more it is given up
+    /// Number of sets that exceed max-stddev after which no further set is taken
     #[schemars(range(min = 1))]
     pub(super) max_failures: u32,
-    /// pbench's way to go on after an interruption, for which a run into the same folder needs nothing: only 1
+    /// pbench's first iteration after an interruption; only 1, as a run into the same folder resumes on its own
     #[schemars(range(min = 1))]
     pub(super) start_iteration_num: u32,
-    /// Whether every response time is kept, a line each; it takes time of its own
+    /// Record every response time, one per line; adds overhead
     pub(super) log_response_times: bool,
-    /// A label of one's own
+    /// Free-form label
     pub(super) config: String,
-    /// Tools around every sample: a group of the plan's [tool-groups]
+    /// Tools that run during every sample: a group of the plan's [tool-groups]
     pub(super) tool_group: String,
-    /// pbench's choice of tools whose CPU figures go into the result: kept as a label, since both sides are asked for
-    /// theirs
+    /// pbench's pattern of tools whose CPU figures go into the result; only a label, as CPU time is measured on both
+    /// sides
     pub(super) tool_label_pattern: String,
-    /// What is collected of the worker: default is all but sos, all is everything
+    /// System information to collect from the worker; default: all but sos, all: everything
     pub(super) sysinfo: Vec<Collector>,
 }
 
-/// What is done.
+/// Traffic pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TestType {
@@ -71,18 +71,18 @@ pub(super) enum TestType {
     Stream,
     /// Messages from server to client
     Maerts,
-    /// Both at once
+    /// Messages in both directions
     Bidirec,
     /// Requests and responses
     Rr,
-    /// The same with a connection for each
+    /// Requests and responses, with a connection for each
     Crr,
-    /// The same as datagrams
+    /// Requests and responses as datagrams
     UdpRr,
 }
 
 impl TestType {
-    /// Its name, as `weighbridge net` takes it too.
+    /// Its name, also for `weighbridge net`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stream => "stream",
@@ -94,7 +94,7 @@ impl TestType {
         }
     }
 
-    /// pbench's primary metrics: Gb_sec of streams, trans_sec of the others.
+    /// pbench's primary metric: Gb_sec for streams, trans_sec for the others.
     pub(super) fn primary_metric(self) -> PrimaryMetric {
         match self {
             Self::Stream | Self::Maerts | Self::Bidirec => PrimaryMetric::Throughput,
@@ -139,7 +139,7 @@ impl Params {
         SideNodes { server: self.server_node, client: self.client_node }
     }
 
-    pub(super) fn rule(&self) -> Option<Rule> {
+    pub(super) fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
@@ -152,12 +152,12 @@ impl Params {
         }
     }
 
-    /// Ten intervals at least, of a second at most: latencies over time say something of short samples too.
+    /// Interval of latencies over time: a tenth of the runtime, at most a second, so that short samples have several.
     pub(super) fn interval(&self) -> Nanos {
         Nanos((self.runtime.0 / 10).clamp(10_000_000, 1_000_000_000))
     }
 
-    /// What follows `weighbridge net`, but for where the server is.
+    /// Arguments of `weighbridge net`, without the address of the server.
     pub(super) fn arguments(&self, host: &str) -> Vec<String> {
         let size = self.message_sizes.unwrap_or(Bytes(1)).to_string();
         let instances = self.instances.unwrap_or(1).to_string();
@@ -173,23 +173,22 @@ impl Params {
         words.chain(flags.into_iter().flat_map(|(flag, value)| [flag, value])).map(str::to_owned).collect()
     }
 
-    /// What no machine can do.
+    /// Contradiction among the parameters, independent of the machine, if any.
     pub(super) fn contradiction(&self) -> Option<String> {
-        const LARGEST_DATAGRAM: u64 = 65_507;
+        const MAX_DATAGRAM: u64 = 65_507;
         let size = self.message_sizes.unwrap_or_default();
-        let (test_type, wire) = (self.test_type(), self.protocol());
-        if test_type == TestType::UdpRr && wire != Protocol::Udp {
-            return Some(format!("udp-rr is by udp, not by {}: `protocols=udp`, or rr", wire.name()));
+        let (test_type, protocol) = (self.test_type(), self.protocol());
+        if test_type == TestType::UdpRr && protocol != Protocol::Udp {
+            return Some(format!("udp-rr requires `protocols=udp`, got {}: use rr for other protocols", protocol.name()));
         }
-        if wire == Protocol::Udp && size.0 > LARGEST_DATAGRAM {
-            return Some(format!("a datagram has {LARGEST_DATAGRAM} bytes at most, and message-sizes is {size}"));
+        if protocol == Protocol::Udp && size.0 > MAX_DATAGRAM {
+            return Some(format!("invalid message-sizes {size}: a datagram has at most {MAX_DATAGRAM} bytes"));
         }
         if self.runtime < Nanos(10_000_000) {
-            return Some(format!("a runtime of {} is too short: 10ms at least", self.runtime));
+            return Some(format!("invalid runtime {}: expected at least 10ms", self.runtime));
         }
         (self.start_iteration_num != 1).then(|| {
-            "`start-iteration-num`: leave it out; a run into its folder (--into) goes on where it was, and --select \
-             chooses cells"
+            "invalid `start-iteration-num`: expected 1; use --into to resume a run, and --select to select cells"
                 .to_owned()
         })
     }
@@ -204,10 +203,10 @@ mod tests {
     }
 
     #[test]
-    fn the_names_are_those_of_the_engine() {
+    fn names_are_those_of_the_engine() {
         let all = Protocol::ALL.map(Protocol::name);
-        let read = all.map(|name| params(&format!(r#"{{"protocols": "{name}"}}"#)).protocol().name());
-        assert_eq!(read, all);
+        let parsed = all.map(|name| params(&format!(r#"{{"protocols": "{name}"}}"#)).protocol().name());
+        assert_eq!(parsed, all);
         for name in ["stream", "maerts", "bidirec", "rr", "crr", "udp-rr"] {
             assert_eq!(params(&format!(r#"{{"test-types": "{name}"}}"#)).test_type().name(), name);
         }
@@ -225,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_says_why() {
+    fn unsupported_parameters_have_a_reason() {
         let why = |json: &str| params(json).contradiction().unwrap_or_default();
         assert_eq!(why("{}"), "");
         assert_eq!(why(r#"{"test-types": "udp-rr", "protocols": "udp"}"#), "");
-        assert!(why(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#).starts_with("udp-rr is by udp, not by tcp"));
-        assert!(why(r#"{"protocols": "udp", "message-sizes": "64k"}"#).contains("65507 bytes at most"));
-        assert!(why(r#"{"runtime": 0}"#).contains("too short"));
+        assert!(why(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#).starts_with("udp-rr requires `protocols=udp`, got tcp"));
+        assert!(why(r#"{"protocols": "udp", "message-sizes": "64k"}"#).contains("at most 65507 bytes"));
+        assert!(why(r#"{"runtime": 0}"#).contains("at least 10ms"));
         assert!(why(r#"{"start-iteration-num": 3}"#).contains("--into"));
     }
 }

@@ -1,32 +1,32 @@
-//! Declarative tests: every shipped one for real, and small ones that do wrong on purpose.
+//! Declarative tests: every built-in one with its real program, and small ones with deliberate errors.
 
 use std::sync::Arc;
 
 use crate::common::{Cell, Sample, has, text, with_cell, with_cell_of};
-use wb_model::{Bytes, Gate, Nanos, Validity, Value};
+use wb_model::{Bytes, Gate, Nanos, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
-/// A short sample of a shipped test, which must count; nothing where a program is not there.
-fn shipped(test: &str, programs: &[&str], given: &[(&str, Value)], something: impl AsyncFnOnce(Cell, Sample)) {
+/// Calls `body` with a valid short sample of a built-in test; skipped if a program is missing.
+fn shipped(test: &str, programs: &[&str], given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell, Sample)) {
     if programs.iter().all(|program| has(program)) {
         with_cell(test, given, async |cell| {
             assert_eq!(cell.why_unsupported(), None);
             let sample = cell.sample().await.unwrap();
             sample.is_valid();
-            something(cell, sample).await;
+            body(cell, sample).await;
         });
     }
 }
 
-/// A test of this command, whose figure is the number after `value`.
-fn small(command: &str, more: &str) -> Arc<DeclarativeTest> {
+/// A test of a command, whose metric is the number after `value`.
+fn small(command: &str, extra: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "small"
 summary = "a small test"
 version = 1
 command = {command}
-{more}
+{extra}
 [[metric]]
 name = "value"
 class = "throughput"
@@ -39,15 +39,15 @@ units = {{ "ops" = 1, "kops" = 1000 }}
     Arc::new(DeclarativeTest::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// A test of a shell script whose figure is how long it runs.
-fn timed(script: &str, more: &str) -> Arc<DeclarativeTest> {
+/// A test of a shell script, whose metric is its run time.
+fn timed(script: &str, extra: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "timed"
 summary = "a timed test"
 version = 1
 command = ["sh", "-c", {script:?}]
-{more}
+{extra}
 [[metric]]
 name = "time"
 class = "latency"
@@ -62,7 +62,7 @@ from = "elapsed"
 fn rejected(sample: &Sample) -> (Gate, &str) {
     match &sample.measured.validity {
         Validity::Invalid { gate, figures } => (*gate, figures),
-        Validity::Valid => panic!("it counts: {:?}", sample.measured),
+        Validity::Valid => panic!("expected an invalid sample: {:?}", sample.measured),
     }
 }
 
@@ -89,9 +89,12 @@ fn sysbench_memory_transfers_all_its_memory() {
 }
 
 #[test]
-fn stress_ng_runs_the_stressor_that_is_asked_for() {
-    let given =
-        [("stressor", text("switch")), ("instances", Value::Integer(1)), ("options", text("--switch-method pipe"))];
+fn stress_ng_runs_the_requested_stressor() {
+    let given = [
+        ("stressor", text("switch")),
+        ("instances", ParamValue::Integer(1)),
+        ("options", text("--switch-method pipe")),
+    ];
     shipped("stress-ng", &["stress-ng"], &given, async |_, sample| {
         assert!(sample.value("throughput/operations") > 0.0);
         assert!(sample.text("files/stress-ng.yaml").contains("stressor: switch"));
@@ -99,7 +102,7 @@ fn stress_ng_runs_the_stressor_that_is_asked_for() {
 }
 
 #[test]
-fn a_stressor_that_does_not_exist_fails_with_what_stress_ng_says() {
+fn an_unknown_stressor_fails_with_the_error_of_stress_ng() {
     if has("stress-ng") {
         with_cell("stress-ng", &[("stressor", text("nosuch"))], async |cell| {
             let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
@@ -109,8 +112,8 @@ fn a_stressor_that_does_not_exist_fails_with_what_stress_ng_says() {
 }
 
 #[test]
-fn openssl_speed_adds_its_processes_up() {
-    let given = [("algorithm", text("sha256")), ("processes", Value::Integer(2)), ("block-size", text("1k"))];
+fn openssl_speed_sums_its_processes() {
+    let given = [("algorithm", text("sha256")), ("processes", ParamValue::Integer(2)), ("block-size", text("1k"))];
     shipped("openssl-speed", &["openssl"], &given, async |_, sample| {
         assert!(sample.value("throughput/bandwidth") > 0.1);
         assert!(sample.text("run.process.json").contains("\"-multi\",\n    \"2\""));
@@ -119,7 +122,7 @@ fn openssl_speed_adds_its_processes_up() {
 
 #[test]
 fn seven_zip_rates_compression_and_decompression() {
-    let given = [("dictionary", Value::Integer(18)), ("threads", Value::Integer(1))];
+    let given = [("dictionary", ParamValue::Integer(18)), ("threads", ParamValue::Integer(1))];
     shipped("7z", &["7zz"], &given, async |_, sample| {
         assert!(sample.value("throughput/rating") > 1.0);
         assert!(sample.value("throughput/compress") > 0.0 && sample.value("throughput/decompress") > 0.0);
@@ -138,9 +141,9 @@ fn sockperf_measures_round_trips_over_either_protocol() {
 }
 
 #[test]
-fn iperf3_counts_what_was_received() {
+fn iperf3_counts_received_bytes() {
     for reverse in [false, true] {
-        shipped("iperf3", &["iperf3"], &[("reverse", Value::Bool(reverse))], async |_, sample| {
+        shipped("iperf3", &["iperf3"], &[("reverse", ParamValue::Bool(reverse))], async |_, sample| {
             assert!(sample.value("throughput/bandwidth") > 1e6);
             assert!(sample.value("check/received") > 0.0);
             assert_eq!(sample.text("run.process.json").contains("\"-R\""), reverse);
@@ -149,20 +152,20 @@ fn iperf3_counts_what_was_received() {
 }
 
 #[test]
-fn hpcc_runs_in_a_folder_of_its_own() {
-    let given = [("n", Value::Integer(200)), ("processes", Value::Integer(1))];
+fn hpcc_runs_in_its_own_folder() {
+    let given = [("n", ParamValue::Integer(200)), ("processes", ParamValue::Integer(1))];
     shipped("hpcc", &["hpcc", "mpirun"], &given, async |_, sample| {
         for metric in ["hpl", "dgemm", "fft", "stream-triad", "ptrans", "random-access"] {
             assert!(sample.value(&format!("throughput/{metric}")) > 0.0, "{metric}");
         }
         assert_eq!(sample.value("check/order"), 200.0);
-        assert!(sample.findings.iter().any(|finding| finding.contains("is not known")), "{:?}", sample.findings);
+        assert!(sample.findings.iter().any(|finding| finding.contains("cannot verify")), "{:?}", sample.findings);
     });
     assert!(!std::path::Path::new("hpccoutf.txt").exists());
 }
 
 #[test]
-fn a_c_program_is_built_with_the_compiler_and_the_flags_that_are_asked_for() {
+fn a_c_program_is_built_with_the_requested_compiler_and_flags() {
     let mut hashes = Vec::new();
     for (cc, flags) in [("gcc", "-O1"), ("gcc", "-O3 -march=native"), ("clang", "-O2 '-DUNUSED=a b'")] {
         shipped("compile-c", &[cc], &[("cc", text(cc)), ("flags", text(flags))], async |_, sample| {
@@ -178,7 +181,7 @@ fn a_c_program_is_built_with_the_compiler_and_the_flags_that_are_asked_for() {
 }
 
 #[test]
-fn a_program_that_cannot_be_built_fails_with_what_the_compiler_says() {
+fn a_failed_build_fails_with_the_error_of_the_compiler() {
     if has("gcc") {
         with_cell("compile-c", &[("flags", text("-O2 --no-such-flag"))], async |cell| {
             let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
@@ -188,35 +191,35 @@ fn a_program_that_cannot_be_built_fails_with_what_the_compiler_says() {
 }
 
 #[test]
-fn a_sleep_does_not_pass_for_work() {
+fn a_sleep_does_not_count_as_work() {
     let sleep = small(r#"["sh", "-c", "sleep 1.5; echo value $0 ops", "{work}"]"#, "");
     with_cell_of(sleep, &[], async |cell| {
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
-        assert!(reason.starts_with("its time does not follow its work: 1 took "), "{reason}");
-        // Whoever asks for work that was never calibrated is told by the gate.
+        assert!(reason.starts_with("cannot calibrate: run time does not grow with the work: 1 took "), "{reason}");
+        // Work that was not calibrated is rejected by the gate.
         let sample = cell.sample_of(Some(32)).await.unwrap();
         let (gate, figures) = rejected(&sample);
         assert_eq!(gate, Gate::Effort);
-        assert!(figures.starts_with("a work of 32 took "), "{figures}");
+        assert!(figures.starts_with("run time does not grow with the work: 32 took "), "{figures}");
     });
 }
 
-/// Longer than anything takes here, on however busy a machine.
+/// Longer than any command of these tests takes, even on a busy machine.
 const HOUR: Nanos = Nanos(3_600_000_000_000);
 
 #[test]
-fn what_never_takes_long_is_not_tried_for_ever() {
+fn calibration_of_an_instant_command_ends() {
     let instant = small(r#"["sh", "-c", "echo value $0 ops", "{work}"]"#, "work.most = 1000");
     with_cell_of(instant, &[], async |mut cell| {
         cell.min_time = HOUR;
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
-        let start = "its time does not follow its work: 1000, the most that is tried, took ";
+        let start = "cannot calibrate: run time does not grow with the work: 1000, the maximum, took ";
         assert!(reason.starts_with(start), "{reason}");
     });
 }
 
 #[test]
-fn a_command_that_ends_before_its_time_is_noticed() {
+fn a_command_that_ends_before_its_time_is_invalid() {
     let early = small(r#"["sh", "-c", "echo value $0 ops", "{seconds:ms}"]"#, "");
     with_cell_of(early, &[], async |mut cell| {
         cell.min_time = HOUR;
@@ -225,40 +228,40 @@ fn a_command_that_ends_before_its_time_is_noticed() {
         let (gate, figures) = rejected(&sample);
         assert_eq!(gate, Gate::Effort);
         assert!(
-            figures.starts_with("it ended after ") && figures.ends_with(" and was told to take 3600 s"),
+            figures.starts_with("ended after ") && figures.ends_with(" s, requested 3600 s"),
             "{figures}"
         );
     });
 }
 
 #[test]
-fn a_fixed_command_says_that_nothing_is_known_of_its_effort() {
+fn a_fixed_command_has_a_finding_about_its_effort() {
     with_cell_of(small("'echo value 3 kops'", ""), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.is_valid().value("throughput/value"), 3000.0);
         let process = sample.json("run.process.json");
         assert_eq!(process["stdout-bytes"], 13);
         assert_eq!(process["stdout-sha256"], wb_model::Sha256::of(b"value 3 kops\n").as_str());
-        let told = "whether its time follows its work is not known: its command has neither a {work} nor a {seconds}";
-        assert_eq!(sample.findings, [told]);
+        let finding = "cannot verify that the run time depends on the work: the command has neither {work} nor {seconds}";
+        assert_eq!(sample.findings, [finding]);
     });
 }
 
 #[test]
-fn output_that_is_not_as_declared_does_not_count() {
-    for (output, gate, told) in [
-        ("garbage", Gate::Output, "value: it is not there"),
-        ("value 1 ops value 2 ops", Gate::Output, "value: 2 figures match where one was expected"),
-        ("value 1.5.2 ops", Gate::Output, "value: `1.5.2` is no number"),
-        ("value nan ops", Gate::Output, "value: it is NaN"),
-        ("value 1e999 ops", Gate::Output, "value: it is inf"),
-        ("value 12 Mops", Gate::Output, "value: it is 12 in `Mops`, and only kops, ops is known"),
+fn output_that_differs_from_the_definition_is_invalid() {
+    for (output, gate, message) in [
+        ("garbage", Gate::Output, "value: not found in the output"),
+        ("value 1 ops value 2 ops", Gate::Output, "value: expected one match, found 2"),
+        ("value 1.5.2 ops", Gate::Output, "value: invalid number `1.5.2`"),
+        ("value nan ops", Gate::Output, "value: invalid number `NaN`"),
+        ("value 1e999 ops", Gate::Output, "value: invalid number `inf`"),
+        ("value 12 Mops", Gate::Output, "value: unknown unit `Mops` of 12: expected kops, ops"),
         ("value 0 ops", Gate::Work, "value is 0 ops/s"),
         ("value -3 ops", Gate::Possible, "value is -3 ops/s"),
     ] {
         with_cell_of(small(&format!("'echo {output}'"), ""), &[], async |cell| {
             let sample = cell.sample().await.unwrap();
-            assert_eq!(rejected(&sample), (gate, told), "{output}");
+            assert_eq!(rejected(&sample), (gate, message), "{output}");
         });
     }
 }
@@ -268,31 +271,31 @@ fn checks_reject_with_their_figures() {
     let checks = r#"
 [[param]]
 name = "n"
-help = "what is printed"
+help = "the expected value"
 kind = "integer"
 default = 3
 [[check]]
-says = "what was asked for was done"
+description = "the requested work was done"
 metric = "value"
 equals = "{n}"
 gate = "work"
 [[check]]
-says = "nothing went wrong"
+description = "nothing went wrong"
 from = "stderr"
 must-not = 'error.*'
 "#;
     let command = r#"["sh", "-c", "echo value 3 ops; echo $0 >&2", "{text}"]"#;
-    let text_param = "[[param]]\nname = \"text\"\nhelp = \"what is said\"\nkind = \"text\"\ndefault = \"fine\"\n";
+    let text_param = "[[param]]\nname = \"text\"\nhelp = \"text to print\"\nkind = \"text\"\ndefault = \"fine\"\n";
     with_cell_of(small(command, &format!("{text_param}{checks}")), &[], async |mut cell| {
         cell.sample().await.unwrap().is_valid();
         cell.set("text", text("error 7: all is lost"));
         let sample = cell.sample().await.unwrap();
-        let told = "nothing went wrong: standard error says `error 7: all is lost`";
-        assert_eq!(rejected(&sample), (Gate::Answer, told));
-        cell.set("n", Value::Integer(4));
+        let message = "nothing went wrong: standard error matches `error.*`: `error 7: all is lost`";
+        assert_eq!(rejected(&sample), (Gate::Answer, message));
+        cell.set("n", ParamValue::Integer(4));
         let sample = cell.sample().await.unwrap();
-        let told = "what was asked for was done: throughput/value is 3, 4 was expected";
-        assert_eq!(rejected(&sample), (Gate::Work, told));
+        let message = "the requested work was done: throughput/value is 3, expected 4";
+        assert_eq!(rejected(&sample), (Gate::Work, message));
     });
 }
 
@@ -300,7 +303,7 @@ must-not = 'error.*'
 fn files_setup_services_and_cleanup_come_in_order() {
     let definition = r#"
 name = "story"
-summary = "everything once"
+summary = "every feature once"
 version = 1
 setup = ["mkdir {scratch}/made"]
 command = ["sh", "serve.sh", "ask", "{scratch}"]
@@ -313,7 +316,7 @@ kind = "text"
 default = "x"
 "#;
     let error = DeclarativeTest::parse("story.toml", definition, None).unwrap_err();
-    assert_eq!(error.to_string(), "story.toml:10:8: `name` has another meaning in plans: choose another name");
+    assert_eq!(error.to_string(), "story.toml:10:8: name `name` is reserved in plans: choose another name");
 
     let definition = format!(
         "{}{}",
@@ -338,7 +341,7 @@ primary = true
 file = "out.txt"
 regex = '^value (\d+)$'
 [[check]]
-says = "all was there"
+description = "file, environment and service were ready"
 must = 'hello\nx is x'
 "#
     );
@@ -352,44 +355,44 @@ must = 'hello\nx is x'
 }
 
 #[test]
-fn a_service_that_is_never_ready_says_so() {
+fn a_service_that_is_never_ready_is_a_crash() {
     let service = "[[service]]\ncommand = \"sh -c 'exit 3'\"\nready = { line = \"ready\" }\n";
     with_cell_of(small("'echo value 1 ops'", service), &[], async |cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
-        assert_eq!(status, "sh ended, or was not ready after 30s: no line `ready`");
+        assert_eq!(status, "sh exited, or not ready within 30s: no line `ready`");
     });
     let service = "[[service]]\ncommand = \"sleep 1000\"\nready = { port = \"{port}\" }\nlimit = \"200ms\"\n";
     with_cell_of(small("'echo value 1 ops'", service), &[], async |cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.starts_with("sleep (port 2") || status.starts_with("sleep (port 3"), "{status}");
-        assert!(status.ends_with("was not ready after 200ms"), "{status}");
+        assert!(status.ends_with("not ready within 200ms"), "{status}");
     });
 }
 
 #[test]
 fn standard_output_is_kept_hashed_or_discarded() {
     let hash = wb_model::Sha256::of(b"hello\n");
-    for (more, capture, recorded, is_kept) in [
+    for (extra, capture, recorded, is_kept) in [
         ("", "hash", Some(&hash), false),
         ("stdout = \"hash\"", "hash", Some(&hash), false),
         ("stdout = \"keep\"", "keep", Some(&hash), true),
         ("stdout = \"discard\"", "discard", None, false),
     ] {
-        with_cell_of(timed("echo hello", more), &[], async |cell| {
+        with_cell_of(timed("echo hello", extra), &[], async |cell| {
             let sample = cell.sample().await.unwrap();
             let process = sample.is_valid().json("run.process.json");
             assert_eq!(process["stdout"], capture);
-            assert_eq!(process["stdout-bytes"].as_u64(), recorded.map(|_| 6), "{more}");
-            assert_eq!(process["stdout-sha256"].as_str(), recorded.map(|hash| hash.as_str()), "{more}");
-            assert_eq!(sample.has("run.stdout"), is_kept, "{more}");
+            assert_eq!(process["stdout-bytes"].as_u64(), recorded.map(|_| 6), "{extra}");
+            assert_eq!(process["stdout-sha256"].as_str(), recorded.map(|hash| hash.as_str()), "{extra}");
+            assert_eq!(sample.has("run.stdout"), is_kept, "{extra}");
         });
     }
 }
 
 #[test]
-fn more_standard_output_than_is_kept_ends_a_command_only_where_it_is_to_be_kept() {
-    let much = "head -c 67108865 /dev/zero";
-    with_cell_of(timed(much, ""), &[], async |cell| {
+fn too_much_standard_output_ends_a_command_only_if_it_is_kept() {
+    let large_output = "head -c 67108865 /dev/zero";
+    with_cell_of(timed(large_output, ""), &[], async |cell| {
         let process = cell.sample().await.unwrap().is_valid().json("run.process.json");
         assert_eq!(process["stdout-bytes"], 67_108_865);
     });
@@ -402,26 +405,26 @@ fn more_standard_output_than_is_kept_ends_a_command_only_where_it_is_to_be_kept(
         crash
     };
     assert_eq!(
-        crash(timed(much, "stdout = \"keep\"")),
-        "sh: killed for writing more than 64 MiB to standard output: let the command write less, or remove \
-         `stdout = \"keep\"` from its definition"
+        crash(timed(large_output, "stdout = \"keep\"")),
+        "sh: killed for writing more than 64 MiB to standard output: reduce the output, or remove \
+         `stdout = \"keep\"` from the definition"
     );
     assert_eq!(
-        crash(small(&format!(r#"["sh", "-c", "{much}"]"#), "")),
-        "sh: killed for writing more than 64 MiB to standard output: let the command write less, or write what is read \
-         to a file, which metrics and checks name by `file`"
+        crash(small(&format!(r#"["sh", "-c", "{large_output}"]"#), "")),
+        "sh: killed for writing more than 64 MiB to standard output: reduce the output, or write the required part to a \
+         file, and refer to it by `file` in metrics and checks"
     );
     assert_eq!(
-        crash(timed(&format!("{much} >&2"), "")),
-        "sh: killed for writing more than 64 MiB to standard error, the most that is kept"
+        crash(timed(&format!("{large_output} >&2"), "")),
+        "sh: killed for writing more than 64 MiB to standard error, the limit of captured output"
     );
-    // The message ends with the last line of output, unless that is no text.
+    // The message ends with the last line of output, if it is UTF-8.
     assert_eq!(crash(timed("echo no space; exit 3", "")), "sh: exit status 3: no space");
     assert_eq!(crash(timed(r"printf '\377\376'; exit 3", "")), "sh: exit status 3");
 }
 
 #[test]
-fn no_figure_is_read_from_standard_output_that_was_cut() {
+fn no_figure_is_extracted_from_truncated_standard_output() {
     let long = small(r#"["sh", "-c", "echo value 3 ops; head -c 100000 /dev/zero"]"#, "");
     with_cell_of(long, &[], async |mut cell| {
         cell.sample().await.unwrap().is_valid();
@@ -433,11 +436,11 @@ fn no_figure_is_read_from_standard_output_that_was_cut() {
         assert_eq!(gate, Gate::Output);
         assert_eq!(
             figures,
-            "value: only 64 KiB of 97.7 KiB of standard output are recorded, since the run had no room for more: raise \
-             `max-stdout`, let the command write less, or read a `file`"
+            "value: standard output was truncated to 64 KiB of 97.7 KiB: increase `max-stdout`, reduce the output, or use a \
+             `file`"
         );
         assert_eq!(sample.text("run.stdout").len(), 65_536);
-        let cut = "the first 64 KiB of 97.7 KiB of standard output are recorded: ";
-        assert!(sample.findings.iter().any(|finding| finding.starts_with(cut)), "{:?}", sample.findings);
+        let expected = "standard output truncated to 64 KiB of 97.7 KiB: ";
+        assert!(sample.findings.iter().any(|finding| finding.starts_with(expected)), "{:?}", sample.findings);
     });
 }

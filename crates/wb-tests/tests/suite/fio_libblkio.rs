@@ -1,4 +1,4 @@
-//! Short samples with the real fio and qemu-storage-daemon, where fio has the engine libblkio; a refusal where not.
+//! Short samples with the real fio and qemu-storage-daemon if fio has the engine libblkio, otherwise a refusal.
 
 use std::fs;
 use std::process::{Command as Program, Stdio};
@@ -9,31 +9,31 @@ use wb_model::Validity;
 use wb_tests::Failure;
 use wb_tests::fio_libblkio::FioLibblkio;
 
-fn sample(more: &serde_json::Value) -> Result<Taken, Failure> {
+fn sample(extra: &serde_json::Value) -> Result<Taken, Failure> {
     let mut params = json!({
         "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
         "iodepth": 4, "sysinfo": ["none"],
     });
-    for (name, value) in more.as_object().into_iter().flatten() {
+    for (name, value) in extra.as_object().into_iter().flatten() {
         params[name] = value.clone();
     }
     take(FioLibblkio, &params)
 }
 
-/// Whether fio has the engine, by its own word.
+/// Whether fio has the engine, according to fio.
 fn has_engine() -> bool {
-    let asked = Program::new("fio").arg("--enghelp=libblkio").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    asked.unwrap().success()
+    let status = Program::new("fio").arg("--enghelp=libblkio").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.unwrap().success()
 }
 
-/// Checks how a sample is refused where fio has no such engine.
+/// Checks the refusal of a sample by a fio without the engine.
 fn is_refused(sample: Result<Taken, Failure>) {
-    let Err(Failure::Refused { reason }) = sample else { panic!("refused was expected, and it is {sample:?}") };
-    assert!(reason.starts_with("this fio has no ioengine `libblkio`: it has "), "{reason}");
-    assert!(reason.ends_with("that was built with libblkio (Debian's package libblkio-dev) has it"), "{reason}");
+    let Err(Failure::Refused { reason }) = sample else { panic!("expected a refusal, got {sample:?}") };
+    assert!(reason.starts_with("unknown ioengine `libblkio`: this fio has "), "{reason}");
+    assert!(reason.ends_with("build fio 3.34 or newer with libblkio (Debian's package libblkio-dev)"), "{reason}");
 }
 
-/// The pids of the exports whose socket or target lies below a folder.
+/// Folders in /proc of the servers whose socket or target is below a folder.
 fn servers(below: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_server = |path: &std::path::PathBuf| {
@@ -45,7 +45,7 @@ fn servers(below: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_vhost_user_export_is_measured_and_taken_down_where_fio_has_the_engine_and_refused_elsewhere() {
+fn a_vhost_user_export_is_measured_and_removed_or_refused_without_the_engine() {
     if !["fio", "qemu-storage-daemon"].into_iter().all(has) {
         return;
     }
@@ -54,19 +54,19 @@ fn a_vhost_user_export_is_measured_and_taken_down_where_fio_has_the_engine_and_r
     for (numjobs, hipri) in [(1, false), (2, true)] {
         let params = json!({ "target": target, "numjobs": numjobs, "hipri": hipri });
         match (has_engine(), sample(&params)) {
-            (true, Ok(taken)) => {
-                assert_eq!(taken.measured.validity, Validity::Valid);
-                assert!(taken.measured.values["throughput/iops"] > 0.0);
-                assert!(taken.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
-                let job_file = taken.text("fio.job");
+            (true, Ok(sample)) => {
+                assert_eq!(sample.measured.validity, Validity::Valid);
+                assert!(sample.measured.values["throughput/iops"] > 0.0);
+                assert!(sample.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
+                let job_file = sample.text("fio.job");
                 let numjobs = format!("numjobs={numjobs}\n");
                 assert!(job_file.contains(&numjobs) && job_file.contains("ioengine=libblkio\n"), "{job_file}");
                 let socket = job_file.lines().find_map(|line| line.strip_prefix("libblkio_path=")).unwrap();
-                assert!(!fs::exists(socket).unwrap(), "{socket} is left");
-                let server = taken.text("server.process.json");
+                assert!(!fs::exists(socket).unwrap(), "{socket} still exists");
+                let server = sample.text("server.process.json");
                 assert!(server.contains("vhost-user-blk") && server.contains(target), "{server}");
             }
-            (false, refused) => is_refused(refused),
+            (false, refusal) => is_refused(refusal),
             (has_engine, other) => panic!("fio has the engine: {has_engine}; {other:?}"),
         }
         assert_eq!(servers(target), [""; 0]);
@@ -75,7 +75,7 @@ fn a_vhost_user_export_is_measured_and_taken_down_where_fio_has_the_engine_and_r
 }
 
 #[test]
-fn an_export_never_overwrites_a_file_unasked() {
+fn an_export_never_overwrites_a_file_without_permission() {
     if !["fio", "qemu-storage-daemon"].into_iter().all(has) {
         return;
     }
@@ -86,30 +86,30 @@ fn an_export_never_overwrites_a_file_unasked() {
     Program::new("sync").arg(&path).status().unwrap();
     if !has_engine() {
         is_refused(sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })));
-        assert!(fs::read(&path).unwrap() == precious, "what cannot be measured is not written");
+        assert!(fs::read(&path).unwrap() == precious, "a refused sample writes nothing");
         return;
     }
     match sample(&json!({ "target": path })) {
         Err(Failure::Refused { reason }) => {
             assert!(reason.contains("exists, and randrw would overwrite it"), "{reason}")
         }
-        other => panic!("refused was expected, and it is {other:?}"),
+        other => panic!("expected a refusal, got {other:?}"),
     }
-    let read = sample(&json!({ "target": path, "test-types": "randread" })).unwrap();
-    assert_eq!(read.measured.validity, Validity::Valid);
-    assert!(fs::read(&path).unwrap() == precious, "reading changed it");
-    let written = sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })).unwrap();
-    assert_eq!(written.measured.validity, Validity::Valid);
-    assert!(fs::read(&path).unwrap() != precious, "what is written reaches the target");
+    let read_sample = sample(&json!({ "target": path, "test-types": "randread" })).unwrap();
+    assert_eq!(read_sample.measured.validity, Validity::Valid);
+    assert!(fs::read(&path).unwrap() == precious, "changed by reads");
+    let write_sample = sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })).unwrap();
+    assert_eq!(write_sample.measured.validity, Validity::Valid);
+    assert!(fs::read(&path).unwrap() != precious, "writes reach the target");
 }
 
 #[test]
-fn a_server_that_ends_at_once_says_why() {
+fn the_error_of_a_server_that_ends_early_is_reported() {
     if !["fio", "qemu-storage-daemon"].into_iter().all(has) {
         return;
     }
     if !has_engine() {
-        // Found before a server is started.
+        // Checked before a server is started.
         is_refused(sample(&json!({ "numjobs": 100_000 })));
         return;
     }
@@ -117,6 +117,6 @@ fn a_server_that_ends_at_once_says_why() {
         Err(Failure::Crashed { status }) => {
             assert!(status.starts_with("qemu-storage-daemon: ") && status.contains("num-queues"), "{status}");
         }
-        other => panic!("a crash was expected, and it is {other:?}"),
+        other => panic!("expected a crash, got {other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use wb_tests::Failure;
 use wb_tests::fio_nbd::FioNbd;
 
 #[test]
-fn an_export_is_measured_and_taken_down() {
+fn an_export_is_measured_and_removed() {
     if !["fio", "qemu-nbd", "qemu-img"].into_iter().all(has) {
         return;
     }
@@ -15,19 +15,19 @@ fn an_export_is_measured_and_taken_down() {
         "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
         "sysinfo": ["none"],
     });
-    let taken = match take(FioNbd, &params) {
-        Ok(taken) => taken,
-        Err(Failure::Refused { reason }) if reason.contains("no ioengine `nbd`") => {
+    let sample = match take(FioNbd, &params) {
+        Ok(sample) => sample,
+        Err(Failure::Refused { reason }) if reason.contains("unknown ioengine `nbd`") => {
             eprintln!("SKIPPED: {reason}");
             return;
         }
         Err(failure) => panic!("{failure}"),
     };
-    assert_eq!(taken.measured.validity, Validity::Valid);
-    assert!(taken.measured.values["throughput/iops"] > 0.0);
-    assert!(taken.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
-    let job_file = taken.text("fio.job");
+    assert_eq!(sample.measured.validity, Validity::Valid);
+    assert!(sample.measured.values["throughput/iops"] > 0.0);
+    assert!(sample.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
+    let job_file = sample.text("fio.job");
     assert!(job_file.contains("numjobs=4\n") && job_file.contains("ioengine=nbd\n"), "{job_file}");
     let socket = job_file.lines().find_map(|line| line.strip_prefix("uri=nbd+unix:///?socket=")).unwrap();
-    assert!(!std::fs::exists(socket).unwrap(), "{socket} is left");
+    assert!(!std::fs::exists(socket).unwrap(), "{socket} still exists");
 }

@@ -1,7 +1,7 @@
-//! Short samples of the tests that run kernels, and of linpack programs of others.
+//! Short samples of the tests that run kernels, and of external linpack programs.
 
 use crate::common::{has, text, with_cell};
-use wb_model::Value;
+use wb_model::ParamValue;
 use wb_model::outcome::Gate;
 use wb_model::{Class, Validity};
 use wb_tests::Failure;
@@ -13,22 +13,22 @@ fn ramspeed_measures_every_mode_and_kind() {
             let given = [
                 ("mode", text(mode)),
                 ("kind", text(kind)),
-                ("non-temporal", Value::Bool(non_temporal)),
+                ("non-temporal", ParamValue::Bool(non_temporal)),
                 ("array-size", text("1m")),
             ];
             with_cell("ramspeed", &given, async |cell| {
                 let sample = cell.sample_of(Some(50)).await.unwrap();
                 assert!(sample.is_valid().value("throughput/bandwidth") > 0.0);
                 assert_eq!(sample.work, Some(50));
-                assert!(sample.findings[0].contains("less than 4 times the caches"), "{:?}", sample.findings);
+                assert!(sample.findings[0].contains("smaller than 4 times the last-level caches"), "{:?}", sample.findings);
             });
         }
     }
 }
 
 #[test]
-fn ramspeed_fills_its_time_and_then_does_the_same_again() {
-    with_cell("ramspeed", &[("array-size", text("1m")), ("threads", Value::Integer(2))], async |cell| {
+fn ramspeed_fills_its_time_and_repeats_the_work() {
+    with_cell("ramspeed", &[("array-size", text("1m")), ("threads", ParamValue::Integer(2))], async |cell| {
         let first = cell.sample().await.unwrap();
         let again = cell.sample_of(first.is_valid().work).await.unwrap();
         assert_eq!(again.is_valid().work, first.work);
@@ -50,17 +50,17 @@ fn the_sweep_is_a_curve_of_reads_and_writes() {
 }
 
 #[test]
-fn linpack_solves_with_our_own_kernel() {
-    let given = [("problem-sizes", Value::Integer(200)), ("leading-dimensions", Value::Integer(208))];
+fn linpack_solves_with_the_built_in_kernel() {
+    let given = [("problem-sizes", ParamValue::Integer(200)), ("leading-dimensions", ParamValue::Integer(208))];
     with_cell("linpack", &given, async |mut cell| {
         let sample = cell.sample().await.unwrap();
         assert!(sample.is_valid().value("throughput/gflops") > 0.0);
         assert!(sample.value("check/residual") < 16.0 && sample.work.unwrap() >= 1);
         cell.set("run-trials", text("3"));
-        cell.set("threads", Value::Integer(2));
+        cell.set("threads", ParamValue::Integer(2));
         assert_eq!(cell.sample().await.unwrap().is_valid().work, Some(3));
-        cell.set("leading-dimensions", Value::Integer(100));
-        assert!(cell.why_unsupported().unwrap().contains("less than the 200 equations"));
+        cell.set("leading-dimensions", ParamValue::Integer(100));
+        assert!(cell.why_unsupported().unwrap().contains("less than the number of equations, 200"));
     });
 }
 
@@ -69,7 +69,7 @@ fn linpack_runs_hpcc_and_records_its_blas() {
     if !has("hpcc") {
         return;
     }
-    let given = [("linpack-binary", text("hpcc")), ("problem-sizes", Value::Integer(300))];
+    let given = [("linpack-binary", text("hpcc")), ("problem-sizes", ParamValue::Integer(300))];
     with_cell("linpack", &given, async |cell| {
         assert_eq!(cell.why_unsupported(), None);
         let sample = cell.sample().await.unwrap();
@@ -79,12 +79,12 @@ fn linpack_runs_hpcc_and_records_its_blas() {
         assert!(blas.contains("blas"), "{blas}");
         assert!(sample.text("linpack.hpccinf.txt").starts_with("HPLinpack benchmark input file\n"));
         assert!(sample.text("linpack.process.json").contains("OMP_NUM_THREADS"));
-        // Every run has a folder of its own: hpcc would append to what is there.
+        // Every run has its own folder, as hpcc appends to existing files.
         assert_eq!(sample.text("hpccoutf.txt").matches("Begin of Summary section.").count(), 1);
     });
 }
 
-/// Prints what Intel's program prints, after the input file that it is given.
+/// Imitates the output of Intel's xlinpack for its input file.
 const XLINPACK: &str = r#"#!/bin/sh
 set -e
 { read header; read subheader; read tests _; read size _; read lda _; read trials _; read align _; } < "$1"
@@ -98,7 +98,7 @@ for trial in $(seq $trials); do
 done
 "#;
 
-/// A program like xlinpack, with this residual in its table.
+/// Creates an imitation of xlinpack with a residual in its table.
 fn xlinpack(residual: &str) -> (tempfile::TempDir, String) {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
@@ -110,12 +110,12 @@ fn xlinpack(residual: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn linpack_runs_xlinpack_as_often_as_fills_its_time() {
+fn linpack_runs_enough_trials_of_xlinpack_to_fill_its_time() {
     let (_folder, path) = xlinpack("3.1e-02");
     let given = [
         ("linpack-binary", text(&path)),
-        ("problem-sizes", Value::Integer(100)),
-        ("threads", Value::Integer(3)),
+        ("problem-sizes", ParamValue::Integer(100)),
+        ("threads", ParamValue::Integer(3)),
         ("lininput-subheader", text("mine")),
     ];
     with_cell("linpack", &given, async |cell| {
@@ -129,9 +129,10 @@ fn linpack_runs_xlinpack_as_often_as_fills_its_time() {
 }
 
 #[test]
-fn a_wrong_answer_of_another_program_does_not_count() {
+fn a_wrong_solution_of_an_external_program_is_invalid() {
     let (_folder, path) = xlinpack("3.1e+02");
-    let given = [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("run-trials", text("1"))];
+    let given =
+        [("linpack-binary", text(&path)), ("problem-sizes", ParamValue::Integer(100)), ("run-trials", text("1"))];
     with_cell("linpack", &given, async |cell| {
         let sample = cell.sample().await.unwrap();
         let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measured.validity else { panic!() };
@@ -141,29 +142,32 @@ fn a_wrong_answer_of_another_program_does_not_count() {
 }
 
 #[test]
-fn arguments_that_numactl_does_not_take_are_refused_with_its_words() {
+fn arguments_that_numactl_rejects_are_refused_with_its_error() {
     if !has("numactl") {
         return;
     }
     let (_folder, path) = xlinpack("3.1e-02");
-    let given =
-        [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("numactl-args", text("--nosuch"))];
+    let given = [
+        ("linpack-binary", text(&path)),
+        ("problem-sizes", ParamValue::Integer(100)),
+        ("numactl-args", text("--nosuch")),
+    ];
     with_cell("linpack", &given, async |mut cell| {
         assert_eq!(cell.why_unsupported(), None);
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
         assert!(
-            reason.starts_with("`numactl-args`: numactl does not take them: ") && reason.contains("nosuch"),
+            reason.starts_with("`numactl-args`: numactl rejects them: ") && reason.contains("nosuch"),
             "{reason}"
         );
         cell.set("numactl-args", text("-C 0"));
-        cell.set("cpus", Value::List(vec![Value::Integer(0)]));
-        let why = "`numactl-args`: `-C` and `cpus` both say where it runs: give one of them";
+        cell.set("cpus", ParamValue::List(vec![ParamValue::Integer(0)]));
+        let why = "`numactl-args`: `-C` and `cpus` are mutually exclusive: give one of them";
         assert_eq!(cell.why_unsupported().unwrap(), why);
     });
 }
 
 #[test]
-fn the_record_says_that_kernels_ask_for_huge_pages_themselves() {
+fn the_record_shows_that_kernels_request_huge_pages_themselves() {
     with_cell("himeno", &[("grid", text("XS")), ("huge-pages", text("always"))], async |cell| {
         let sample = cell.sample().await.unwrap();
         let record: serde_json::Value = serde_json::from_str(&sample.text("report.process.json")).unwrap();
@@ -173,13 +177,13 @@ fn the_record_says_that_kernels_ask_for_huge_pages_themselves() {
 }
 
 #[test]
-fn a_program_that_is_no_linpack_fails_with_what_it_said() {
-    let given = [("linpack-binary", text("true")), ("problem-sizes", Value::Integer(100))];
+fn a_program_other_than_linpack_fails_with_its_output() {
+    let given = [("linpack-binary", text("true")), ("problem-sizes", ParamValue::Integer(100))];
     with_cell("linpack", &given, async |mut cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.contains("no table of trials"), "{status}");
         cell.set("linpack-binary", text("no-such-linpack"));
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
-        assert!(reason.contains("no program `no-such-linpack`"), "{reason}");
+        assert!(reason.contains("no such program: `no-such-linpack`"), "{reason}");
     });
 }

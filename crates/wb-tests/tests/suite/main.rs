@@ -1,4 +1,4 @@
-//! The built-in, declarative and external tests on this machine, with their real programs.
+//! Integration tests of the built-in, declarative and external tests on this machine, with real programs.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

@@ -1,22 +1,23 @@
 //! Short samples with the real redis.
 
 use crate::common::{Cell, has, text, with_cell};
-use wb_model::Value;
+use wb_model::ParamValue;
 use wb_tests::Failure;
 
-/// A cell of few requests among few keys; nothing where redis is not there.
-fn with_redis(given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+/// Calls `body` with a cell of few requests among few keys; skipped without redis.
+fn with_redis(given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
     if !(has("redis-server") && has("redis-benchmark") && has("redis-cli")) {
         return;
     }
-    let small = [("requests", text("5000")), ("keyspace", Value::Integer(500)), ("clients", Value::Integer(5))];
-    let kept = small.iter().filter(|(name, _)| given.iter().all(|(other, _)| other != name));
-    let all: Vec<(&str, Value)> = kept.chain(given).cloned().collect();
-    with_cell("redis", &all, something);
+    let small =
+        [("requests", text("5000")), ("keyspace", ParamValue::Integer(500)), ("clients", ParamValue::Integer(5))];
+    let defaults = small.iter().filter(|(name, _)| given.iter().all(|(other, _)| other != name));
+    let all: Vec<(&str, ParamValue)> = defaults.chain(given).cloned().collect();
+    with_cell("redis", &all, body);
 }
 
 #[test]
-fn every_command_does_the_work_that_the_server_counts() {
+fn every_command_does_the_counted_work() {
     for command in ["set", "get", "lpush", "lpop", "sadd"] {
         with_redis(&[("command", text(command))], async |cell| {
             assert_eq!(cell.why_unsupported(), None);
@@ -32,9 +33,9 @@ fn every_command_does_the_work_that_the_server_counts() {
 }
 
 #[test]
-fn requests_fill_the_time_in_whole_pipelines_and_are_the_same_again() {
+fn calibrated_requests_fill_the_time_and_are_repeated() {
     for command in ["set", "lpop"] {
-        let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", Value::Integer(16))];
+        let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", ParamValue::Integer(16))];
         with_redis(&given, async |cell| {
             let first = cell.sample().await.unwrap();
             let requests = first.is_valid().work.unwrap();
@@ -48,15 +49,15 @@ fn requests_fill_the_time_in_whole_pipelines_and_are_the_same_again() {
 }
 
 #[test]
-fn one_client_is_calibrated_though_its_first_requests_take_no_time_that_is_measured() {
-    let given = [("command", text("get")), ("requests", text("auto")), ("clients", Value::Integer(1))];
+fn one_client_is_calibrated_although_its_first_requests_are_too_short() {
+    let given = [("command", text("get")), ("requests", text("auto")), ("clients", ParamValue::Integer(1))];
     with_redis(&given, async |cell| {
         assert!(cell.sample().await.unwrap().is_valid().work.unwrap() > 100);
     });
 }
 
 #[test]
-fn server_and_benchmark_run_where_the_placement_says() {
+fn server_and_benchmark_follow_the_placement() {
     with_redis(&[("command", text("set")), ("placement", text("same-cpu"))], async |mut cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.is_valid().findings, [""; 0]);
@@ -74,30 +75,30 @@ fn server_and_benchmark_run_where_the_placement_says() {
         }
         cell.set("placement", text("cross-node"));
         match cell.why_unsupported() {
-            Some(why) => assert!(why.contains("only one node"), "{why}"),
+            Some(why) => assert!(why.contains("only one NUMA node"), "{why}"),
             None => assert_eq!(cell.sample().await.unwrap().is_valid().findings, [""; 0]),
         }
     });
 }
 
 #[test]
-fn a_port_that_is_in_use_is_told_at_once() {
+fn a_port_in_use_is_reported() {
     with_redis(&[("command", text("set"))], async |mut cell| {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = taken.local_addr().unwrap().port();
-        cell.set("port", Value::Integer(port.into()));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        cell.set("port", ParamValue::Integer(port.into()));
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
-        assert!(status.starts_with("redis-server: exit status 1 before it answered"), "{status}");
-        drop(taken);
+        assert!(status.starts_with("redis-server: exit status 1 before it replied"), "{status}");
+        drop(listener);
         cell.sample().await.unwrap().is_valid();
     });
 }
 
 #[test]
-fn what_memory_has_no_room_for_is_unsupported() {
+fn requests_that_exceed_the_memory_are_unsupported() {
     let given = [("command", text("lpop")), ("requests", text("1000000000")), ("data-size", text("1m"))];
     with_redis(&given, async |cell| {
         let why = cell.why_unsupported().unwrap();
-        assert!(why.contains("GiB are available"), "{why}");
+        assert!(why.contains("GiB available"), "{why}");
     });
 }

@@ -1,41 +1,41 @@
-//! `bisect`: which change made the difference.
+//! Arguments of `bisect`.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-/// What is said after the help.
-pub(crate) const AFTER: &str = "exit status of `step`: 0 as the good side, 1 as the bad side, 125 cannot be told (git skips \
-    it), 128 something is wrong, 130 interrupted";
+/// Exit statuses of `bisect step`, printed after its help.
+pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 good, 1 bad, 125 undecided (git skips the revision), 128 error, \
+    130 interrupted";
 
-/// What is said after the help of `bisect run`.
-pub(crate) const AFTER_RUN: &str = "exit status: 0 found, 3 it could not be found, 1 error, 130 interrupted";
+/// Exit statuses of `bisect run`, printed after its help.
+pub(crate) const RUN_EXIT_STATUS: &str = "exit status: 0 found, 1 error, 3 not found, 130 interrupted";
 
 /// `bisect`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BisectCommand {
-    /// Drive `git bisect run`: measure both ends, then each revision that git asks for, until the first bad one is found
-    #[command(after_help = AFTER_RUN)]
-    Run(RunArgs),
-    /// Measure what stands now, and say which end it is most like: for `git bisect run`, or any other command that
-    /// bisects
-    #[command(after_help = AFTER)]
-    Step(StepArgs),
-    /// Show everything that was measured
-    Show(ShowArgs),
+    /// Measure both ends and drive `git bisect run` until the first bad revision is found
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Run(BisectRunArgs),
+    /// Measure the checked-out revision and report whether it is good or bad: for `git bisect run` or any other
+    /// bisection tool
+    #[command(after_help = STEP_EXIT_STATUS)]
+    Step(BisectStepArgs),
+    /// Show every measured revision
+    Show(BisectShowArgs),
 }
 
 /// `bisect run`
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("how").required(true))]
-pub(crate) struct RunArgs {
-    /// The folder for all that is measured; one that exists is gone on with, and no revision is measured twice
+pub(crate) struct BisectRunArgs {
+    /// Bisection folder; an existing one is resumed, and no revision is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// A revision from before the change
+    /// Good revision, from before the change
     #[arg(long, value_name = "REVISION")]
     pub(crate) good: String,
-    /// A revision from after it
+    /// Bad revision, from after the change
     #[arg(long, value_name = "REVISION")]
     pub(crate) bad: String,
     /// Results of the good revision that exist, instead of measuring it: a run, or several with commas
@@ -50,35 +50,35 @@ pub(crate) struct RunArgs {
     /// A command that builds a revision, run by sh in the repository; a revision where it fails is skipped
     #[arg(long, value_name = "COMMAND")]
     pub(crate) build: Option<String>,
-    /// A command that measures a revision instead of `weighbridge run`, run by sh in the repository; it leaves a folder of
-    /// results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
+    /// A command that measures a revision instead of `weighbridge run`, run by sh in the repository; it leaves a folder
+    /// of results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
     #[arg(long, value_name = "COMMAND", group = "how")]
     pub(crate) measure: Option<String>,
-    /// So many runs of each end: with fewer than four nobody can tell a change from what runs of one build differ in
+    /// Number of runs of each end; fewer than four cannot separate a change from run-to-run variation
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
-    /// Go on although the ends do not differ clearly
+    /// Continue although the good and the bad revision do not differ clearly
     #[arg(long)]
     pub(crate) anyway: bool,
-    /// The words of `weighbridge run` that measure a revision: tests, plans, options
+    /// Arguments of `weighbridge run` that measure a revision: tests, plans, options
     #[arg(value_name = "WORD", last = true, group = "how")]
     pub(crate) words: Vec<String>,
 }
 
 /// `bisect step`
 #[derive(Debug, Args)]
-pub(crate) struct StepArgs {
-    /// The folder of `bisect run`
+pub(crate) struct BisectStepArgs {
+    /// Folder of `bisect run`
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// What to call that which stands now; without, the revision that is checked out
+    /// Name of what is measured; by default the hash of the checked-out revision
     pub(crate) name: Option<String>,
 }
 
 /// `bisect show`
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// The folder of `bisect run`
+pub(crate) struct BisectShowArgs {
+    /// Folder of `bisect run`
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,
     /// Print JSON

@@ -1,37 +1,37 @@
-//! `compare`, and what belongs to it: `model`, `analyze`, `nearest`, `strip`.
+//! Arguments of `compare` and of the commands around it: `model`, `analyze`, `nearest`, `strip`.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
-use wb_compare::direction::DirectionOf;
+use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
 
-use super::key_value;
+use super::parse_key_value;
 
-/// Which builds, and how they are read
+/// Options for reading builds
 #[derive(Debug, Args)]
 pub(crate) struct BuildFlags {
-    /// Take this profile of the first build for that one of the others: `Localhost=DefaultLibvirt`
-    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = key_value)]
+    /// Pair this profile of the first build with another profile of the other builds: `Localhost=DefaultLibvirt`
+    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = parse_key_value)]
     pub(crate) map: Vec<(String, String)>,
-    /// Hold figures of machines that run in software against those of hardware, which is refused otherwise
+    /// Compare emulated machines with hardware, which is refused by default
     #[arg(long)]
     pub(crate) allow_emulated: bool,
     /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
-    /// End at the first file that is malformed, rather than leave it out
+    /// Fail at the first malformed file instead of skipping it
     #[arg(long)]
     pub(crate) strict: bool,
 }
 
-/// A method
+/// Comparison method
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Method {
-    /// Differences in percent against a limit, scored as run-perf does
+pub(crate) enum MethodArg {
+    /// Percentage difference against a limit, scored as run-perf does
     Tolerance,
-    /// The ratio of medians, and how sure it is
+    /// Ratio of medians with a confidence interval
     Statistical,
 }
 
@@ -39,50 +39,50 @@ pub(crate) enum Method {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("plots").multiple(true))]
 pub(crate) struct CompareArgs {
-    /// Builds: the one to compare with first, the one to judge last, those between are history. Each is a folder, or
-    /// several runs of the same build
+    /// Builds: the reference first, the build to judge last, history between them. Each is a folder, or several runs of
+    /// the same build
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true, num_args = 2..)]
     pub(crate) builds: Vec<String>,
-    /// How the builds are read
+    /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
-    /// Compare cells that differ in these parameters, which is refused otherwise: `runtime`, `max-failures`
+    /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,
-    /// Which method decides; without, statistics where both sides have 6 samples, and with fewer tolerances on run-perf's
-    /// folders and none on other runs
+    /// Method that decides; by default statistical if both sides have 6 samples, otherwise tolerance for run-perf's
+    /// folders and none for other runs
     #[arg(long, value_enum)]
-    pub(crate) method: Option<Method>,
-    /// How much a mean may differ, in percent
-    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
+    pub(crate) method: Option<MethodArg>,
+    /// Tolerated difference of a mean, in percent
+    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
-    /// How much a standard deviation may differ, in percentage points
-    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent, allow_negative_numbers = true)]
+    /// Tolerated difference of a standard deviation, in percentage points
+    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) stddev_tolerance: f64,
-    /// A model of what is normal, by `model fit` or run-perf. Of scores several average; of noise the one that knows most
-    /// of a check counts
+    /// Model of normal values, from `model fit` or run-perf. The scores of several models are averaged; of several
+    /// noise models the one with most data on a check is used
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
-    /// Let twice the mean score over the builds count so much
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
+    /// Weight of twice the mean score over the builds
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) model_builds_average: f64,
-    /// Let it count so much in how many builds a check was beyond its tolerance
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
+    /// Weight of the number of builds in which a check exceeded its tolerance
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) n_out_of_results: f64,
-    /// In so many builds a check may be beyond it
+    /// Number of builds in which a check may exceed its tolerance
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
     pub(crate) n_out_of_results_n: u32,
-    /// A ratio that differs by less than so many percent does not matter; `model`: by less than two runs of one build do
+    /// Smallest difference that matters, in percent; `model`: as much as two runs of one build differ
     #[arg(long, default_value = "5", value_name = "PERCENT|model", allow_negative_numbers = true)]
     pub(crate) threshold: Threshold,
-    /// Let one run a side be enough to say that something got worse, as if runs did not differ from each other; where a
-    /// model of noise says by how much they do, that counts
+    /// Report regressions from one run per side, as if runs of one build did not differ; a noise model that states how
+    /// much they do is still used
     #[arg(long)]
     pub(crate) trust_single_run: bool,
-    /// Which way is better, where it is not as the metric's class has it: `lat=lower`, `throughput/score=neither`
+    /// Direction in which a metric improves, where its class is wrong: `lat=lower`, `throughput/score=neither`
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
-    pub(crate) direction: Vec<DirectionOf>,
-    /// Let what got better fail as well
+    pub(crate) direction: Vec<DirectionOverride>,
+    /// Also fail on improvements
     #[arg(long)]
     pub(crate) fail_on_gain: bool,
     /// Print every check and group
@@ -94,13 +94,13 @@ pub(crate) struct CompareArgs {
     /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
     #[arg(long, value_name = "PREFIX")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write JUnit's XML: a loss is a failure, what is missing an error, what cannot be told yet skipped
+    /// Write JUnit XML: a regression is a failure, a missing check an error, an inconclusive one is skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write a comment for a pull request
+    /// Write a Markdown comment for a pull request
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write a page: builds, every check in each of them and why, groups, charts, environments
+    /// Write an HTML page: builds, every check with its explanation, groups, charts, environments
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Leave the charts out of the page
@@ -109,49 +109,49 @@ pub(crate) struct CompareArgs {
     /// Leave the environments out of the page
     #[arg(long, requires = "html")]
     pub(crate) no_environments: bool,
-    /// Draw the samples as box plots into this folder, a file for each metric of a test
+    /// Write box plots of the samples to this folder as SVG, one file per metric of a test
     #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) svg: Option<PathBuf>,
-    /// The same as PNG
+    /// Write box plots of the samples to this folder as PNG
     #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) png: Option<PathBuf>,
-    /// Draw the checks that match as lines across the box plots of the others: `*/iperf3/*`
-    #[arg(long, value_name = "GLOB", value_parser = glob, requires = "plots")]
+    /// Draw matching checks as lines across the box plots of the others: `*/iperf3/*`
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob, requires = "plots")]
     pub(crate) baseline: Vec<GlobMatcher>,
 }
 
 /// `model`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Learn from builds what is normal: ranges of values, or how far runs lie apart
+    /// Fit a model to builds: ranges of values, or run-to-run noise
     #[command(group = ArgGroup::new("how").required(true))]
     Fit(FitArgs),
-    /// Move a model to the level of builds, its ranges kept
+    /// Move a model to the level of builds, keeping the width of its ranges
     #[command(group = ArgGroup::new("how").required(true))]
     Rebase(RebaseArgs),
-    /// Print what a model says is normal
+    /// Print a model
     Show {
-        /// The model
+        /// Model file
         file: PathBuf,
     },
 }
 
-/// What a range is made of, and where the model goes
+/// How ranges are fitted, and where the model is written
 #[derive(Debug, Args)]
 pub(crate) struct FitFlags {
-    /// A range from the least to the largest value seen
+    /// Range from the smallest to the largest observed value
     #[arg(long, group = "how")]
     pub(crate) linear: bool,
-    /// A range from the average, three standard deviations to each side, more with few builds
+    /// Range of three standard deviations around the average, wider with few builds
     #[arg(long, group = "how")]
     pub(crate) stddev: bool,
-    /// What the ends of a range become, in percent
-    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = above_zero, allow_negative_numbers = true)]
+    /// Score at the ends of a range, in percent
+    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = parse_positive, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
-    /// Where the model is written
+    /// File to write the model to
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// How the builds are read
+    /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
 }
@@ -159,34 +159,34 @@ pub(crate) struct FitFlags {
 /// `model fit`
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
-    /// Builds that are normal
+    /// Builds to fit the model to
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
     pub(crate) builds: Vec<String>,
-    /// No range, but how far runs of each build lie apart, within and between; single runs are taken for runs of one build
+    /// Fit the noise within and between runs of each build instead of ranges; single runs count as runs of one build
     #[arg(long, group = "how", conflicts_with = "tolerance")]
     pub(crate) noise: bool,
-    /// How
+    /// How ranges are fitted, and where the model is written
     #[command(flatten)]
-    pub(crate) how: FitFlags,
+    pub(crate) fit: FitFlags,
 }
 
 /// `model rebase`
 #[derive(Debug, Args)]
 pub(crate) struct RebaseArgs {
-    /// The model
+    /// Model file
     pub(crate) model: PathBuf,
     /// Builds at the new level
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
     pub(crate) builds: Vec<String>,
-    /// How
+    /// How ranges are fitted, and where the model is written
     #[command(flatten)]
-    pub(crate) how: FitFlags,
+    pub(crate) fit: FitFlags,
 }
 
 /// `analyze`
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// Builds, one a column
+    /// Builds, one per column
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
     pub(crate) builds: Vec<String>,
     /// Only primary metrics
@@ -195,7 +195,7 @@ pub(crate) struct AnalyzeArgs {
     /// Write the table to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// How the builds are read
+    /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
 }
@@ -203,36 +203,36 @@ pub(crate) struct AnalyzeArgs {
 /// `nearest`
 #[derive(Debug, Args)]
 pub(crate) struct NearestArgs {
-    /// The build in question
+    /// Build to classify
     #[arg(value_name = "[NAME=]RUN[,RUN…]")]
     pub(crate) src: String,
-    /// Builds it may be like; each is a candidate of its own
+    /// Builds to match it with; each is one candidate
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidates: Vec<String>,
-    /// Several builds as one candidate
+    /// Group of builds as one candidate
     #[command(flatten)]
-    pub(crate) groups: Groups,
-    /// Widen what is normal by this factor, so that small differences count less
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = percent, allow_negative_numbers = true)]
+    pub(crate) groups: CandidateGroups,
+    /// Factor that widens the normal range, so that small differences count less
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) flatten: f64,
-    /// End with the candidate's index as exit status
+    /// Use the candidate's index as exit status
     #[arg(long)]
     pub(crate) exit_index: bool,
-    /// How the builds are read
+    /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
 }
 
-/// Lists of builds, each given by a flag of its own; clap's derive keeps no such lists apart
+/// Groups of builds, one per occurrence of `--group`; clap's derive does not keep the occurrences apart
 #[derive(Debug)]
-pub(crate) struct Groups(pub(crate) Vec<Vec<String>>);
+pub(crate) struct CandidateGroups(pub(crate) Vec<Vec<String>>);
 
-const GROUP: &str = "group";
+const GROUP_ARG: &str = "group";
 
-impl Args for Groups {
+impl Args for CandidateGroups {
     fn augment_args(command: Command) -> Command {
-        let group = Arg::new(GROUP).long(GROUP).short('g').num_args(1..).action(ArgAction::Append);
-        command.arg(group.value_name("BUILD").help("Several builds as one candidate; may be given more than once"))
+        let group = Arg::new(GROUP_ARG).long(GROUP_ARG).short('g').num_args(1..).action(ArgAction::Append);
+        command.arg(group.value_name("BUILD").help("Group of builds as one candidate; may be given more than once"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -240,9 +240,9 @@ impl Args for Groups {
     }
 }
 
-impl FromArgMatches for Groups {
+impl FromArgMatches for CandidateGroups {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let groups = matches.get_occurrences::<String>(GROUP).into_iter().flatten();
+        let groups = matches.get_occurrences::<String>(GROUP_ARG).into_iter().flatten();
         Ok(Self(groups.map(|group| group.cloned().collect()).collect()))
     }
 
@@ -255,33 +255,33 @@ impl FromArgMatches for Groups {
 /// `strip`
 #[derive(Debug, Args)]
 pub(crate) struct StripArgs {
-    /// A folder of results
+    /// Results folder to read
     pub(crate) from: PathBuf,
-    /// The folder to make
+    /// Results folder to write
     pub(crate) into: PathBuf,
     /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
-    /// Include what run-perf collected of the systems: folders `__sysinfo*__` of the run and its profiles
+    /// Include system information collected by run-perf: folders `__sysinfo*__` of the run and its profiles
     #[arg(long)]
     pub(crate) attach_sysinfo: bool,
 }
 
-fn glob(text: &str) -> Result<GlobMatcher, String> {
+fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(text).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
-    match percent(text) {
+fn parse_positive(text: &str) -> Result<f64, String> {
+    match parse_non_negative(text) {
         Ok(value) if value > 0.0 => Ok(value),
-        _ => Err("a number above zero is expected".to_owned()),
+        _ => Err("expected a number above 0".to_owned()),
     }
 }
 
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err("a number of zero or more is expected".to_owned()),
+        _ => Err("expected a number of 0 or more".to_owned()),
     }
 }

@@ -1,66 +1,66 @@
-//! Which machines measure, and in which state.
+//! Flags that select hosts and their profiles.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Which machines are meant
+/// Selection of hosts
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Hosts")]
-pub(crate) struct MachineFlags {
-    /// Machines, instead of this one: hosts or groups of the inventory, or addresses as ssh takes them, named or not:
-    /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this one. Where they measure, all do so at the same time
+pub(crate) struct HostSelectionFlags {
+    /// Hosts to use instead of this machine: hosts or groups of the inventory, or ssh addresses with an optional name:
+    /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this machine. All hosts measure at the same time
     #[arg(long, value_name = "[NAME:]ADDRESS", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
-    /// The inventory (hosts.toml); without --hosts all its hosts are meant
+    /// Inventory file (hosts.toml); without --hosts, all its hosts are used
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
-    /// Another configuration of ssh than your own, as `ssh -F` takes it
+    /// Alternative ssh configuration file, as for `ssh -F`
     #[arg(long, value_name = "FILE")]
     pub(crate) ssh_config: Option<PathBuf>,
 }
 
-/// Which machines measure, and what is said of them
+/// Selection of hosts, with their parameters and profiles
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostFlags {
-    /// Which machines
+    /// Selection of hosts
     #[command(flatten)]
-    pub(crate) machines: MachineFlags,
-    /// Folders with what belongs to hosts: run-perf's hosts/ADDRESS.yaml, profiles.d, the XML of guests
-    #[arg(long, value_name = "DIR", value_parser = folder)]
+    pub(crate) selection: HostSelectionFlags,
+    /// Folder with host files: run-perf's hosts/ADDRESS.yaml, profiles.d, guest XML; may be given more than once
+    #[arg(long, value_name = "DIR", value_parser = parse_existing_folder)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
+    /// Override host parameters: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all hosts
     #[arg(long, value_name = "JSON")]
     pub(crate) force_params: Option<String>,
-    /// The distribution of all hosts, whatever is found: `debian-12`
+    /// Override the distribution of all hosts: `debian-12`
     #[arg(long, value_name = "NAME")]
     pub(crate) distro: Option<String>,
-    /// The distribution of all guests
+    /// Distribution of all guests
     #[arg(long, value_name = "NAME")]
     pub(crate) guest_distro: Option<String>,
-    /// States that they are put into, one after the other, and brought back from: `Localhost,TunedHost`,
+    /// Profiles to measure in, applied and reverted one after the other: `Localhost,TunedHost`,
     /// `'DefaultLibvirt:{"force_guest_cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
     #[arg(long, value_name = "PROFILE[:JSON]")]
     pub(crate) profiles: Vec<String>,
 }
 
-impl MachineFlags {
-    /// Whether any machine was named.
-    pub(crate) fn are_given(&self) -> bool {
+impl HostSelectionFlags {
+    /// Whether any host or inventory was given.
+    pub(crate) fn is_given(&self) -> bool {
         !self.hosts.is_empty() || self.inventory.is_some()
     }
 }
 
-impl From<MachineFlags> for HostFlags {
-    /// Machines of which nothing is said.
-    fn from(machines: MachineFlags) -> Self {
-        Self { machines, ..Self::default() }
+impl From<HostSelectionFlags> for HostFlags {
+    /// A selection of hosts without parameters or profiles.
+    fn from(machines: HostSelectionFlags) -> Self {
+        Self { selection: machines, ..Self::default() }
     }
 }
 
-/// A folder that is there.
-pub(super) fn folder(text: &str) -> Result<PathBuf, String> {
+/// Parses the path of an existing folder.
+pub(super) fn parse_existing_folder(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    if path.is_dir() { Ok(path) } else { Err("there is no such folder".to_owned()) }
+    if path.is_dir() { Ok(path) } else { Err("no such folder".to_owned()) }
 }

@@ -1,4 +1,4 @@
-//! `import`.
+//! Arguments of `import`.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use clap::Args;
 use wb_import::Format;
 use wb_model::{ProfileName, TestName};
 
-use super::key_value;
+use super::parse_key_value;
 
-/// What is told below the options.
-pub(crate) const SEVERAL_FILES: &str = "Files are read in the order given, those of a folder by name. Each adds its \
-    samples to the cells that it has in common with others: several reports of one fio job, or of one iperf3 test, are \
-    samples of one cell. What the run has already is not imported again.
+/// Notes and exit statuses of `import`, printed after its help.
+pub(crate) const AFTER_HELP: &str = "Files are read in the order given, those of a folder by name. Files with the \
+    same cells add samples to them: several reports of one fio job, or of one iperf3 test, are samples of one cell. \
+    Results that the run already has are not imported again.
 
-exit status: 0 all is imported, 3 something was left out or failed when it was measured, 4 the run has it all already";
+exit status: 0 everything imported, 3 something was skipped or had failed when it was measured, 4 nothing new to import";
 
 /// `import`
 #[derive(Debug, Args)]
@@ -22,32 +22,32 @@ pub(crate) struct ImportArgs {
     /// (composite.xml), and folders of such files
     #[arg(value_name = "FILE|FOLDER", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The run folder; one that exists is extended, and nothing in it is lost
+    /// Run folder; an existing one is extended, and nothing in it is lost
     #[arg(long, short = 'o', visible_short_alias = 'i', value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// The format of all files: pbench, fio, iperf3, hyperfine, google-benchmark or phoronix; without, each shows its
-    /// own
+    /// Format of all files: pbench, fio, iperf3, hyperfine, google-benchmark or phoronix; detected for each file if not
+    /// given
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// What the test is called, where it is not as its program: `fio-json`, `pbench-fio`
+    /// Name of the test, if not that of its program: `fio-json`, `pbench-fio`
     #[arg(long, value_name = "NAME")]
     pub(crate) test: Option<TestName>,
-    /// What the profile is called; without, as the file says, or Localhost
+    /// Name of the profile; by default the one in the file, or Localhost
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<ProfileName>,
-    /// An id that tells these results from others of the same test and case, in place of 0000
+    /// Id that distinguishes these results from others of the same test and case, instead of 0000
     #[arg(long, value_name = "NAME")]
     pub(crate) id: Option<TestName>,
-    /// Which system of a composite.xml that has several; without, each becomes a profile
+    /// System to import from a composite.xml with several; by default each becomes a profile
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
-    /// Something to remember with the run; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    /// Metadata to record with the run; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Import failed iterations of pbench and results under non-numeric serials too
+    /// Also import failed iterations of pbench and results under non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
-    /// End at the first file that cannot be imported, rather than leave it out, and record nothing
+    /// Fail at the first file that cannot be imported instead of skipping it, and record nothing
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print the study as JSON instead of the summary

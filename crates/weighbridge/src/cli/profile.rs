@@ -1,64 +1,66 @@
-//! `weighbridge profile`.
+//! Arguments of `profile`.
 
 use clap::{Args, Subcommand};
 use wb_model::Nanos;
 
-use super::MachineFlags;
-use super::hosts::folder;
+use super::HostSelectionFlags;
+use super::hosts::parse_existing_folder;
 
-/// What to do with profiles
+/// `profile`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// List the profiles there are
-    List(ShelfArgs),
-    /// Print a profile as a file has it; a copy under another name is one of your own
-    Show(ShowArgs),
-    /// Have an image lie in the cache of hosts, so that no run has to wait for it
+    /// List the available profiles
+    List(CatalogFlags),
+    /// Print the definition of a profile; save a copy under another name to make your own
+    Show(ProfileShowArgs),
+    /// Put an image into the cache of hosts, so that no run has to wait for it
     Image(ImageArgs),
-    /// Bring hosts back from what runs that were killed have left there, and say what became of it
+    /// Revert what killed runs left on hosts, and report the result
     #[command(
-        after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
-        the next run on the host does. exit status: 0 as it was, 1 where a run that \
-        is under way holds a host, 3 where not all could be put back"
+        after_help = "A run reverts its profile at its end and when it is killed; if its agent was killed too, the \
+        next run on the host does.\n\n\
+        exit status: 0 hosts are in their original state, 1 a run in progress holds a host, 3 something could not be \
+        reverted"
     )]
-    Revert(RevertArgs),
+    Revert(ProfileRevertArgs),
 }
 
-/// Where profiles of one's own are
+/// Folders of custom profiles
 #[derive(Debug, Args)]
-pub(crate) struct ShelfArgs {
-    /// Folders with a profiles.d of one's own, beside ~/.config/weighbridge
-    #[arg(long, value_name = "DIR", value_parser = folder)]
+pub(crate) struct CatalogFlags {
+    /// Folder with a profiles.d of custom profiles, besides ~/.config/weighbridge; may be given more than once
+    #[arg(long, value_name = "DIR", value_parser = parse_existing_folder)]
     pub(crate) paths: Vec<std::path::PathBuf>,
 }
 
 /// `profile show`
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// Which
+pub(crate) struct ProfileShowArgs {
+    /// Name of the profile
     pub(crate) name: String,
-    /// Where profiles are
+    /// Folders of custom profiles
     #[command(flatten)]
-    pub(crate) shelf: ShelfArgs,
+    pub(crate) catalog: CatalogFlags,
 }
 
 /// `profile image`
 #[derive(Debug, Args)]
 pub(crate) struct ImageArgs {
-    /// Which: a name of the catalogue, `built:bookworm`, `URL#sha256=…`, or JSON: `{"built":"bookworm","packages":["fio"]}`
+    /// Image: a name of the catalogue, `built:bookworm`, `URL#sha256=…`, or JSON:
+    /// `{"built":"bookworm","packages":["fio"]}`
     pub(crate) image: String,
-    /// On which machines; without, this one
+    /// Hosts that cache the image; this machine by default
     #[command(flatten)]
-    pub(crate) hosts: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
 }
 
 /// `profile revert`
 #[derive(Debug, Args)]
-pub(crate) struct RevertArgs {
-    /// Which machines; without, this one
+pub(crate) struct ProfileRevertArgs {
+    /// Hosts to revert; this machine by default
     #[command(flatten)]
-    pub(crate) hosts: MachineFlags,
-    /// How long a reboot may take, where a kernel still has arguments of a profile
+    pub(crate) hosts: HostSelectionFlags,
+    /// Time limit for a reboot, needed if a kernel still has arguments of a profile
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) reboot_limit: Nanos,
 }

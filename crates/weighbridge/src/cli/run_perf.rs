@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::compare::{Groups, percent};
-use super::key_value;
+use super::compare::{CandidateGroups, parse_non_negative};
+use super::parse_key_value;
 
 /// `run-perf`
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) struct RunPerfArgs {
     /// Packages to install on the workers with dnf
     #[arg(long, value_name = "PACKAGE", num_args = 1.., action = ArgAction::Set)]
     pub(crate) worker_rpms: Vec<String>,
-    /// Accepted without effect: temporary files always go, and results always stay
+    /// Accepted without effect: temporary files are always removed, results always kept
     #[arg(long)]
     pub(crate) keep_tmp_files: bool,
     /// Results folder [default: ./result_DATE_TIME]
@@ -64,9 +64,9 @@ pub(crate) struct RunPerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) worker_setup_script: Option<String>,
     /// Metadata of the build
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_value, action = ArgAction::Append)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = parse_key_value, action = ArgAction::Append)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Show what would be measured, and measure nothing; not an option of run-perf's
+    /// Show what would be measured without measuring it; not an option of run-perf
     #[arg(long)]
     pub(crate) plan: bool,
     /// Accepted without effect: progress is always shown, except with --quiet
@@ -77,31 +77,31 @@ pub(crate) struct RunPerfArgs {
 /// `compare-perf`
 #[derive(Debug, Args)]
 pub(crate) struct ComparePerfArgs {
-    /// Builds: the one to compare with first, the one to judge last
+    /// Builds: the reference first, the build to judge last
     #[arg(value_name = "[NAME:]FOLDER", required = true)]
     pub(crate) results: Vec<String>,
     /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect_results: bool,
     /// Tolerance of means, in percent [default: 5]
-    #[arg(long, short, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, value_name = "PERCENT", value_parser = parse_non_negative)]
     pub(crate) tolerance: Option<f64>,
     /// Tolerance of standard deviations, in percentage points [default: 5]
-    #[arg(long, short, value_name = "POINTS", value_parser = percent)]
+    #[arg(long, short, value_name = "POINTS", value_parser = parse_non_negative)]
     pub(crate) stddev_tolerance: Option<f64>,
     /// Weight of the mean score over the builds
-    #[arg(long, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_non_negative)]
     pub(crate) model_builds_average: Option<f64>,
     /// Models of analyze-perf
     #[arg(long, short = 'l', value_name = "FILE", num_args = 1.., action = ArgAction::Set)]
     pub(crate) model_linear_regression: Vec<PathBuf>,
     /// Weight of the number of builds in which a check failed
-    #[arg(long, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_non_negative)]
     pub(crate) n_out_of_results: Option<f64>,
     /// Number of builds in which a check may fail [default: 2]
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
     pub(crate) n_out_of_results_n: Option<u32>,
-    /// Page to write
+    /// HTML page to write
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Charts on the page
@@ -130,7 +130,7 @@ pub(crate) struct AnalyzePerfArgs {
     /// Table of primary results to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Model to write: ranges from the least to the largest value
+    /// Model to write: ranges from the smallest to the largest value
     #[arg(long, short, value_name = "FILE")]
     pub(crate) linear_regression: Option<PathBuf>,
     /// Model to write: ranges of three standard deviations around the average
@@ -140,9 +140,9 @@ pub(crate) struct AnalyzePerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) rebase_model: Option<PathBuf>,
     /// Tolerance at the ends of a range, in percent [default: 4]
-    #[arg(long, short, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, value_name = "PERCENT", value_parser = parse_non_negative)]
     pub(crate) tolerance: Option<f64>,
-    /// Accepted without effect: whatever is odd about the builds is always reported
+    /// Accepted without effect: problems of the builds are always reported
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -150,16 +150,16 @@ pub(crate) struct AnalyzePerfArgs {
 /// `diff-perf`
 #[derive(Debug, Args)]
 pub(crate) struct DiffPerfArgs {
-    /// The build in question, and candidates that it may be like
+    /// Build to classify, then the candidates to match it with
     #[arg(value_name = "FOLDER", required = true)]
     pub(crate) results: Vec<PathBuf>,
-    /// Several builds as one candidate
+    /// Groups of builds as one candidate each
     #[command(flatten)]
-    pub(crate) groups: Groups,
+    pub(crate) groups: CandidateGroups,
     /// Factor by which standard deviations are widened [default: 1]
-    #[arg(long, value_name = "FACTOR", value_parser = percent)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_non_negative)]
     pub(crate) flatten_coefficient: Option<f64>,
-    /// Accepted without effect: whatever is odd about the builds is always reported
+    /// Accepted without effect: problems of the builds are always reported
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -169,15 +169,15 @@ pub(crate) struct DiffPerfArgs {
 pub(crate) struct StripRunPerfArgs {
     /// Results folder
     pub(crate) src: PathBuf,
-    /// Folder to make
+    /// Folder to write
     pub(crate) dst: PathBuf,
     /// Include failed iterations and non-numeric serials
     #[arg(long, short)]
     pub(crate) include_incorrect: bool,
-    /// Include what was collected of the systems (`__sysinfo*__`)
+    /// Include collected system information (`__sysinfo*__`)
     #[arg(long, short = 's')]
     pub(crate) attach_sysinfo: bool,
-    /// Accepted without effect: whatever is odd about the folder is always reported
+    /// Accepted without effect: problems of the folder are always reported
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }

@@ -1,90 +1,90 @@
-//! `ab` and `calibrate`: one test, held against variants of itself or against itself.
+//! Arguments of `ab` and `calibrate`, which compare one test with variants of itself or with itself.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags, ReadyFlags};
+use super::{AttemptFlags, HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags};
 
-/// What is said after the help of `ab`.
-pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
+/// Forms of variants and exit statuses of `ab`, printed after its help.
+pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with the first:
   param:NAME=VALUE     a parameter of the test
-  knob:NAME=VALUE      a setting of the machine while its samples are taken, NAME@TARGET of one disk, page size and
-                       so on (`doctor --all` and docs/tune.md name them)
-  env:NAME=VALUE       a variable in the environment of its processes
+  knob:NAME=VALUE      a setting of the machine while its samples are taken; NAME@TARGET for one disk, page size and
+                       so on (see `doctor --all` and docs/tune.md)
+  env:NAME=VALUE       an environment variable of its processes
   cmd:COMMAND          a command, run by sh before each sample
-  bin:[PROGRAM=]PATH   a file in the place of a program that the test needs, while it builds too: bin:gcc=/usr/bin/gcc-11
-  base                 the test as it stands
-Several of them in one are joined by `+`, and `NAME:` before it names a variant: `tuned:env:A=1+param:bs=8k`.
+  bin:[PROGRAM=]PATH   a file to use as a program that the test needs, also for its build: bin:gcc=/usr/bin/gcc-11
+  base                 the unchanged test
+Join several changes in one variant with `+`, and name a variant with a `NAME:` prefix: `tuned:env:A=1+param:bs=8k`.
 
-exit status: 0 nothing got worse, 2 a variant is worse than the first, 3 something could not be measured, 1 error";
+exit status: 0 no variant is worse than the first, 1 error, 2 a variant is worse, 3 something could not be measured";
 
-/// What is said after the help of `calibrate`.
-pub(crate) const AFTER_CALIBRATE: &str = "exit status: 0 done, 3 something could not be measured, 1 error; the rates are \
-    in what is printed";
+/// Exit statuses of `calibrate`, printed after its help.
+pub(crate) const CALIBRATE_AFTER_HELP: &str = "exit status: 0 done, 1 error, 3 something could not be measured; the rates are \
+    printed";
 
-/// Which test, and how it is measured
+/// The test to measure, and how
 #[derive(Debug, Args)]
-pub(crate) struct One {
-    /// The test, as for `run`: `himeno`, `fio:rw=[read,randwrite],bs=4k`
+pub(crate) struct SingleTestFlags {
+    /// Test, as for `run`: `himeno`, `fio:rw=[read,randwrite],bs=4k`
     #[arg(value_name = "TEST", index = 1)]
     pub(crate) test: String,
-    /// Folders with test definitions of one's own (*.toml), beside ~/.config/weighbridge/tests.d
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
-    /// A ratio that differs by less than so many percent does not matter
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
+    /// Smallest difference that matters, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) threshold: f64,
-    /// Where it is recorded
+    /// Run folder, metadata, publishing and secrets
     #[command(flatten)]
-    pub(crate) into: IntoFlags,
-    /// Print it as JSON
+    pub(crate) run_folder: RunFolderFlags,
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// How each sample is taken
+    /// Options of a single sample
     #[command(flatten)]
-    pub(crate) each: AttemptFlags,
-    /// Which machines measure
+    pub(crate) attempt: AttemptFlags,
+    /// Hosts to measure on
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
-    /// Where measured processes run
+    /// Placement of measured processes
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
-    /// What is done to machines first
+    /// Preparation of machines before measuring
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
+    pub(crate) preparation: PreparationFlags,
 }
 
 /// `ab`
 #[derive(Debug, Args)]
 pub(crate) struct AbArgs {
-    /// Two or more variants, the one to compare with first
+    /// Two or more variants; the others are compared with the first
     #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
-    /// The most blocks, each with one sample of every variant in random order
+    /// Maximum number of blocks, each with one sample of every variant in random order
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole_number::<usize, 1>)]
     pub(crate) max_blocks: usize,
-    /// No end before so many blocks, however clear it is
+    /// Minimum number of blocks
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number::<usize, 0>)]
     pub(crate) min_blocks: usize,
-    /// How often, in percent, anything that does not differ may be said to, over all looks and variants together
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
+    /// False-positive rate in percent, over all interim analyses and variants together
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) error_rate: f64,
-    /// What is measured; last, since its headings hold for all that follows
+    /// What to measure; last, because its help heading applies to all flags after it
     #[command(flatten)]
-    pub(crate) one: One,
+    pub(crate) single_test: SingleTestFlags,
 }
 
 /// `calibrate`
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// So many runs, each prepared anew; more are added to a folder that has some
+    /// Number of runs, each with its own preparation; runs are added to an existing folder
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
-    /// So many samples on each side of a comparison; a run has twice as many
+    /// Number of samples on each side of a comparison; a run has twice as many
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = super::whole_number::<u16, 2>)]
     pub(crate) samples: u16,
-    /// What is measured; last, since its headings hold for all that follows
+    /// What to measure; last, because its help heading applies to all flags after it
     #[command(flatten)]
-    pub(crate) one: One,
+    pub(crate) single_test: SingleTestFlags,
 }

@@ -1,111 +1,112 @@
-//! `weighbridge clean`.
+//! `weighbridge clean`: removes images, agent binaries and guest logs from machines.
 
 use std::io::{BufRead, IsTerminal};
 
 use jiff::Timestamp;
 use wb_agent::Worker;
-use wb_fleet::cache::{self as programs, Cached};
-use wb_model::{Bytes, Figure, WorkerName, counted};
-use wb_profile::image::cache::{self as images, Entry};
+use wb_fleet::cache::{self as programs, CachedProgram};
+use wb_model::{Bytes, Quantity, WorkerName, pluralize};
+use wb_profile::image::cache::{self as images, CachedImage};
 use wb_profile::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 use wb_report::text::{Align, Table};
-use wb_run::Member;
+use wb_run::PooledWorker;
 
-use super::crew::{close, hosts};
+use super::hosts::{close, connect_hosts};
 use super::{print_text, runtime};
 use crate::cli::clean::CleanArgs;
 use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// By this variable of the environment the logs of guests are elsewhere than libvirt keeps them by itself.
-const LOGS: &str = "WEIGHBRIDGE_GUEST_LOGS";
+/// Environment variable with the folder of guest logs, if not libvirt's default.
+const GUEST_LOGS_VARIABLE: &str = "WEIGHBRIDGE_GUEST_LOGS";
 
-/// How many digits of a program's hash are shown.
-const SHORT: usize = 12;
+/// Number of hash digits shown for a program.
+const SHORT_HASH_LEN: usize = 12;
 
-/// Something of ours on a machine.
-struct Thing {
+/// An item that Weighbridge left on a machine.
+struct LocatedItem {
     worker: Worker,
-    what: What,
+    item: CleanupItem,
 }
 
-enum What {
-    Image(Entry),
-    Program(Cached),
+enum CleanupItem {
+    Image(CachedImage),
+    Program(CachedProgram),
     Log(GuestLog),
 }
 
-/// Shows what is there, asks, and removes it.
+/// Shows the selected items, asks for confirmation, and removes them.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = hosts(&args.hosts.clone().into(), console).await?;
-        let done = clean_all(args, console, &hosts.crew.members).await;
-        let absent = !hosts.crew.absent.is_empty();
+        let hosts = connect_hosts(&args.hosts.clone().into(), console).await?;
+        let done = clean_all(args, console, &hosts.pool.workers).await;
+        let absent = !hosts.pool.unreachable.is_empty();
         close(hosts).await?;
         let done = done?;
-        // What lies on a host to which there is no way is left.
-        Ok(if absent && matches!(done, Exit::Fine | Exit::Nothing) { Exit::FellShort } else { done })
+        // Items on an unreachable host are not removed.
+        Ok(if absent && matches!(done, Exit::Success | Exit::NothingToDo) { Exit::Incomplete } else { done })
     })
 }
 
-async fn clean_all(args: &CleanArgs, console: &Console, members: &[Member]) -> Result<Exit, Error> {
-    let mut things = Vec::new();
-    for Member { worker, .. } in members {
-        things.extend(things_of(worker, args, console).await?);
+async fn clean_all(args: &CleanArgs, console: &Console, members: &[PooledWorker]) -> Result<Exit, Error> {
+    let mut items = Vec::new();
+    for PooledWorker { worker, .. } in members {
+        items.extend(find_items(worker, args, console).await?);
     }
-    if things.is_empty() {
-        print_text("nothing is there\n")?;
-        return Ok(Exit::Nothing);
+    if items.is_empty() {
+        print_text("nothing to remove\n")?;
+        return Ok(Exit::NothingToDo);
     }
-    print_text(&drawn(&things, console))?;
+    print_text(&render_items(&items, console))?;
     if args.dry_run {
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
-    if !args.yes && !is_agreed()? {
-        return Ok(Exit::FellShort);
+    if !args.yes && !confirm_removal()? {
+        return Ok(Exit::Incomplete);
     }
-    let (count, size) = (things.len(), size(&things));
-    let left = remove(things).await?;
-    for (worker, name, why) in &left {
-        tell!("left on `{worker}`: {name}: {why}");
+    let (count, size) = (items.len(), total_size(&items));
+    let remaining = remove_items(items).await?;
+    for (worker, name, reason) in &remaining {
+        tell!("not removed from `{worker}`: {name}: {reason}");
     }
-    if !left.is_empty() {
-        return Ok(Exit::FellShort);
+    if !remaining.is_empty() {
+        return Ok(Exit::Incomplete);
     }
-    print_text(&format!("removed {}, {}\n", counted(count, "thing"), shown(size)))?;
-    Ok(Exit::Fine)
+    print_text(&format!("removed {}, {}\n", pluralize(count, "item"), format_size(size)))?;
+    Ok(Exit::Success)
 }
 
-/// What is asked for of what lies on a machine.
-async fn things_of(worker: &Worker, args: &CleanArgs, console: &Console) -> Result<Vec<Thing>, Error> {
+/// Finds the selected items on a machine.
+async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Result<Vec<LocatedItem>, Error> {
     let all = !(args.images || args.programs || args.logs);
-    let mut things = Vec::new();
+    let mut items = Vec::new();
     if all || args.programs {
-        things.extend(programs::cached(worker).await?.into_iter().map(What::Program));
+        items.extend(programs::list(worker).await?.into_iter().map(CleanupItem::Program));
     }
     if all || args.images {
-        things.extend(images::cached(worker, None).await?.into_iter().map(What::Image));
+        items.extend(images::list(worker, None).await?.into_iter().map(CleanupItem::Image));
     }
     if all || args.logs {
-        let GuestLogs { logs, unreadable } = guest_logs(worker, std::env::var(LOGS).ok().as_deref()).await?;
+        let GuestLogs { logs, unreadable } =
+            guest_logs(worker, std::env::var(GUEST_LOGS_VARIABLE).ok().as_deref()).await?;
         if let Some(folder) = unreadable.filter(|_| !console.quiet) {
             let name = worker.name();
             tell!(
-                "note: `{name}`: {folder} cannot be read without root: logs of guests that may be there are not shown"
+                "note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown"
             );
         }
-        things.extend(logs.into_iter().map(What::Log));
+        items.extend(logs.into_iter().map(CleanupItem::Log));
     }
     if let Some(age) = args.older_than {
         let age = i64::try_from(age.seconds() as u64).unwrap_or(i64::MAX);
         let latest = Timestamp::now().as_second().saturating_sub(age);
-        things.retain(|thing| thing.used().is_some_and(|used| used.as_second() < latest));
+        items.retain(|item| item.last_used().is_some_and(|used| used.as_second() < latest));
     }
-    Ok(things.into_iter().map(|what| Thing { worker: worker.clone(), what }).collect())
+    Ok(items.into_iter().map(|what| LocatedItem { worker: worker.clone(), item: what }).collect())
 }
 
-impl What {
+impl CleanupItem {
     fn size(&self) -> Bytes {
         match self {
             Self::Image(image) => image.size,
@@ -114,12 +115,12 @@ impl What {
         }
     }
 
-    /// When it was last used, where that is known.
-    fn used(&self) -> Option<Timestamp> {
+    /// When it was last used, if known.
+    fn last_used(&self) -> Option<Timestamp> {
         match self {
-            Self::Image(image) => image.used.parse().ok(),
-            Self::Program(program) => at(program.used_s?),
-            Self::Log(log) => at(log.written_s),
+            Self::Image(image) => image.last_used.parse().ok(),
+            Self::Program(program) => to_timestamp(program.last_used_s?),
+            Self::Log(log) => to_timestamp(log.written_s),
         }
     }
 
@@ -127,14 +128,14 @@ impl What {
         match self {
             Self::Image(image) => match &image.base {
                 Some(base) => base.name.clone(),
-                None => format!("{}, not whole", image.name),
+                None => format!("{}, incomplete", image.name),
             },
-            Self::Program(program) => program.sha256[..SHORT].to_owned(),
+            Self::Program(program) => program.sha256[..SHORT_HASH_LEN].to_owned(),
             Self::Log(log) => log.path.rsplit('/').next().unwrap_or(&log.path).to_owned(),
         }
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind_name(&self) -> &'static str {
         match self {
             Self::Image(_) => "image",
             Self::Program(_) => "program",
@@ -142,98 +143,98 @@ impl What {
         }
     }
 
-    /// What is to be known of it before it goes.
+    /// Why it may not be removable, or what still uses it.
     fn note(&self) -> String {
         match self {
             Self::Image(image) => image.in_use.as_ref().map_or(String::new(), |user| format!("in use by {user}")),
-            // It may go all the same: what runs goes on to its end.
-            Self::Program(program) => if program.in_use { "runs now, for this" } else { "" }.to_owned(),
-            Self::Log(log) => if log.is_running { "its guest runs" } else { "" }.to_owned(),
+            // It may be removed all the same: a running process is not affected.
+            Self::Program(program) => if program.in_use { "in use by this command" } else { "" }.to_owned(),
+            Self::Log(log) => if log.is_running { "guest is running" } else { "" }.to_owned(),
         }
     }
 }
 
-fn at(seconds: u64) -> Option<Timestamp> {
+fn to_timestamp(seconds: u64) -> Option<Timestamp> {
     Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
-fn drawn(things: &[Thing], console: &Console) -> String {
+fn render_items(items: &[LocatedItem], console: &Console) -> String {
     let mut table = Table::new(&[
-        ("on", Align::Left),
+        ("host", Align::Left),
         ("", Align::Left),
-        ("what", Align::Left),
+        ("name", Align::Left),
         ("size", Align::Right),
         ("last used, UTC", Align::Left),
         ("", Align::Left),
     ]);
-    for Thing { worker, what } in things {
-        let used = what.used().map_or("?".to_owned(), |used| used.strftime("%Y-%m-%d %H:%M").to_string());
-        let (name, size, note) = (what.name(), shown(what.size()).to_string(), what.note());
-        let cells = [worker.name().as_str(), what.kind(), &name, &size, &used, &note];
+    for LocatedItem { worker, item: what } in items {
+        let used = what.last_used().map_or("?".to_owned(), |used| used.strftime("%Y-%m-%d %H:%M").to_string());
+        let (name, size, note) = (what.name(), format_size(what.size()).to_string(), what.note());
+        let cells = [worker.name().as_str(), what.kind_name(), &name, &size, &used, &note];
         table.row(cells.map(Into::into).into());
     }
-    let total = format!("{}, {}\n", counted(things.len(), "thing"), shown(size(things)));
-    table.draw(console.out) + &total
+    let total = format!("{}, {}\n", pluralize(items.len(), "item"), format_size(total_size(items)));
+    table.draw(console.stdout_style) + &total
 }
 
-fn size(things: &[Thing]) -> Bytes {
-    Bytes(things.iter().map(|thing| thing.what.size().0).sum())
+fn total_size(items: &[LocatedItem]) -> Bytes {
+    Bytes(items.iter().map(|item| item.item.size().0).sum())
 }
 
-fn shown(size: Bytes) -> Figure<'static> {
-    Figure { value: size.0 as f64, unit: "B" }
+fn format_size(size: Bytes) -> Quantity<'static> {
+    Quantity { value: size.0 as f64, unit: "B" }
 }
 
-/// Asks, where there is somebody to answer.
-fn is_agreed() -> Result<bool, Error> {
+/// Asks for confirmation on a terminal.
+fn confirm_removal() -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        tell!("nothing is removed, for there is nobody to ask: --yes removes it");
+        tell!("cannot ask for confirmation: not a terminal; --yes removes without asking");
         return Ok(false);
     }
-    crate::console::tell_part!("remove it? [y/N] ");
+    crate::console::tell_part!("remove these? [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| Error::File { path: "standard input".to_owned(), source })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Removes all of it; what is left, where, and why.
-async fn remove(things: Vec<Thing>) -> Result<Vec<(WorkerName, String, String)>, Error> {
-    let mut left = Vec::new();
-    for of_one in things.chunk_by(|one, next| one.worker.name() == next.worker.name()) {
-        let worker = &of_one[0].worker;
+/// Removes the items. Returns those that remain: machine, name and reason.
+async fn remove_items(items: Vec<LocatedItem>) -> Result<Vec<(WorkerName, String, String)>, Error> {
+    let mut remaining = Vec::new();
+    for on_worker in items.chunk_by(|one, next| one.worker.name() == next.worker.name()) {
+        let worker = &on_worker[0].worker;
         let entries = || {
-            of_one.iter().filter_map(|thing| match &thing.what {
-                What::Image(entry) => Some(entry),
-                What::Program(_) | What::Log(_) => None,
+            on_worker.iter().filter_map(|item| match &item.item {
+                CleanupItem::Image(entry) => Some(entry),
+                CleanupItem::Program(_) | CleanupItem::Log(_) => None,
             })
         };
         if entries().next().is_some() {
             let names = entries().map(|entry| entry.name.clone()).collect();
-            let kept = images::remove(worker, names, None).await?;
-            left.extend(kept.into_iter().map(|kept| (worker.name().clone(), kept.name, kept.why)));
+            let in_use = images::remove(worker, names, None).await?;
+            remaining.extend(in_use.into_iter().map(|image| (worker.name().clone(), image.name, image.why)));
         }
-        let logs: Vec<GuestLog> = of_one
+        let logs: Vec<GuestLog> = on_worker
             .iter()
-            .filter_map(|thing| match &thing.what {
-                What::Log(log) => Some(log.clone()),
+            .filter_map(|item| match &item.item {
+                CleanupItem::Log(log) => Some(log.clone()),
                 _ => None,
             })
             .collect();
         if !logs.is_empty() {
             remove_guest_logs(worker, &logs).await?;
             let running = logs.into_iter().filter(|log| log.is_running);
-            left.extend(running.map(|log| (worker.name().clone(), log.path, "its guest runs".to_owned())));
+            remaining.extend(running.map(|log| (worker.name().clone(), log.path, "guest is running".to_owned())));
         }
-        let gone = of_one.iter().filter_map(|thing| match &thing.what {
-            What::Program(program) => Some(program.clone()),
+        let binaries = on_worker.iter().filter_map(|item| match &item.item {
+            CleanupItem::Program(program) => Some(program.clone()),
             _ => None,
         });
-        // Last: images are removed by the program.
-        let gone: Vec<Cached> = gone.collect();
-        if !gone.is_empty() {
-            programs::remove(worker, &gone).await?;
+        // Programs go last, because the agent's program removes the images.
+        let binaries: Vec<CachedProgram> = binaries.collect();
+        if !binaries.is_empty() {
+            programs::remove(worker, &binaries).await?;
         }
     }
-    Ok(left)
+    Ok(remaining)
 }

@@ -1,48 +1,48 @@
-//! The tests there are: built in, shipped, and defined by files of the user's.
+//! Builds the registry of tests: built-in, shipped, and defined by the user's files.
 
 use std::path::{Path, PathBuf};
 
-use wb_plan::{Catalogue, PlanError, Source};
+use wb_plan::{Catalog, PlanError, SourceText};
 use wb_tests::net::Net;
 use wb_tests::{DefinitionError, Registry};
 
 use crate::error::Error;
 
-/// The tests there are; a definition that cannot be read is told, and hinders no other test.
+/// The registry of tests. An unreadable definition causes a warning and is skipped.
 pub(crate) fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
     registry_for(&[], tests_d, beside_plan)
 }
 
-/// The tests there are; a definition that cannot be read is an error where one of these tests may be its.
-pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
-    let own = std::env::var_os("XDG_CONFIG_HOME")
+/// The registry of tests. An unreadable definition is an error if it may define one of the requested tests.
+pub(crate) fn registry_for(requested: &[&str], tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
+    let user_folder = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
         .map(|config| config.join("weighbridge/tests.d"));
-    let optional = own.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
+    let optional = user_folder.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
     let mut registry = Registry::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {
         registry.add(Net::with_profile_folder(folder));
     }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {
-        unreadable.extend(registry.add_folder(&folder).map_err(|error| drawn(&error))?);
+        unreadable.extend(registry.add_folder(&folder).map_err(|error| definition_error(&error))?);
     }
     for error in unreadable {
-        let may_be_asked_for = |test: &&str| defines(&error, test).unwrap_or(registry.declaration(test).is_none());
-        if asked.iter().any(may_be_asked_for) {
-            return Err(drawn(&error));
+        let may_be_requested = |test: &&str| may_define(&error, test).unwrap_or(registry.declaration(test).is_none());
+        if requested.iter().any(may_be_requested) {
+            return Err(definition_error(&error));
         }
-        crate::console::tell!("warning: {error}; this definition is passed over");
+        crate::console::tell!("warning: {error}; definition skipped");
     }
     Ok(registry)
 }
 
-/// Whether a definition is meant to define this test, as far as that can be told.
-fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
+/// Whether an unreadable definition would define this test; `None` if unknown.
+fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
     let named = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == test);
     match error {
-        DefinitionError::Duplicate { test: twice, .. } => Some(twice == test),
+        DefinitionError::Duplicate { test: duplicate, .. } => Some(duplicate == test),
         DefinitionError::Read { path, .. } => Some(named(path)),
         DefinitionError::Record(_) => None,
         DefinitionError::Invalid { file, .. } => {
@@ -53,16 +53,16 @@ fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
     }
 }
 
-/// As an error, with its place where it has one.
-fn drawn(error: &DefinitionError) -> Error {
-    const WAY_OUT: &str = "mend or remove the file; docs/tests.md says what it may hold";
+/// Converts a definition error, with its source position if it has one.
+fn definition_error(error: &DefinitionError) -> Error {
+    const DEFINITION_HELP: &str = "fix or remove the file; docs/tests.md describes the format";
     match error {
         DefinitionError::Invalid { file, span, fault, .. } => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let label = fault.way_out.as_deref().unwrap_or("here");
-            let source = Source::new(file, &text);
-            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(WAY_OUT).into()
+            let source = SourceText::new(file, &text);
+            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(DEFINITION_HELP).into()
         }
-        other => Error::Usage { what: other.to_string(), help: WAY_OUT.to_owned() },
+        other => Error::Usage { what: other.to_string(), help: DEFINITION_HELP.to_owned() },
     }
 }

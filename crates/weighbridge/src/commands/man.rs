@@ -1,4 +1,4 @@
-//! `weighbridge man`: one page for all commands, from their declarations.
+//! `weighbridge man`: generates one man page for all commands from their declarations.
 
 use std::io::Write;
 
@@ -9,67 +9,67 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::cli::Cli;
 use crate::exit::MEANINGS;
 
-/// What in the environment is heeded.
+/// Environment variables that the program reads.
 const ENVIRONMENT: [(&str, &str); 5] = [
-    ("NO_COLOR", "where it is set and not empty, nothing is coloured unless --color asks for it"),
-    ("TERM", "on a terminal that is `dumb` nothing is coloured and nothing moves"),
-    ("XDG_CONFIG_HOME", "where weighbridge/tests.d with definitions of tests is looked for; ~/.config by default"),
-    ("WEIGHBRIDGE_LOCKS", "where runs of all users announce themselves to each other; /run/lock by default"),
-    ("PATH", "where the programs that tests need are looked for"),
+    ("NO_COLOR", "if set and not empty, disables colours unless --color enables them"),
+    ("TERM", "`dumb` disables colours and animations"),
+    ("XDG_CONFIG_HOME", "folder that contains weighbridge/tests.d with test definitions; ~/.config by default"),
+    ("WEIGHBRIDGE_LOCKS", "folder of lock files, by which the runs of all users detect each other; /run/lock by default"),
+    ("PATH", "search path for the programs that tests need"),
 ];
 
-/// What is read and written.
+/// Files that are read and written.
 const FILES: [(&str, &str); 2] = [
-    ("~/.config/weighbridge/tests.d/*.toml", "definitions of tests of one's own"),
-    ("weighbridge-DATE-TIME/", "the run folder where --into names no other"),
+    ("~/.config/weighbridge/tests.d/*.toml", "custom test definitions"),
+    ("weighbridge-DATE-TIME/", "default run folder, without --into"),
 ];
 
-/// The page.
-pub(crate) fn page() -> String {
-    let program = Cli::declared();
+/// Renders the man page.
+pub(crate) fn render_page() -> String {
+    let program = Cli::build_command();
     let visible: Vec<&Command> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
     let whole = Man::new(program.clone()).manual("Weighbridge");
     let mut page = String::from(APOSTROPHE);
-    page += &rendered(|out| whole.render_title(out));
-    page += &rendered(|out| whole.render_name_section(out));
-    page += &written(|roff| {
+    page += &capture(|out| whole.render_title(out));
+    page += &capture(|out| whole.render_name_section(out));
+    page += &render_roff(|roff| {
         roff.control("SH", ["SYNOPSIS"]);
-        visible.iter().for_each(|command| synopsis(roff, command));
+        visible.iter().for_each(|command| write_synopsis(roff, command));
     });
-    page += &rendered(|out| whole.render_description_section(out));
-    page += &rendered(|out| whole.render_options_section(out));
+    page += &capture(|out| whole.render_description_section(out));
+    page += &capture(|out| whole.render_options_section(out));
     page += ".SH COMMANDS\n";
-    visible.iter().for_each(|command| page += &chapter(command));
-    page += &listed("EXIT STATUS", MEANINGS.map(|(exit, meaning)| (exit.code().to_string(), meaning)));
-    page += &listed("ENVIRONMENT", ENVIRONMENT.map(|(name, what)| (name.to_owned(), what)));
-    page += &listed("FILES", FILES.map(|(name, what)| (name.to_owned(), what)));
+    visible.iter().for_each(|command| page += &command_section(command));
+    page += &definition_list("EXIT STATUS", MEANINGS.map(|(exit, meaning)| (exit.code().to_string(), meaning)));
+    page += &definition_list("ENVIRONMENT", ENVIRONMENT.map(|(name, what)| (name.to_owned(), what)));
+    page += &definition_list("FILES", FILES.map(|(name, what)| (name.to_owned(), what)));
     page
 }
 
-/// What one command is for, and its options.
-fn chapter(command: &Command) -> String {
-    let about = written(|roff| {
+/// Section of one command: its description and options.
+fn command_section(command: &Command) -> String {
+    let about = render_roff(|roff| {
         roff.control("SS", [command.get_name()]);
-        synopsis(roff, command);
+        write_synopsis(roff, command);
         roff.control("PP", []);
         let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string);
         roff.text([roman(about.unwrap_or_default())]);
     });
     let man = Man::new(command.clone().disable_help_flag(true));
-    let options = rendered(|out| man.render_options_section(out));
-    // Headings of sections would end that of the commands.
-    let beneath = |line: &str| match line.strip_prefix(".SH ") {
+    let options = capture(|out| man.render_options_section(out));
+    // Section headings would end the COMMANDS section, so they become paragraphs.
+    let demote_heading = |line: &str| match line.strip_prefix(".SH ") {
         Some("OPTIONS") => String::new(),
         Some(heading) => format!(".PP\n\\fI{}\\fR\n", heading.trim_matches('"').to_lowercase()),
         None => format!("{line}\n"),
     };
     let after = command.get_after_help().map(ToString::to_string);
-    let after = after.map(|after| written(|roff| _ = roff.control("PP", []).text([roman(after)])));
-    about + &options.lines().map(beneath).collect::<String>() + &after.unwrap_or_default()
+    let after = after.map(|after| render_roff(|roff| _ = roff.control("PP", []).text([roman(after)])));
+    about + &options.lines().map(demote_heading).collect::<String>() + &after.unwrap_or_default()
 }
 
-/// How a command is typed, on a line of its own.
-fn synopsis(roff: &mut Roff, command: &Command) {
+/// Writes the usage line of a command.
+fn write_synopsis(roff: &mut Roff, command: &Command) {
     let name = format!("weighbridge {}", command.get_name());
     let usage = command.clone().bin_name(&name).render_usage().to_string();
     let arguments = usage.trim_start_matches("Usage:").trim().trim_start_matches(&name).to_owned();
@@ -77,9 +77,9 @@ fn synopsis(roff: &mut Roff, command: &Command) {
     roff.control("br", []);
 }
 
-/// A section of terms and what they mean.
-fn listed(title: &str, terms: impl IntoIterator<Item = (String, &'static str)>) -> String {
-    written(|roff| {
+/// A section with a list of terms and their meanings.
+fn definition_list(title: &str, terms: impl IntoIterator<Item = (String, &'static str)>) -> String {
+    render_roff(|roff| {
         roff.control("SH", [title]);
         for (term, meaning) in terms {
             roff.control("TP", []);
@@ -89,18 +89,18 @@ fn listed(title: &str, terms: impl IntoIterator<Item = (String, &'static str)>) 
     })
 }
 
-/// How roff is told to draw an apostrophe; it stands before everything else, once.
+/// The roff definition of the apostrophe, which must precede everything else exactly once.
 const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-fn written(write: impl FnOnce(&mut Roff)) -> String {
+fn render_roff(write: impl FnOnce(&mut Roff)) -> String {
     let mut roff = Roff::new();
     write(&mut roff);
     roff.render().replace(APOSTROPHE, "")
 }
 
-fn rendered(render: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> String {
+fn capture(render: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> String {
     let mut text = Vec::new();
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = render(&mut text);
     String::from_utf8_lossy(&text).replace(APOSTROPHE, "")
 }

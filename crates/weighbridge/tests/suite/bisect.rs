@@ -1,13 +1,13 @@
-//! Which change made the difference.
+//! `bisect`: finding the revision that changed performance.
 
 use std::process::Command;
 
 use crate::lab::{Lab, Ran};
 
-/// A figure that a file of the repository tells.
+/// A test whose figure is read from a file of the repository.
 const TOLD: &str = r#"
-name = "told"
-summary = "a figure that a file tells"
+name = "demo"
+summary = "a figure read from a file"
 version = 1
 command = ["sh", "-c", "echo figure: $(( $(cat {file}) + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
 
@@ -19,10 +19,10 @@ default = "none"
 
 "#;
 
-/// A lab with a repository whose every commit has another figure.
+/// A lab with a repository in which each commit has one of these figures.
 fn lab(figures: &[&str]) -> Lab {
     let lab = Lab::new();
-    lab.define_figure("told", TOLD);
+    lab.define_figure("demo", TOLD);
     std::fs::create_dir(lab.path("repo")).unwrap();
     git(&lab, &["init", "--quiet", "--initial-branch=main"]);
     for (at, figure) in figures.iter().enumerate() {
@@ -46,28 +46,28 @@ fn git(lab: &Lab, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Bisects between these; more words before those of the run.
+/// Bisects between two revisions, with additional flags before `--`.
 fn bisect(lab: &Lab, good: &str, bad: &str, more: &str) -> Ran {
     let file = lab.path("repo/figure");
     lab.weighbridge(&format!(
-        "bisect run --repo repo --into B --good {good} --bad {bad} {more} -- told:file={} --min-time 1ms --warm-up 0 --samples 8",
+        "bisect run --repo repo --into B --good {good} --bad {bad} {more} -- demo:file={} --min-time 1ms --warm-up 0 --samples 8",
         file.display()
     ))
 }
 
-fn untouched(lab: &Lab) {
+fn assert_untouched(lab: &Lab) {
     assert_eq!(git(lab, &["symbolic-ref", "--short", "HEAD"]), "main");
     assert_eq!(git(lab, &["status", "--porcelain"]), "");
     assert!(!lab.path("repo/.git/BISECT_LOG").exists());
 }
 
 #[test]
-fn the_first_bad_change_is_found_and_everything_is_kept() {
+fn first_bad_revision_is_found_and_results_are_recorded() {
     let lab = lab(&["1000", "1000", "1000", "1000", "800", "800", "800", "800"]);
     let ran = bisect(&lab, "v0", "v7", "");
     assert_eq!(ran.code, 0, "{}", ran.seen());
     assert!(ran.out.starts_with("first bad: ") && ran.out.trim_end().ends_with("commit 4"), "{}", ran.seen());
-    untouched(&lab);
+    assert_untouched(&lab);
     let shown = lab.weighbridge("bisect show --into B --json").json();
     let steps = shown["steps"].as_array().unwrap();
     assert_eq!(steps.iter().filter(|step| step["found"]["is"] == "end").count(), 2);
@@ -83,10 +83,10 @@ fn the_first_bad_change_is_found_and_everything_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_built_is_skipped() {
+fn revisions_that_cannot_be_built_are_skipped() {
     let lab = lab(&["1000", "1000", "broken", "800", "800"]);
     let mut command = lab.command("bisect run --repo repo --into C --good v0 --bad v4");
-    let file = format!("told:file={}", lab.path("repo/figure").display());
+    let file = format!("demo:file={}", lab.path("repo/figure").display());
     command.args([
         "--build",
         "! grep broken figure",
@@ -100,15 +100,15 @@ fn what_cannot_be_built_is_skipped() {
         "8",
     ]);
     let ran = command.output().unwrap();
-    let told = String::from_utf8_lossy(&ran.stderr);
-    // Only the skipped commit and the one after it are left: neither can be told.
-    assert_eq!(ran.status.code(), Some(3), "{told}");
-    assert!(told.contains("skipped: it cannot be built"), "{told}");
-    untouched(&lab);
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    // Only the skipped commit and the one after it are left, so the first bad one is ambiguous.
+    assert_eq!(ran.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("skipped: cannot be built"), "{stderr}");
+    assert_untouched(&lab);
 }
 
 #[test]
-fn a_step_tells_any_command_which_end_is_nearest() {
+fn step_reports_the_nearest_end_as_exit_status() {
     let lab = lab(&["1000", "1000", "800"]);
     assert_eq!(bisect(&lab, "v0", "v2", "").code, 0);
     let step = |figure: &str, name: &str| {
@@ -119,20 +119,20 @@ fn a_step_tells_any_command_which_end_is_nearest() {
     assert_eq!(
         lab.weighbridge("bisect step --into nothing").code,
         128,
-        "git ends at that, rather than take it for bad"
+        "git aborts at this status instead of taking it for bad"
     );
 }
 
 #[test]
-fn ends_that_do_not_differ_and_folders_of_something_else_are_refused() {
+fn equal_ends_and_folders_with_other_settings_are_refused() {
     let lab = lab(&["1000", "1000", "1000"]);
     let ran = bisect(&lab, "v0", "v2", "");
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    assert!(ran.err.contains("nothing differs clearly"), "{}", ran.err);
-    untouched(&lab);
+    assert!(ran.err.contains("no significant difference"), "{}", ran.err);
+    assert_untouched(&lab);
     let ran = bisect(&lab, "v1", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("is a bisection of something else"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("holds a bisection with other settings"), "{}", ran.seen());
     lab.write("repo/figure", "changed");
     let ran = bisect(&lab, "v0", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("changes that are not committed: M figure"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("uncommitted changes: M figure"), "{}", ran.seen());
 }

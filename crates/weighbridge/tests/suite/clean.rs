@@ -1,4 +1,4 @@
-//! What stays on machines, shown and removed.
+//! `clean`: showing and removing what stays on machines.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use crate::lab::{Lab, Ran};
 
-/// An entry as an image's is, last used long ago.
+/// The cache entry of an image that was last used long ago.
 const ENTRY: &str = r#"{
   "base": {"name": "debian-12", "path": "disk.img", "format": "qcow2", "sha256": "00", "boot": {"from": "disk"}},
   "seen": {"size": 6000, "changed_ns": 0},
@@ -15,14 +15,14 @@ const ENTRY: &str = r#"{
   "used": "2020-02-03T04:05:06Z"
 }"#;
 
-/// A lab with a cache: an image, one that is half fetched, and a program.
+/// A lab with a cache of an image, an incomplete image and a program.
 fn lab() -> Lab {
     let lab = Lab::new();
     lab.write("store/images/debian-12.x86_64/entry.json", ENTRY);
     lab.write("store/images/debian-12.x86_64/disk.img", &"x".repeat(6000));
-    let half = lab.write("store/images/.fetched-0123.part/0123.download", &"x".repeat(6000));
+    let partial = lab.write("store/images/.fetched-0123.part/0123.download", &"x".repeat(6000));
     let program = lab.write(&format!("cache/weighbridge/agent/{}/weighbridge", "ab".repeat(32)), "a program");
-    for path in [half.parent().unwrap(), &program] {
+    for path in [partial.parent().unwrap(), &program] {
         assert!(
             std::process::Command::new("touch")
                 .args(["-d", "2021-05-06T07:08:09Z"])
@@ -46,16 +46,16 @@ fn image(lab: &Lab) -> PathBuf {
 }
 
 #[test]
-fn what_is_there_is_shown_and_stays_until_somebody_agrees() {
+fn items_are_shown_and_stay_without_confirmation() {
     let lab = lab();
     assert_snapshot!(clean(&lab, "").seen(), @r"
     exit 3
-    on              what                         size  last used, UTC
-    local  program  abababababab                  9 B  2021-05-06 07:08
-    local  image    debian-12                6.08 KiB  2020-02-03 04:05
-    local  image    fetched-0123, not whole  5.86 KiB  2021-05-06 07:08
-    3 things, 11.9 KiB
-    nothing is removed, for there is nobody to ask: --yes removes it
+    host            name                          size  last used, UTC
+    local  program  abababababab                   9 B  2021-05-06 07:08
+    local  image    debian-12                 6.08 KiB  2020-02-03 04:05
+    local  image    fetched-0123, incomplete  5.86 KiB  2021-05-06 07:08
+    3 items, 11.9 KiB
+    cannot ask for confirmation: not a terminal; --yes removes without asking
     ");
     assert!(image(&lab).exists());
     let dry = clean(&lab, "-n");
@@ -64,37 +64,37 @@ fn what_is_there_is_shown_and_stays_until_somebody_agrees() {
 }
 
 #[test]
-fn what_is_agreed_to_is_gone_with_the_folders_that_held_it() {
+fn removed_items_leave_no_empty_folders() {
     let lab = lab();
     let ran = clean(&lab, "--yes");
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.out.ends_with("removed 3 things, 11.9 KiB\n"), "{}", ran.seen());
+    assert!(ran.out.ends_with("removed 3 items, 11.9 KiB\n"), "{}", ran.seen());
     assert!(!lab.path("store").exists() && !lab.path("cache/weighbridge").exists());
     let again = clean(&lab, "--yes");
-    assert_eq!((again.code, again.out.as_str()), (4, "nothing is there\n"), "{}", again.seen());
+    assert_eq!((again.code, again.out.as_str()), (4, "nothing to remove\n"), "{}", again.seen());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
-fn logs_of_guests_that_are_gone_are_removed_and_those_of_others_stay() {
+fn logs_of_deleted_guests_are_removed_and_other_logs_stay() {
     let lab = Lab::new();
-    let ours =
+    let guest_logs =
         ["weighbridge-71-vm1.log", "weighbridge-71-vm1.log.0"].map(|name| lab.write(&format!("logs/{name}"), "x"));
     let others = ["mail.log", "weighbridge-site.log"].map(|name| lab.write(&format!("logs/{name}"), "x"));
     let shown = clean(&lab, "-n").out;
     assert!(
-        ours.iter().all(|path| shown.contains(&path.file_name().unwrap().to_string_lossy().into_owned())),
+        guest_logs.iter().all(|path| shown.contains(&path.file_name().unwrap().to_string_lossy().into_owned())),
         "{shown}"
     );
-    assert!(shown.contains("2 things") && shown.contains("log"), "{shown}");
+    assert!(shown.contains("2 items") && shown.contains("log"), "{shown}");
     assert_eq!(clean(&lab, "-n --programs").code, 4);
     let ran = clean(&lab, "--yes --logs");
-    assert!(ran.code == 0 && ran.out.ends_with("removed 2 things, 2 B\n"), "{}", ran.seen());
-    assert!(ours.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
+    assert!(ran.code == 0 && ran.out.ends_with("removed 2 items, 2 B\n"), "{}", ran.seen());
+    assert!(guest_logs.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
 }
 
 #[test]
-fn an_image_that_cannot_be_had_leaves_no_folder() {
+fn unavailable_image_leaves_no_folder() {
     let lab = Lab::new();
     let mut command = lab.command("profile image");
     let ran = lab.ran(command.arg(r#"{"file":"/nosuch.img"}"#).env("WEIGHBRIDGE_CACHE", lab.path("store")));
@@ -103,7 +103,7 @@ fn an_image_that_cannot_be_had_leaves_no_folder() {
 }
 
 #[test]
-fn what_only_measuring_needs_is_not_offered() {
+fn help_omits_flags_that_only_measuring_needs() {
     let lab = Lab::new();
     for command in ["clean", "profile revert", "profile image"] {
         let help = lab.weighbridge(&format!("{command} --help")).out;
@@ -117,7 +117,7 @@ fn what_only_measuring_needs_is_not_offered() {
 }
 
 #[test]
-fn only_what_is_asked_for_goes() {
+fn only_selected_items_are_removed() {
     let lab = lab();
     assert_eq!(clean(&lab, "--yes --programs").code, 0);
     assert!(image(&lab).exists() && !lab.path("cache/weighbridge").exists());
@@ -128,13 +128,13 @@ fn only_what_is_asked_for_goes() {
 }
 
 #[test]
-fn what_somebody_uses_is_left_and_told() {
+fn image_in_use_is_not_removed_and_reported() {
     let lab = lab();
     let user = fs::File::open(image(&lab)).unwrap();
     let ran = clean(&lab, "--yes");
-    let me = format!("(process {}) uses it", std::process::id());
+    let user_name = format!("(process {})", std::process::id());
     assert!(
-        ran.code == 3 && ran.err.contains("left on `local`: debian-12.x86_64: ") && ran.err.contains(&me),
+        ran.code == 3 && ran.err.contains("not removed from `local`: debian-12.x86_64: ") && ran.err.contains(": in use by ") && ran.err.contains(&user_name),
         "{}",
         ran.seen()
     );

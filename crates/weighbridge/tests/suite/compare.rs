@@ -1,10 +1,10 @@
-//! Builds, compared as a user types it.
+//! `compare`, `model`, `analyze`, `nearest` and `strip` from the command line.
 
 use std::path::{Path, PathBuf};
 
 use crate::lab::Lab;
 
-/// A run in run-perf's layout with one case, whose primary metric has these samples.
+/// Writes a run in run-perf's layout with one case, whose primary metric has these samples.
 pub(crate) fn made(lab: &Lab, name: &str, samples: &[f64]) {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
     let values: Vec<String> = samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
@@ -18,13 +18,13 @@ pub(crate) fn made(lab: &Lab, name: &str, samples: &[f64]) {
     lab.write(&format!("{name}/Localhost/fio/0000/result.json"), &text);
 }
 
-/// Around a level, spread by one percent.
+/// Ten samples around a level, spread by one percent.
 pub(crate) fn around(level: f64) -> Vec<f64> {
     (0..10).map(|n| level * (0.995 + 0.001 * f64::from(n))).collect()
 }
 
 #[test]
-fn one_run_a_side_differs_and_regresses_only_if_it_is_trusted() {
+fn single_runs_regress_only_if_trusted() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     made(&lab, "new", &around(800.0));
@@ -47,7 +47,7 @@ fn one_run_a_side_differs_and_regresses_only_if_it_is_trusted() {
 }
 
 #[test]
-fn several_runs_a_side_can_regress() {
+fn several_runs_per_side_can_regress() {
     let lab = Lab::new();
     for (name, level) in [("a1", 1000.0), ("a2", 1010.0), ("a3", 990.0), ("a4", 1005.0), ("a5", 995.0)] {
         made(&lab, name, &around(level));
@@ -65,7 +65,7 @@ fn several_runs_a_side_can_regress() {
 }
 
 #[test]
-fn what_is_missing_malformed_or_not_comparable_is_told_apart() {
+fn missing_malformed_and_incomparable_results_are_distinguished() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     made(&lab, "new", &around(1000.0));
@@ -77,21 +77,21 @@ fn what_is_missing_malformed_or_not_comparable_is_told_apart() {
     assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
     made(&lab, "more", &around(1000.0));
     std::fs::rename(lab.path("more/Localhost/fio"), lab.path("more/Localhost/fio2")).unwrap();
-    let apart = lab.weighbridge("compare old more");
-    assert_eq!(apart.code, 4, "{}", apart.seen());
+    let disjoint = lab.weighbridge("compare old more");
+    assert_eq!(disjoint.code, 4, "{}", disjoint.seen());
     std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
     std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
     assert_eq!(lab.weighbridge("compare more old").code, 3);
     let stripped = lab.weighbridge("strip new stripped");
     let malformed = |text: &str| text.lines().find(|line| line.contains("malformed")).map(str::to_owned);
-    assert_eq!(malformed(&stripped.err), malformed(&ran.err), "told alike");
+    assert_eq!(malformed(&stripped.err), malformed(&ran.err), "same message");
     let nothing = lab.weighbridge("compare old nowhere");
     assert_eq!(nothing.code, 1);
     assert!(nothing.err.contains("nowhere"), "{}", nothing.err);
 }
 
 #[test]
-fn own_runs_are_compared_where_they_are_defined_alike() {
+fn own_runs_are_compared_if_their_definitions_match() {
     let lab = Lab::new();
     for (run, test) in [("R1", "steady:kind=[a,b]"), ("R2", "steady:kind=[a,b]")] {
         let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
@@ -100,7 +100,7 @@ fn own_runs_are_compared_where_they_are_defined_alike() {
     let ran = lab.weighbridge("compare R1 R2 --json --html page.html --svg plots");
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let plot = std::fs::read_to_string(lab.path("plots/Localhost-steady-0000-throughput-figure.svg")).unwrap();
-    assert!(plot.contains(">/s</text>"), "the unit that the test declares: {plot}");
+    assert!(plot.contains(">/s</text>"), "the unit declared by the test: {plot}");
     let outcome = ran.json();
     let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");
@@ -111,23 +111,23 @@ fn own_runs_are_compared_where_they_are_defined_alike() {
     assert!([0, 3].contains(&again.code), "{}", again.seen());
     let ran = lab.weighbridge("compare R1 R3");
     assert_eq!(ran.code, 4, "{}", ran.seen());
-    assert!(ran.out.contains("defined otherwise: definition key"), "{}", ran.out);
+    assert!(ran.out.contains("different definitions: definition key"), "{}", ran.out);
 }
 
 #[test]
-fn a_name_that_no_build_has_is_an_error_with_those_that_are_there() {
+fn unknown_name_is_an_error_that_lists_the_known_names() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     made(&lab, "new", &around(1000.0));
     lab.write("empty.json", r#"{"__metadata__": {"version": 2, "tolerance": 4}}"#);
     lab.write("other.json", r#"{"Localhost/fio/0000:./write-4k/throughput/iops_sec.mean": [1, 0]}"#);
     for (flags, error, help) in [
-        ("--direction iops_sek=lower", "there is no metric `iops_sek` in `old`, `new`", "did you mean `iops_sec`?"),
-        ("--direction latency/iops_sec=lower", "no metric `latency/iops_sec`", "there is throughput/iops_sec"),
-        ("--map Locahost=Localhost", "there is no profile `Locahost` in `old`", "did you mean `Localhost`?"),
-        ("--map Localhost=Tuned", "there is no profile `Tuned` in `new`", "there is Localhost"),
-        ("-m empty.json", "empty.json is no model: it knows no check", ""),
-        ("-m other.json", "other.json knows no check of the builds", "it knows `Localhost/fio/0000:./write-4k/"),
+        ("--direction iops_sek=lower", "unknown metric `iops_sek` in `old`, `new`", "did you mean `iops_sec`?"),
+        ("--direction latency/iops_sec=lower", "unknown metric `latency/iops_sec`", "known: throughput/iops_sec"),
+        ("--map Locahost=Localhost", "unknown profile `Locahost` in `old`", "did you mean `Localhost`?"),
+        ("--map Localhost=Tuned", "unknown profile `Tuned` in `new`", "known: Localhost"),
+        ("-m empty.json", "invalid model empty.json: the model has no checks", ""),
+        ("-m other.json", "model other.json does not match any check of these builds", "the model has `Localhost/fio/0000:./write-4k/"),
     ] {
         let ran = lab.weighbridge(&format!("compare old new {flags}"));
         assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());
@@ -137,7 +137,7 @@ fn a_name_that_no_build_has_is_an_error_with_those_that_are_there() {
 }
 
 #[test]
-fn comparisons_are_written_for_other_programs() {
+fn comparison_is_written_as_csv_junit_and_markdown() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     made(&lab, "new", &around(700.0));
@@ -159,13 +159,13 @@ fn comparisons_are_written_for_other_programs() {
     assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
 }
 
-/// Own runs of a test whose figure is what a file says; its case has a name that identifiers escape.
+/// Measures a test whose figure is read from a file, with a case name that identifiers escape.
 fn measure(lab: &Lab, run: &str, level: u32) {
     let file = lab.write("level", &level.to_string());
     let test = format!(
         r#"
 name = "requests"
-summary = "a figure that a file says"
+summary = "a figure read from a file"
 version = 1
 command = ["sh", "-c", "echo figure: $(cat {})"]
 
@@ -192,7 +192,7 @@ regex = 'figure: (\S+)'
 }
 
 #[test]
-fn own_runs_are_compared_in_their_units_with_gains_and_systems() {
+fn own_runs_are_compared_with_units_and_systems() {
     let lab = Lab::new();
     measure(&lab, "old", 1_234_000);
     measure(&lab, "new", 2_345_000);
@@ -216,7 +216,7 @@ fn own_runs_are_compared_in_their_units_with_gains_and_systems() {
 }
 
 #[test]
-fn a_comparison_is_drawn_as_a_page_and_as_plots() {
+fn comparison_is_written_as_page_and_plots() {
     let lab = Lab::new();
     for (name, level) in [("old", 1000.0), ("between", 990.0), ("new", 700.0)] {
         made(&lab, name, &around(level));
@@ -228,8 +228,8 @@ fn a_comparison_is_drawn_as_a_page_and_as_plots() {
     for part in ["<h1>old → new</h1>", "<figure>", "✕</abbr> −30.00", ">between<small>", "is malformed: "] {
         assert!(page.contains(part), "{part}");
     }
-    for ending in ["svg", "png"] {
-        let plot = lab.path(&format!("plots/Localhost-fio-0000-throughput-iops_sec.{ending}"));
+    for extension in ["svg", "png"] {
+        let plot = lab.path(&format!("plots/Localhost-fio-0000-throughput-iops_sec.{extension}"));
         assert!(plot.metadata().is_ok_and(|plot| plot.len() > 1000), "{}", plot.display());
     }
     let bare = lab.weighbridge("compare old new --trust-single-run --html bare.html --no-charts");
@@ -239,7 +239,7 @@ fn a_comparison_is_drawn_as_a_page_and_as_plots() {
 }
 
 #[test]
-fn models_are_learnt_shown_and_taken_into_account() {
+fn models_are_fitted_shown_and_applied() {
     let lab = Lab::new();
     for (name, level) in [("b1", 1000.0), ("b2", 1040.0), ("b3", 960.0)] {
         made(&lab, name, &around(level));
@@ -262,7 +262,7 @@ fn models_are_learnt_shown_and_taken_into_account() {
 }
 
 #[test]
-fn single_runs_are_judged_by_a_model_of_their_noise() {
+fn single_runs_are_judged_with_a_noise_model() {
     let lab = Lab::new();
     for (number, level) in [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 1005.0].into_iter().enumerate() {
         made(&lab, &format!("r{number}"), &around(level));
@@ -272,32 +272,32 @@ fn single_runs_are_judged_by_a_model_of_their_noise() {
     made(&lab, "near", &around(1060.0));
     let fitted = lab.weighbridge("model fit --noise -o noise.json r0 r1 r2 r3 r4 r5 r6 r7");
     assert_eq!(fitted.code, 0, "{}", fitted.seen());
-    assert!(fitted.err.contains("all are taken for runs of one"), "{}", fitted.err);
+    assert!(fitted.err.contains("all count as runs of one build"), "{}", fitted.err);
     let shown = lab.weighbridge("model show noise.json");
-    assert!(shown.out.contains("1 check, 1 of them known well enough; learnt from 8 runs"), "{}", shown.out);
+    assert!(shown.out.contains("1 check, 1 of them usable; learnt from 8 runs"), "{}", shown.out);
     let worse = lab.weighbridge("compare old new -m noise.json");
     assert_eq!(worse.code, 2, "{}", worse.seen());
-    assert!(worse.out.contains("runs lie 2.01 % apart (8 learnt)"), "{}", worse.out);
+    assert!(worse.out.contains("spread between runs 2.01 % (learnt from 8)"), "{}", worse.out);
     let near = lab.weighbridge("compare old near -m noise.json --json");
     assert_eq!(near.code, 0, "{}", near.seen());
     let outcome = near.json();
-    assert_eq!(outcome["checks"][0]["verdict"], "inconclusive", "beyond the noise of samples, within that of runs");
+    assert_eq!(outcome["checks"][0]["verdict"], "inconclusive", "exceeds the noise of samples, but not that of runs");
     assert_eq!(outcome["checks"][0]["noise"]["state"], "used");
     let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
     assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
     assert_eq!(lab.weighbridge("compare old near --threshold model").code, 1);
     let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2");
     assert_eq!(thin.code, 3, "{}", thin.seen());
-    assert!(thin.err.contains("3 runs, and 6 are the fewest"), "{}", thin.err);
+    assert!(thin.err.contains("3 runs: at least 6 are required"), "{}", thin.err);
     let unsure = lab.weighbridge("compare old new -m thin.json");
     assert_eq!(unsure.code, 0, "{}", unsure.seen());
-    assert!(unsure.out.contains("not known well enough: 3 runs, and 6 are the fewest"), "{}", unsure.out);
+    assert!(unsure.out.contains("not known well enough: 3 runs: at least 6 are required"), "{}", unsure.out);
     let moved = lab.weighbridge("model rebase --linear -o m.json noise.json new");
-    assert!(moved.code == 1 && moved.err.contains("has no level that could move"), "{}", moved.seen());
+    assert!(moved.code == 1 && moved.err.contains("a noise model has no level"), "{}", moved.seen());
     assert_eq!(lab.weighbridge("model fit --noise -t 3 -o m.json r0,r1").code, 1);
 }
 
-/// run-perf's builds, where they lie beside the repository.
+/// run-perf's builds, if they are available beside the repository.
 fn shared() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");
     if folder.is_dir() {
@@ -308,7 +308,7 @@ fn shared() -> Option<PathBuf> {
 }
 
 #[test]
-fn run_perfs_builds_are_compared_and_stripped() {
+fn run_perf_builds_are_compared_and_stripped() {
     let Some(folder) = shared() else { return };
     let lab = Lab::new();
     let build = |name: &str| folder.join(format!("result_20200726_{name}")).display().to_string();

@@ -1,4 +1,4 @@
-//! The context of a comparison: environments, profiles and programs that differ.
+//! Context of a comparison: differing environments, profiles and programs.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::lab::{Lab, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 0 --retakes 0 -q";
 
-/// A run that others are made of.
+/// Takes a run, which tests copy and modify.
 fn run(lab: &Lab, test: &str, name: &str) {
     let ran = lab.weighbridge(&format!("run {test} {QUICK} --into {name}"));
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
 }
 
-/// Writes an environment of a run: what the machine has, with these sections in the place of its own.
+/// Writes an environment of a run with these sections.
 fn environment(lab: &Lab, run: &str, name: &str, sections: Value) {
     let mut all = json!({"packages": {}, "momentary": {"load": name}});
     for (section, value) in sections.as_object().unwrap() {
@@ -21,16 +21,16 @@ fn environment(lab: &Lab, run: &str, name: &str, sections: Value) {
     lab.write(&format!("{run}/environment/{name}.json"), &all.to_string());
 }
 
-/// What else differs, as a terminal shows it.
+/// The section `what else differs` of the terminal output.
 fn shown(lab: &Lab, line: &str) -> String {
     let ran = lab.weighbridge(line);
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let (_, rest) = ran.out.split_once("what else differs\n").unwrap_or_default();
+    let (_, rest) = ran.out.split_once("other differences\n").unwrap_or_default();
     rest.split("\ntotals\n").next().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn upgrades_stand_on_a_line_each_counted_by_section_for_all_workers() {
+fn upgrades_are_listed_by_section_and_worker() {
     let lab = Lab::new();
     run(&lab, "steady", "old");
     copy_folder(&lab.path("old"), &lab.path("new"));
@@ -74,26 +74,26 @@ fn upgrades_stand_on_a_line_each_counted_by_section_for_all_workers() {
     let sections = outcome["context"]["environment"].as_array().unwrap();
     let kernel = sections.iter().find(|section| section["section"] == "kernel").unwrap();
     assert_eq!(kernel["places"].as_array().unwrap().len(), 2, "{kernel}");
-    assert_eq!(kernel["changes"][1], json!({"name": "release", "src": "5.0.9", "dst": "5.6.13"}));
+    assert_eq!(kernel["changes"][1], json!({"name": "release", "before": "5.0.9", "after": "5.6.13"}));
     let recorded = &outcome["builds"][1]["runs"][0]["environment"]["Localhost"];
     assert_eq!((&recorded[1]["worker"], &recorded[0]["sections"]["kernel_raw"]), (&"vm2".into(), &"5.6.13 #2".into()));
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     for part in ["local, kernel 2", "<code>5.0.9</code></td><td><code>5.6.13</code>", "B as recorded", "kernel_raw"] {
-        assert!(page.contains(part), "{part} is on the page");
+        assert!(page.contains(part), "{part} is missing on the page");
     }
     let comment = std::fs::read_to_string(lab.path("out.md")).unwrap();
     assert!(comment.contains("  - release: `5.0.9` → `5.6.13`"), "{comment}");
 }
 
 #[test]
-fn the_environment_of_the_entry_that_is_judged_counts() {
+fn environment_of_the_compared_entry_is_used() {
     let lab = Lab::new();
     run(&lab, "steady:kind=[a,b]", "old");
     run(&lab, "steady", "new");
     run(&lab, "steady:kind=[a,b]", "new");
     let with = |swappiness: u32| json!({"sysctl": {"vm.swappiness": swappiness}});
     environment(&lab, "old", "world-0-before", with(60));
-    // Cells of the first entry were complete; the samples of the second were taken in its own.
+    // Cells of the first entry were complete; the samples of the second belong to its own environment.
     environment(&lab, "new", "world-0-before", with(1));
     environment(&lab, "new", "world-1-before", with(60));
     assert_eq!(shown(&lab, "compare old new"), "");
@@ -102,7 +102,7 @@ fn the_environment_of_the_entry_that_is_judged_counts() {
 }
 
 #[test]
-fn what_profiles_made_of_hosts_and_guests_differs_also_under_one_name() {
+fn profile_states_are_compared_even_if_names_are_equal() {
     let lab = Lab::new();
     run(&lab, "steady", "old");
     copy_folder(&lab.path("old"), &lab.path("new"));
@@ -140,7 +140,7 @@ fn what_profiles_made_of_hosts_and_guests_differs_also_under_one_name() {
     Localhost (vm1), libvirt_xml: 1 difference
       <memory unit='KiB'>1024</memory> → <memory unit='KiB'>2048</memory>
     ");
-    // An environment goes with the results that are compared as another profile's.
+    // The environment follows results that are mapped to another profile.
     for file in ["run.json", "journal.jsonl", "Localhost/steady/0000/definition.json"] {
         let path = lab.path("new").join(file);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -152,7 +152,7 @@ fn what_profiles_made_of_hosts_and_guests_differs_also_under_one_name() {
 }
 
 #[test]
-fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
+fn programs_compilers_and_built_files_are_compared() {
     let lab = Lab::new();
     let define = |content: &str| {
         lab.write("config/weighbridge/tests.d/source.sh", content);
@@ -184,7 +184,7 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
             "built: my-cc version"
         ]
     );
-    let version = json!({"name": "built: my-cc version", "src": "my-cc 12.2", "dst": "my-cc 13.1",
+    let version = json!({"name": "built: my-cc version", "before": "my-cc 12.2", "after": "my-cc 13.1",
                          "cells": ["Localhost/built/0000:kind=a", "Localhost/built/0000:kind=b"]});
     assert_eq!(programs[4], version);
     let text = shown(&lab, "compare old new");
@@ -196,7 +196,7 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
 }
 
 #[test]
-fn what_differs_by_its_instruction_set_is_measured_alike_by_the_line_that_is_proposed() {
+fn suggested_command_measures_with_the_common_instruction_set() {
     if cfg!(not(target_arch = "x86_64")) {
         println!("SKIPPED: there is one instruction set alone to measure with here");
         return;
@@ -208,8 +208,8 @@ fn what_differs_by_its_instruction_set_is_measured_alike_by_the_line_that_is_pro
     let compared = lab.weighbridge("compare wide narrow");
     assert!([3, 4].contains(&compared.code), "{}", compared.seen());
     assert!(compared.err.contains("note: figures with different instruction sets (scalar, "), "{}", compared.err);
-    let proposed = format!("`weighbridge run {test},isa=scalar {QUICK} --into wide-scalar` measures with it\n");
-    let help = format!("help: all these machines have scalar: {proposed}");
+    let suggested = format!("`weighbridge run {test},isa=scalar {QUICK} --into wide-scalar`\n");
+    let help = format!("help: all machines support scalar: measure with {suggested}");
     assert!(compared.err.contains(&help), "{}", compared.err);
     run(&lab, &format!("{test},isa=scalar"), "wide-scalar");
     let alike = lab.weighbridge("compare wide-scalar narrow");

@@ -1,15 +1,15 @@
-//! Tests that ended in an error, compared as a user types it.
+//! Comparison of builds whose tests ended in errors.
 
 use crate::compare::{around, made};
 use crate::lab::Lab;
 
-/// run-perf's record of a test that crashed.
+/// Writes run-perf's record of a crashed test.
 fn crashed(lab: &Lab, build: &str, place: &str, text: &str) {
     lab.write(&format!("{build}/{place}/__error0__/exception"), text);
     lab.write(&format!("{build}/{place}/__error0__/traceback"), "Traceback (most recent call last):");
 }
 
-/// An error in every attempt at a test; the build before it is whole, and as fast.
+/// A lab in which every attempt at a test of the new build failed; the old build is complete and equally fast.
 fn lab() -> Lab {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
@@ -21,7 +21,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn a_crashed_test_counts_and_is_named() {
+fn crashed_test_counts_as_an_error() {
     let lab = lab();
     let ran = lab.weighbridge("compare old new");
     assert_eq!(ran.code, 3, "{}", ran.seen());
@@ -30,11 +30,11 @@ fn a_crashed_test_counts_and_is_named() {
     assert!(ran.out.contains("3: 3 ended in an error"), "{}", ran.out);
     let before = lab.weighbridge("compare new old");
     assert_eq!(before.code, 3, "an error of the first build counts too: {}", before.seen());
-    assert_eq!(lab.weighbridge("compare old new old").code, 0, "of a build between none does");
+    assert_eq!(lab.weighbridge("compare old new old").code, 0, "errors of builds in between do not count");
 }
 
 #[test]
-fn a_crashed_test_beside_a_regression_is_a_regression() {
+fn regression_outweighs_a_crashed_test() {
     let lab = lab();
     made(&lab, "new", &around(800.0));
     let ran = lab.weighbridge("compare old new --method tolerance");
@@ -43,7 +43,7 @@ fn a_crashed_test_beside_a_regression_is_a_regression() {
 }
 
 #[test]
-fn a_build_of_nothing_but_errors_could_not_be_measured() {
+fn build_with_only_errors_exits_with_3() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     crashed(&lab, "new", "Localhost/fio/0000", "fio: exit status 7");
@@ -55,7 +55,7 @@ fn a_build_of_nothing_but_errors_could_not_be_measured() {
 }
 
 #[test]
-fn an_error_is_in_every_output() {
+fn errors_appear_in_every_output() {
     let lab = lab();
     let ran = lab
         .weighbridge("compare old new --json --csv out --junit out.xml --markdown out.md --html out.html --no-charts");
@@ -81,7 +81,7 @@ fn an_error_is_in_every_output() {
 }
 
 #[test]
-fn include_incorrect_adds_failed_iterations_and_odd_serials_alone() {
+fn include_incorrect_adds_only_failed_iterations_and_non_numeric_serials() {
     let lab = Lab::new();
     for build in ["old", "new"] {
         made(&lab, build, &around(1000.0));
@@ -99,7 +99,7 @@ fn include_incorrect_adds_failed_iterations_and_odd_serials_alone() {
 }
 
 #[test]
-fn an_error_of_a_profile_that_is_left_out_does_not_count() {
+fn error_of_an_excluded_profile_does_not_count() {
     let lab = lab();
     std::fs::rename(lab.path("new/Localhost/fio"), lab.path("fio")).unwrap();
     std::fs::create_dir_all(lab.path("new/Tuned")).unwrap();
@@ -115,13 +115,13 @@ fn an_error_of_a_profile_that_is_left_out_does_not_count() {
 
 const FAILS: &str = r#"
 name = "fails"
-summary = "ends with the status in a file"
+summary = "exits with the status in a file"
 version = 1
 command = ["sh", "-c", "echo figure: 97; exit $(cat STATUS)"]
 "#;
 
 #[test]
-fn a_failed_cell_of_an_own_run_has_its_reason() {
+fn failed_cell_of_an_own_run_has_its_reason() {
     let lab = Lab::new();
     let status = lab.path("status").display().to_string();
     lab.define_figure("fails", &FAILS.replace("STATUS", &status));
@@ -131,7 +131,7 @@ fn a_failed_cell_of_an_own_run_has_its_reason() {
     }
     let ran = lab.weighbridge("compare old new");
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    assert!(!ran.out.contains("no number that counts"), "{}", ran.out);
+    assert!(!ran.out.contains("no valid value"), "{}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
     for word in ["error        Localhost/fails/0000:-", "invalid      Localhost/fails/0000:-/throughput/figure#mean"] {
         let at = lines.iter().position(|line| *line == word).unwrap_or_else(|| panic!("{word}: {}", ran.out));
@@ -154,7 +154,7 @@ fn errors_of_an_imported_build_count() {
 }
 
 #[test]
-fn a_damaged_journal_is_named_and_nothing_is_compared() {
+fn damaged_journal_is_an_error() {
     let lab = Lab::new();
     for run in ["old", "new"] {
         let ran = lab.weighbridge(&format!("run steady --min-time 1ms --samples 6 --retakes 0 --into {run}"));

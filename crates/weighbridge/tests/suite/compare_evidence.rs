@@ -1,9 +1,9 @@
-//! What a comparison decides from few samples, other parameters and disturbed samples.
+//! Decisions from few samples, with differing parameters and with disturbed samples.
 
 use crate::compare::{around, made};
 use crate::lab::Lab;
 
-/// An imported run of a command with these times in seconds.
+/// Imports a run of a command with these times in seconds.
 fn imported(lab: &Lab, run: &str, times: &[f64]) {
     let export = serde_json::json!({"results": [{"command": "work", "times": times}]});
     let file = lab.write(&format!("{run}.json"), &export.to_string());
@@ -11,7 +11,7 @@ fn imported(lab: &Lab, run: &str, times: &[f64]) {
     assert_eq!(ran.code, 0, "{}", ran.seen());
 }
 
-/// A text without its line breaks.
+/// A text with line breaks and runs of spaces collapsed.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -19,7 +19,7 @@ fn words(text: &str) -> String {
 const TIME: &str = "Localhost/hyperfine/0000:command=work/latency/time#mean";
 
 #[test]
-fn fewer_than_six_samples_of_a_run_decide_nothing() {
+fn fewer_than_six_samples_are_inconclusive() {
     let lab = Lab::new();
     let six = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05];
     let slower = six.map(|time| time * 1.5);
@@ -33,7 +33,7 @@ fn fewer_than_six_samples_of_a_run_decide_nothing() {
         assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{builds}: {}", ran.out);
         assert!(!ran.out.contains("group regression"), "{builds}: {}", ran.out);
         let text = words(&ran.out);
-        let [score, reason] = [" % of ±5 %; ", "samples: fewer than 6 a side decide nothing"];
+        let [score, reason] = [" % of ±5 %; ", "samples: at least 6 per side are required"];
         assert!(text.contains(score) && text.contains(reason), "the score is shown: {}", ran.out);
         let trusted = lab.weighbridge(&format!("compare {builds} --trust-single-run"));
         assert_eq!(trusted.code, 0, "{builds}: {}", trusted.seen());
@@ -42,7 +42,7 @@ fn fewer_than_six_samples_of_a_run_decide_nothing() {
     let check = &outcome["checks"][0];
     assert_eq!((&check["decided"], &check["decided_by"]), (&"inconclusive".into(), &"statistical".into()));
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
-    assert_eq!(check["reason"], "3 and 3 samples: fewer than 6 a side decide nothing");
+    assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
     let more = lab.weighbridge("compare old new");
     assert_eq!(more.code, 0, "{}", more.seen());
@@ -50,7 +50,7 @@ fn fewer_than_six_samples_of_a_run_decide_nothing() {
 }
 
 #[test]
-fn a_requested_method_and_folders_of_run_perf_decide_from_few_samples() {
+fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     let lab = Lab::new();
     imported(&lab, "old", &[1.0, 1.01, 1.02]);
     imported(&lab, "new", &[1.5, 1.51, 1.52]);
@@ -77,7 +77,7 @@ fn a_requested_method_and_folders_of_run_perf_decide_from_few_samples() {
 }
 
 #[test]
-fn a_model_of_scores_decides_nothing_from_few_samples_of_a_run() {
+fn score_model_does_not_decide_from_few_samples() {
     let lab = Lab::new();
     for (run, time) in [("one", 1.0), ("two", 1.01), ("new", 1.5)] {
         imported(&lab, run, &[time, time * 1.001]);
@@ -122,7 +122,7 @@ fn run(lab: &Lab, test: &str, into: &str) {
 }
 
 #[test]
-fn cells_may_differ_in_the_parameters_that_the_user_names() {
+fn allow_different_permits_the_named_parameters() {
     let lab = Lab::new();
     lab.define_figure("timed", TIMED);
     run(&lab, "timed:runtime=60", "R60");
@@ -146,12 +146,12 @@ fn cells_may_differ_in_the_parameters_that_the_user_names() {
     }
     let unknown = lab.weighbridge("compare R60 R61 --allow-different run-time");
     assert_eq!(unknown.code, 1, "{}", unknown.seen());
-    assert!(unknown.err.contains("no parameter `run-time` in `R60`, `R61`"), "{}", unknown.err);
+    assert!(unknown.err.contains("unknown parameter `run-time` in `R60`, `R61`"), "{}", unknown.err);
     assert!(unknown.err.contains("did you mean `runtime`?"), "{}", unknown.err);
 }
 
 #[test]
-fn cases_whose_names_have_an_allowed_parameter_are_paired_where_that_is_unambiguous() {
+fn cases_with_an_allowed_axis_are_paired_if_unambiguous() {
     let lab = Lab::new();
     lab.define_figure("timed", TIMED);
     run(&lab, "timed:size=1", "S1");
@@ -178,7 +178,7 @@ fn cases_whose_names_have_an_allowed_parameter_are_paired_where_that_is_unambigu
 }
 
 #[test]
-fn iterations_of_run_perf_named_after_an_allowed_parameter_are_paired() {
+fn run_perf_iterations_with_an_allowed_parameter_are_paired() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
     made(&lab, "new", &around(1000.0));
@@ -197,7 +197,7 @@ fn iterations_of_run_perf_named_after_an_allowed_parameter_are_paired() {
 }
 
 #[test]
-fn another_version_of_a_test_is_not_compared_whatever_may_differ() {
+fn allow_different_does_not_permit_another_test_version() {
     let lab = Lab::new();
     lab.define_figure("timed", TIMED);
     run(&lab, "timed:runtime=60", "R60");
@@ -207,7 +207,7 @@ fn another_version_of_a_test_is_not_compared_whatever_may_differ() {
     assert_eq!(ran.code, 4, "{}", ran.seen());
 }
 
-/// Marks the first samples of every cell of a run as disturbed, or as not.
+/// Marks the first `count` samples of every cell of a run as disturbed, and the others as undisturbed.
 fn disturb(lab: &Lab, run: &str, count: usize) {
     let path = lab.path(run).join("Localhost/timed/0000/result.json");
     let mut result: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -238,7 +238,7 @@ fn disturbed_samples_are_counted() {
     assert_eq!(outcome["builds"][1]["samples"], serde_json::json!({"counted": 6, "disturbed": 2}));
     assert_eq!(outcome["checks"][0]["disturbed"], serde_json::json!([0, 2]));
     let trusted = lab.weighbridge("compare old new --trust-single-run --html out.html");
-    let warning = "--trust-single-run decides on samples that were disturbed from outside: 2 of 6 in `new`";
+    let warning = "--trust-single-run decides on disturbed samples: 2 of 6 in `new`";
     assert!(trusted.err.contains(&format!("warning: {warning}\n")), "{}", trusted.err);
     assert!(std::fs::read_to_string(lab.path("out.html")).unwrap().contains("2 of 6 in `new`"));
     disturb(&lab, "new", 0);
@@ -263,7 +263,7 @@ fn disturbed_samples_of_variants_are_counted() {
     let line = "ab timed --min-time 1ms --warm-up 0 --max-blocks 6 --into R -- base other:param:mode=b";
     let ran = lab.weighbridge(line);
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    // As if something had disturbed the samples of one variant.
+    // Mark the samples of one variant as disturbed.
     let journal = lab.journal("R").into_iter().map(|mut line| {
         if line["event"] == "attempt-ended" {
             let disturbed = line["cell"].as_str().is_some_and(|cell| cell.contains("/other:"));
@@ -279,6 +279,6 @@ fn disturbed_samples_of_variants_are_counted() {
     let text = lab.weighbridge(line);
     let row = text.out.lines().find(|line| line.trim_start().starts_with("other:")).unwrap_or_default();
     let cells: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(cells[1], cells[2], "as many are disturbed as there are: {}", text.out);
+    assert_eq!(cells[1], cells[2], "all samples are disturbed: {}", text.out);
     assert!(text.out.contains("disturbed"), "{}", text.out);
 }

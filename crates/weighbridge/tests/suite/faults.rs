@@ -1,4 +1,4 @@
-//! What goes wrong in the world, and what is said of it.
+//! Failures of tools, files and runs, and how they are reported.
 
 use crate::lab::Lab;
 
@@ -15,7 +15,7 @@ fn script(lab: &Lab, script: &str) {
     );
 }
 
-/// The outcome of the only cell, and why.
+/// Exit status, outcome and reason of the only cell.
 fn outcome(lab: &Lab, flags: &str) -> (i32, String, String) {
     let ran = lab.weighbridge(&format!("run broken {QUICK} {flags} --into R --json"));
     let outcome = ran.json()["cells"][0]["outcome"].clone();
@@ -24,7 +24,7 @@ fn outcome(lab: &Lab, flags: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn a_tool_that_crashes_says_with_what_words() {
+fn crash_reason_contains_the_stderr_of_the_tool() {
     let lab = Lab::new();
     script(&lab, "echo no space on device >&2; exit 7");
     let (code, outcome, reason) = outcome(&lab, "");
@@ -33,7 +33,7 @@ fn a_tool_that_crashes_says_with_what_words() {
 }
 
 #[test]
-fn a_tool_that_hangs_is_ended_at_the_limit() {
+fn hanging_tool_is_killed_at_the_time_limit() {
     let lab = Lab::new();
     script(&lab, "trap '' TERM; sleep 100 & wait; sleep 100");
     let (code, outcome, reason) = outcome(&lab, "--limit 300ms");
@@ -43,8 +43,8 @@ fn a_tool_that_hangs_is_ended_at_the_limit() {
 }
 
 #[test]
-fn garbage_another_unit_and_nothing_are_no_values() {
-    for said in [
+fn invalid_output_is_not_a_value() {
+    for output in [
         "echo rate: fast MB/s",
         "echo rate: 12 GB/s",
         "true",
@@ -53,15 +53,15 @@ fn garbage_another_unit_and_nothing_are_no_values() {
         "echo rate: 0 MB/s",
     ] {
         let lab = Lab::new();
-        script(&lab, said);
+        script(&lab, output);
         let (code, outcome, reason) = outcome(&lab, "");
-        assert_eq!((code, outcome.as_str()), (3, "failed"), "{said}: {reason}");
-        assert!(reason.contains("invalid"), "{said}: {reason}");
+        assert_eq!((code, outcome.as_str()), (3, "failed"), "{output}: {reason}");
+        assert!(reason.contains("invalid"), "{output}: {reason}");
     }
 }
 
 #[test]
-fn values_off_by_a_thousand_fail_the_cell_whichever_are_more() {
+fn values_that_differ_by_1000_fail_the_cell() {
     let lab = Lab::new();
     let counter = lab.write("counter", "");
     let counter = counter.display();
@@ -76,42 +76,42 @@ fn values_off_by_a_thousand_fail_the_cell_whichever_are_more() {
     let both = "its values contradict each other: rate is 1 GB/s in sample 0 and 1 MB/s in sample 4, a factor of 1000";
     assert_eq!(reason, both);
     let summary = lab.weighbridge("summary R");
-    // Lines are broken to the width of the terminal.
+    // Lines are wrapped to the width of the terminal.
     let words: Vec<&str> = summary.out.split_whitespace().collect();
     assert!(words.join(" ").contains(both), "{}", summary.out);
-    // Gone on with, it stays what it is.
+    // The outcome stays the same when the run is resumed.
     let again = lab.weighbridge(&format!("run broken {QUICK} --into R"));
     assert_eq!(again.code, 3, "{}", again.seen());
     assert_eq!(lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count(), 5);
 }
 
 #[test]
-fn a_missing_tool_is_unsupported_with_the_package_to_install() {
+fn missing_tool_is_unsupported_and_names_the_package() {
     let lab = Lab::new();
     lab.define(
         "absent",
-        "name = \"absent\"\nsummary = \"needs what is not there\"\nversion = 1\ncommand = [\"nosuchtool\"]\n\n[[requires]]\nprogram = \"nosuchtool\"\npackage = \"nosuchpackage\"\n\n[[metric]]\nname = \"x\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(\\d+)'\n",
+        "name = \"absent\"\nsummary = \"needs a missing program\"\nversion = 1\ncommand = [\"nosuchtool\"]\n\n[[requires]]\nprogram = \"nosuchtool\"\npackage = \"nosuchpackage\"\n\n[[metric]]\nname = \"x\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(\\d+)'\n",
     );
     let ran = lab.weighbridge(&format!("run absent steady {QUICK} --into R"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert!(ran.out.contains("apt-get install nosuchpackage"), "{}", ran.out);
-    assert!(ran.out.contains("measured"), "the rest of the plan goes on: {}", ran.out);
+    assert!(ran.out.contains("measured"), "the rest of the plan is measured: {}", ran.out);
 }
 
 #[test]
-fn foreign_folders_are_not_taken_over() {
+fn folder_with_other_files_is_refused() {
     let lab = Lab::new();
     lab.write("mine/letter.txt", "dear diary");
     let ran = lab.weighbridge("run steady --into mine");
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("is no run folder"), "{}", ran.err);
+    assert!(ran.err.contains("is not a run folder"), "{}", ran.err);
     let ran = lab.weighbridge("summary nowhere");
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("there is no run at nowhere"), "{}", ran.err);
+    assert!(ran.err.contains("no such run: nowhere"), "{}", ran.err);
 }
 
 #[test]
-fn foreign_files_in_a_run_folder_are_left_alone() {
+fn other_files_in_a_run_folder_are_preserved() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     lab.write("R/notes.txt", "mine");
@@ -121,12 +121,12 @@ fn foreign_files_in_a_run_folder_are_left_alone() {
 }
 
 #[test]
-fn a_journal_torn_at_its_end_is_gone_on_with_and_one_torn_in_its_middle_is_named() {
+fn journal_is_resumed_after_a_torn_last_line_and_refused_after_a_torn_middle_line() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let path = lab.path("R/journal.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
-    // Cut inside of the line that ends the last sample: that sample is taken again, the others are not.
+    // Truncate the line that ends the last sample: only that sample is retaken.
     let last = text.rfind("\"event\":\"attempt-ended\"").unwrap();
     std::fs::write(&path, &text[..last + 40]).unwrap();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R"));
@@ -141,7 +141,7 @@ fn a_journal_torn_at_its_end_is_gone_on_with_and_one_torn_in_its_middle_is_named
 }
 
 #[test]
-fn a_changed_artefact_is_noticed_and_its_sample_taken_again() {
+fn sample_with_a_changed_artefact_is_retaken() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let folder = lab.path("R/Localhost/steady/0000/kind=a/0003.0");
@@ -162,37 +162,41 @@ fn a_changed_artefact_is_noticed_and_its_sample_taken_again() {
 }
 
 #[test]
-fn what_says_what_the_samples_are_is_missed_and_written_anew() {
+fn missing_definition_is_rewritten_and_missing_journal_is_an_error() {
     let lab = Lab::new();
     let line = format!("run steady {QUICK} --into R");
     assert_eq!(lab.weighbridge(&line).code, 0);
     std::fs::remove_file(lab.path("R/Localhost/steady/0000/definition.json")).unwrap();
     let ran = lab.weighbridge("summary R");
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert!(ran.err.contains("does not define `Localhost/steady/0000:kind=a`"), "{}", ran.err);
+    assert!(ran.err.contains("missing definition of `Localhost/steady/0000:kind=a`"), "{}", ran.err);
     assert_eq!(lab.weighbridge(&line).code, 4);
     assert_eq!(lab.weighbridge("summary R").code, 0);
     std::fs::remove_file(lab.path("R/journal.jsonl")).unwrap();
     for line in ["summary R", &line] {
         let ran = lab.weighbridge(line);
         assert_eq!(ran.code, 1, "{}", ran.seen());
-        assert!(ran.err.contains("journal.jsonl is gone"), "{}", ran.err);
+        assert!(ran.err.contains("missing journal ") && ran.err.contains("journal.jsonl: restore it"), "{}", ran.err);
     }
 }
 
 #[test]
-fn a_run_can_be_read_where_its_tests_are_not_known() {
+fn run_can_be_read_without_its_test_definitions() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     std::fs::remove_dir_all(lab.path("config")).unwrap();
     assert_eq!(lab.weighbridge("summary R").code, 0);
     std::fs::remove_dir_all(lab.path("R/tests.d")).unwrap();
     let ran = lab.weighbridge("summary R");
-    assert!(ran.err.contains("`steady`, which is not known here: name its file's folder by --tests-d"), "{}", ran.err);
+    assert!(
+        ran.err.contains("unknown test `steady` in the run: pass the folder of its definition with --tests-d"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
-fn a_budget_that_ends_a_cell_too_early_is_named() {
+fn exhausted_budget_is_reported() {
     let lab = Lab::new();
     let line = "run steady --min-time 1ms --budget 1ms --retakes 0 --into R";
     let ran = lab.weighbridge(line);
@@ -200,11 +204,11 @@ fn a_budget_that_ends_a_cell_too_early_is_named() {
     assert!(ran.out.contains("0 valid samples of at least 6; its time budget of 1ms is spent"), "{}", ran.out);
     let again = lab.weighbridge(line);
     assert_eq!(again.code, 3, "{}", again.seen());
-    assert!(again.err.contains("nothing more can be done: 1 cell fell short"), "{}", again.err);
+    assert!(again.err.contains("nothing left to measure: 1 cell incomplete"), "{}", again.err);
 }
 
 #[test]
-fn two_controllers_do_not_share_a_folder() {
+fn two_controllers_cannot_share_a_folder() {
     let lab = Lab::new();
     let mut first = lab.start("run steady --min-time 1ms --samples 30 --into R");
     let journal = lab.path("R/journal.jsonl");

@@ -1,4 +1,4 @@
-//! Profiles with guests: real ones by a real libvirt, in software. Each test has a world of its own for libvirt.
+//! Profiles with guests: emulated ones, started by a real libvirt. Each test has its own namespaces for libvirt.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,22 +9,23 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use wb_agent::Worker;
 use wb_lab::{Libvirt, eventually};
 use wb_model::WorkerName;
-use wb_profile::image::{Base, Image, Options, ready};
+use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
 
 use crate::lab::{Lab, Ran};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
-/// What guests are made from.
+/// The image of the guests.
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 
-/// A folder for images that guests' user gets to, with one built into it; none, aloud, where none can be built.
+/// An image folder that the guests' user can access, with the image built; `None`, with a message, if it cannot be
+/// built.
 fn images() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     BUILT.get_or_init(|| built(IMAGE).map(|_| cache())).as_deref()
 }
 
-/// A folder for images that guests' user gets to.
+/// An image folder that the guests' user can access.
 fn cache() -> PathBuf {
     let target = Path::new(PROGRAM).ancestors().nth(3).unwrap().join("guest-images");
     let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
@@ -32,21 +33,22 @@ fn cache() -> PathBuf {
     if is_open { target } else { PathBuf::from("/var/tmp/weighbridge-guest-images") }
 }
 
-/// An image, built into that folder; none, aloud, where it cannot be.
-pub(crate) fn built(image: &str) -> Option<Base> {
-    let image: Image = serde_json::from_str(image).unwrap();
-    let options = Options { cache: Some(cache().display().to_string()), ..Options::default() };
+/// Builds an image in that folder; `None`, with a message, if it cannot be built.
+pub(crate) fn built(image: &str) -> Option<BaseImage> {
+    let image: ImageSpec = serde_json::from_str(image).unwrap();
+    let options = ImageOptions { cache: Some(cache().display().to_string()), ..ImageOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let built = runtime.block_on(async {
-        let worker = Worker::here(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
-        let built = ready(&worker, &image, &options, &|_| {}).await;
+        let worker = Worker::local_named(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
+        let built = prepare(&worker, &image, &options, &|_| {}).await;
         worker.close().await.unwrap();
         built
     });
-    built.inspect_err(|why| println!("SKIPPED: guests need an image: {why}")).ok()
+    built.inspect_err(|error| println!("SKIPPED: guests need an image: {error}")).ok()
 }
 
-/// A world with libvirt and images, and a lab; one at a time, since guests in software take a CPU each and more.
+/// A test environment with libvirt, images and a lab; only one at a time, because emulated guests take more than a CPU
+/// each.
 struct World {
     libvirt: Libvirt,
     images: &'static Path,
@@ -68,13 +70,13 @@ impl World {
         command
     }
 
-    /// `run` with these profiles, and the words of the line.
+    /// Runs a command line with these profiles.
     fn run(&self, line: &str, profiles: &str) -> Ran {
         let words: Vec<&str> = line.split_whitespace().chain(["--profiles", profiles]).collect();
         self.lab.ran(&mut self.command(&words))
     }
 
-    /// sshd in it, and the way there in the lab's file `way`.
+    /// Starts sshd in the environment and writes an ssh configuration for it to the lab's file `way`.
     fn sshd(&self) -> Server {
         let path = |name: &str| self.lab.path(name).display().to_string();
         for key in ["user", "host"] {
@@ -104,17 +106,17 @@ impl World {
         server
     }
 
-    /// What is to be there after as it was before.
+    /// State of the machine that a run must leave unchanged.
     fn seen(&self) -> BTreeMap<&'static str, String> {
-        // Names of groups and folders have their namespace's number: others may be at work on the machine.
-        let ours = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
-        let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{ours}*\" 2>/dev/null");
+        // Names of groups and folders contain the namespace's number, since other tests may run on the machine.
+        let namespace = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
+        let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{namespace}*\" 2>/dev/null");
         let temporary = format!(
-            "ls /tmp /var/tmp | grep weighbridge-.*{ours}; ls {} | grep weighbridge-; true",
+            "ls /tmp /var/tmp | grep weighbridge-.*{namespace}; ls {} | grep weighbridge-; true",
             self.lab.path("").display()
         );
-        // libvirt's dnsmasq keeps files from its first network on, and libvirt the folder for guests' logs from its
-        // first guest on: they are none of ours.
+        // Exclude files that libvirt's dnsmasq keeps after its first network, and the log folder that libvirt creates
+        // with its first guest.
         let files = format!(
             "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -path /var/log/libvirt/qemu -o -print 2>/dev/null | sort",
             self.images.display()
@@ -127,7 +129,7 @@ impl World {
             ),
             ("pools", "virsh -c qemu:///system pool-list --all"),
             ("links", "ip -o link | cut -d: -f2; ip -o addr show scope global"),
-            // What libvirt makes once for all networks, and keeps.
+            // Without the rules that libvirt creates once for all networks and keeps.
             ("packets", "iptables-save | grep -v -e '^#' -e '^:' -e 'LIBVIRT_' -e COMMIT -e '^[*]'; true"),
             ("forwarding", "cat /proc/sys/net/ipv4/ip_forward"),
             ("files", &files),
@@ -136,12 +138,12 @@ impl World {
             ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
             ("temporary", &temporary),
         ]
-        .map(|(what, script)| (what, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
+        .map(|(name, script)| (name, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
         .into()
     }
 }
 
-/// Ended with what it serves.
+/// A server process, killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -151,7 +153,7 @@ impl Drop for Server {
     }
 }
 
-/// A profile with one small guest, or so many.
+/// A profile with one small emulated guest, and additional parameters.
 fn small(profile: &str, more: &str) -> String {
     format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":1024,"virt-type":"qemu"{more}}}"#)
 }
@@ -165,9 +167,9 @@ fn outcomes(ran: &Ran) -> Vec<(String, String)> {
 
 #[test]
 #[ignore = "starts a guest in software"]
-fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
+fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     let Some(world) = World::new() else { return };
-    // What others that were killed have left goes with the first start.
+    // Remove what killed tests may have left.
     world.lab.ran(&mut world.command(&["profile", "revert"]));
     let before = world.seen();
     let test = "fio:rw=read,bs=4k,ramptime=0s,runtime=1s,size=16m,samples=2 steady";
@@ -175,7 +177,7 @@ fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
     let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     assert!(
-        ran.err.contains("`local`: guests run in software") || ran.err.contains("waiting for 1 guest"),
+        ran.err.contains("`local`: guests are emulated in software") || ran.err.contains("waiting for 1 guest"),
         "{}",
         ran.err
     );
@@ -183,25 +185,25 @@ fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
     assert_eq!(cells.len(), 4, "{cells:?}");
     assert_eq!(world.seen(), before);
 
-    // The guest's world, its host's and its definition are kept.
+    // The environments of guest and host, and the guest's definition, are recorded.
     let environment = world.lab.path("R/environment");
-    let kept = |name: &str| std::fs::read_to_string(environment.join(name)).unwrap();
-    assert!(kept("world-1-before.json").contains("cloud-amd64"));
+    let read = |name: &str| std::fs::read_to_string(environment.join(name)).unwrap();
+    assert!(read("world-1-before.json").contains("cloud-amd64"));
     assert!(environment.join("world-1-before@local.json").exists());
-    assert!(kept("console-1@vm1.log").contains("login:"));
-    let state: serde_json::Value = serde_json::from_str(&kept("profile-1.json")).unwrap();
+    assert!(read("console-1@vm1.log").contains("login:"));
+    let state: serde_json::Value = serde_json::from_str(&read("profile-1.json")).unwrap();
     let guest = &state[0]["guests"][0];
     assert_eq!((guest["name"].as_str(), guest["virt-type"].as_str()), (Some("vm1"), Some("qemu")));
     assert!(guest["xml"].as_str().unwrap().starts_with("<domain type=\"qemu\">"));
 
-    // Software is not held against hardware unless that is asked for.
+    // Emulated machines are compared with hardware only if requested.
     let compare = |more: &str| world.lab.weighbridge(&format!("compare R R --map Localhost=DefaultLibvirt{more}"));
     let refused = compare("");
     assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.seen());
     let html = compare(" --allow-emulated --html page.html");
     assert!([0, 2].contains(&html.code) && !html.out.contains("missing"), "{}", html.seen());
     assert!(std::fs::read_to_string(world.lab.path("page.html")).unwrap().contains("fio"));
-    // What is complete is not done again, and takes no guest to be known.
+    // Complete cells are not measured again, and no guest is started to find that out.
     let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
     assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.seen());
     assert_eq!(world.seen(), before);
@@ -209,9 +211,9 @@ fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
 
 #[test]
 #[ignore = "starts guests in software"]
-fn several_guests_measure_together_and_one_that_dies_is_lost() {
+fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
+    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
     world.lab.define_figure("long", long);
     let profiles = small("DefaultLibvirtMulti", r#","force_no_vms":2"#);
     let line = "run steady long:on=vm2 --min-time 1ms --warm-up 0 --samples 1 --order sequential --into R --profiles";
@@ -219,7 +221,7 @@ fn several_guests_measure_together_and_one_that_dies_is_lost() {
     let mut command = world.command(&words);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
-    eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
+    eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
     let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
     let pid = world.libvirt.says(&["sh", "-c", find]).expect("the guest's process");
     world.libvirt.says(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
@@ -241,53 +243,53 @@ fn several_guests_measure_together_and_one_that_dies_is_lost() {
 
 #[test]
 #[ignore = "starts a guest in software"]
-fn a_killed_run_leaves_no_guest() {
+fn killed_run_leaves_no_guest() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
+    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
     world.lab.define_figure("long", long);
     let profiles = small("TunedLibvirt", "");
     let words: Vec<&str> = ["run", "long", "--into", "R", "--profiles", &profiles].to_vec();
     let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
-    eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
+    eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
     let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
     let keys = || {
         let folder = world.lab.path("").display().to_string();
         world.libvirt.says(&["sh", "-c", &format!("find {folder}/weighbridge-* -name key 2>/dev/null; true")]).unwrap()
     };
-    assert!(keys().contains("weighbridge-"), "the key that opens the guest");
-    // nsenter has a child in the other namespace of processes: the program itself, and its agent below.
+    assert!(keys().contains("weighbridge-"), "the key for logging in to the guest");
+    // nsenter has a child in the other PID namespace: the program itself, with its agent as a child.
     let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
     assert!(all.lines().count() >= 2, "{all}");
     for pid in all.lines() {
         world.libvirt.says(&["kill", "-9", pid]);
     }
     run.wait().unwrap();
-    assert!(listed().contains("vm1"), "whoever would have ended it is gone");
+    assert!(listed().contains("vm1"), "nothing is left to stop the guest");
     let reverted = world.lab.ran(&mut world.command(&["profile", "revert"]));
     assert_eq!(reverted.code, 0, "{}", reverted.seen());
-    assert!(reverted.out.contains("the guest vm1: it is as it was"), "{}", reverted.seen());
+    assert!(reverted.out.contains("the guest vm1: restored"), "{}", reverted.seen());
     assert_eq!((listed().trim(), keys().as_str()), ("", ""));
     assert_eq!(world.libvirt.says(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
 
 #[test]
 #[ignore = "starts a guest in software"]
-fn guests_that_do_not_come_are_told_within_their_limit() {
+fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let Some(world) = World::new() else { return };
     let disk = world.lab.path("nothing.img");
     std::fs::write(&disk, vec![0; 1 << 20]).unwrap();
-    // Where libvirt's user gets.
+    // In a folder that libvirt's user can access.
     world.libvirt.says(&["cp", disk.to_str().unwrap(), "/var/lib/libvirt/images/nothing.img"]).unwrap();
     let image = r#""image":"/var/lib/libvirt/images/nothing.img","force_guest_cpus":1,"force_guest_mem":256,"virt-type":"qemu","limit":"8s""#;
     let ran =
         world.run(&format!("run steady {QUICK} --into R --json"), &format!("DefaultLibvirt:{{{image}}},Localhost"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert!(ran.err.contains("the guest `vm1` has no address after 8"), "{}", ran.err);
-    let told = [("DefaultLibvirt", "unsupported"), ("Localhost", "measured")];
-    let told = told.map(|(profile, outcome)| (format!("{profile}/steady/0000:kind=a"), outcome.to_owned()));
-    assert_eq!(outcomes(&ran), told);
+    let expected = [("DefaultLibvirt", "unsupported"), ("Localhost", "measured")];
+    let expected = expected.map(|(profile, outcome)| (format!("{profile}/steady/0000:kind=a"), outcome.to_owned()));
+    assert_eq!(outcomes(&ran), expected);
     assert_eq!(world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
 
     let kvm = world.run("run steady --into S", &format!("DefaultLibvirt:{{{}}}", image.replace("\"qemu\"", "\"kvm\"")));
@@ -295,13 +297,13 @@ fn guests_that_do_not_come_are_told_within_their_limit() {
     if kvm.err.contains("has no address after 8") {
         println!("SKIPPED: the refusal of a processor that runs no guests: this one does");
     } else {
-        assert!(kvm.err.contains("the processor runs no guests here"), "{}", kvm.err);
+        assert!(kvm.err.contains("KVM is not available"), "{}", kvm.err);
     }
 }
 
 #[test]
 #[ignore = "starts a guest in software"]
-fn a_guest_on_a_host_far_away_is_reached_through_it() {
+fn guest_on_a_remote_host_is_reached_through_the_host() {
     let Some(world) = World::new() else { return };
     let sshd = world.sshd();
     let before = world.seen();
@@ -309,10 +311,10 @@ fn a_guest_on_a_host_far_away_is_reached_through_it() {
     let line = format!("run steady {QUICK} --hosts far:root@127.0.0.1 --ssh-config {config} --into R");
     let ran = world.run(&line, &small("DefaultLibvirt", ""));
     assert_eq!(ran.code, 0, "{}\n{}", ran.seen(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
-    let kept = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
-    let state: serde_json::Value = serde_json::from_str(&kept("profile-0.json")).unwrap();
+    let read = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&read("profile-0.json")).unwrap();
     assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
-    assert!(kept("console-0@far-vm1.log").contains("login:"));
+    assert!(read("console-0@far-vm1.log").contains("login:"));
     assert!(world.lab.path("R/environment/world-0-before@far.json").exists());
     assert_eq!(world.seen(), before);
     drop(sshd);
@@ -320,7 +322,7 @@ fn a_guest_on_a_host_far_away_is_reached_through_it() {
 
 #[test]
 #[ignore = "is about guests"]
-fn where_libvirt_does_not_run_that_is_said() {
+fn stopped_libvirt_is_reported() {
     let Some(libvirt) = Libvirt::stopped() else { return };
     let lab = Lab::new();
     let mut command = libvirt.command(&lab.path(""), PROGRAM);
@@ -332,17 +334,17 @@ fn where_libvirt_does_not_run_that_is_said() {
             .env("WEIGHBRIDGE_LOCKS", lab.path("")),
     );
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert!(ran.err.contains("libvirt does not answer") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
+    assert!(ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
 }
 
-/// Waits for something that comes while a program runs, for as long as a guest in software takes.
+/// Waits for a condition while a program runs, for as long as an emulated guest may take.
 fn eventually_slowly(what: &str, run: &mut Child, is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
         if run.try_wait().unwrap().is_some() {
-            let mut said = String::new();
-            run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            panic!("it ended before {what}: {said}");
+            let mut stderr = String::new();
+            run.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            panic!("the program ended before {what}: {stderr}");
         }
         assert!(start.elapsed().as_secs() < 600, "{what}: not in time");
         std::thread::sleep(std::time::Duration::from_millis(200));

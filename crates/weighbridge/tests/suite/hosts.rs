@@ -1,4 +1,4 @@
-//! Several workers that measure at the same time.
+//! Several workers measuring at the same time.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
-/// A figure that the worker's place among processes decides: what is in the file of its name.
+/// A test whose figure differs from worker to worker.
 const OWN: &str = r#"
 name = "own"
 summary = "a figure that differs from worker to worker"
@@ -20,12 +20,12 @@ fn metric<'a>(cell: &'a serde_json::Value, worker: Option<&str>) -> &'a serde_js
 }
 
 #[test]
-fn an_asset_folder_that_is_not_there_is_an_error() {
+fn missing_asset_folder_is_an_error() {
     let lab = Lab::new();
     for line in ["plan steady --paths nosuch", "profile list --paths nosuch"] {
         let ran = lab.weighbridge(line);
-        let said = ran.err.contains("'nosuch'") && ran.err.contains("there is no such folder");
-        assert!(ran.code == 1 && said, "{}", ran.seen());
+        let is_named = ran.err.contains("'nosuch'") && ran.err.contains("no such folder");
+        assert!(ran.code == 1 && is_named, "{}", ran.seen());
     }
 }
 
@@ -36,7 +36,7 @@ fn each_worker_measures_and_throughput_adds_up() {
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let study = ran.json();
     let cell = &study["cells"][0];
-    // Each says 97.
+    // Each worker reports 97.
     let median = |worker: Option<&str>| metric(cell, worker)["summary"]["median"].as_f64().unwrap();
     assert_eq!([median(None), median(Some("a")), median(Some("b"))], [194.0, 97.0, 97.0]);
     assert_eq!(cell["params"]["workers"], 2);
@@ -48,7 +48,7 @@ fn each_worker_measures_and_throughput_adds_up() {
     let text = lab.weighbridge("format R").out;
     assert!(text.contains("throughput/figure@a"), "{text}");
     assert_eq!(lab.weighbridge("study R --json").json()["cells"], study["cells"]);
-    // Elsewhere the same is not comparable: it is another cell by its definition.
+    // The same test on other workers is not comparable, because its definition differs.
     let alone = lab.weighbridge(&format!("run steady {QUICK} --into R"));
     assert!(
         alone.code == 1 && alone.err.contains("was measured in this folder with other parameters"),
@@ -56,12 +56,12 @@ fn each_worker_measures_and_throughput_adds_up() {
         alone.seen()
     );
     let again = lab.weighbridge(&format!("run steady --hosts x:127.0.0.2,y:127.0.0.3 {QUICK} --into R"));
-    assert_eq!(again.code, 4, "which workers they are does not matter: {}", again.seen());
+    assert_eq!(again.code, 4, "the identity of the workers does not matter: {}", again.seen());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
-fn a_summary_says_of_which_workers_a_figure_is() {
+fn summary_names_the_workers_of_a_figure() {
     let Some(lab) = Lab::with_hosts() else { return };
     let tests = "steady:id=both steady:id=one,on=b";
     let ran = lab.weighbridge(&format!("run {tests} --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R"));
@@ -70,7 +70,7 @@ fn a_summary_says_of_which_workers_a_figure_is() {
     let line = |figure: &str| summary.lines().find(|line| line.contains(figure)).unwrap_or_default().to_owned();
     assert!(line(" 194 /s ").ends_with(", sum of a and b"), "{summary}");
     assert!(line(" 97 /s ").ends_with(", on b"), "{summary}");
-    // Where nothing was measured nothing is added up.
+    // Without measurements nothing is summed.
     let lacking = "name = \"lacking\"\nsummary = \"needs a program\"\nversion = 1\ncommand = [\"no-such-program\"]\n";
     lab.define_figure(
         "lacking",
@@ -86,7 +86,7 @@ fn a_summary_says_of_which_workers_a_figure_is() {
 }
 
 #[test]
-fn workers_differ_and_each_is_told() {
+fn values_of_each_worker_are_recorded() {
     let Some(lab) = Lab::with_hosts() else { return };
     lab.define_figure("own", OWN);
     let ran = lab.weighbridge(&format!("run own --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 {QUICK} --into R --json"));
@@ -105,7 +105,7 @@ fn workers_differ_and_each_is_told() {
 }
 
 #[test]
-fn a_test_says_who_measures_it() {
+fn parameters_select_the_workers_of_a_test() {
     let Some(lab) = Lab::with_hosts() else { return };
     let workers = |words: &str| {
         let ran = lab.weighbridge(&format!("plan {words} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --json"));
@@ -128,16 +128,16 @@ fn a_test_says_who_measures_it() {
     let uperf = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1";
     assert_eq!(workers(uperf), ["b<a", "c<a"]);
     assert_eq!(workers(&format!("{uperf},server=c,clients=a")), ["a<c"]);
-    let told = lab.weighbridge("plan steady:on=d --hosts a:127.0.0.2,b:127.0.0.3");
-    assert_eq!((told.code, told.err.contains("there is no worker `d`")), (1, true), "{}", told.seen());
-    let told = lab.weighbridge("plan steady:server=a --hosts a:127.0.0.2,b:127.0.0.3");
-    assert!(told.err.contains("`steady` has no server"), "{}", told.seen());
-    let told = lab.weighbridge("plan steady --hosts a:local,a:local");
-    assert!(told.code == 1 && told.err.contains("two hosts are called `a`"), "{}", told.seen());
+    let ran = lab.weighbridge("plan steady:on=d --hosts a:127.0.0.2,b:127.0.0.3");
+    assert_eq!((ran.code, ran.err.contains("unknown worker `d`")), (1, true), "{}", ran.seen());
+    let ran = lab.weighbridge("plan steady:server=a --hosts a:127.0.0.2,b:127.0.0.3");
+    assert!(ran.err.contains("test `steady` takes no `server`"), "{}", ran.seen());
+    let ran = lab.weighbridge("plan steady --hosts a:local,a:local");
+    assert!(ran.code == 1 && ran.err.contains("duplicate host name `a`"), "{}", ran.seen());
 }
 
 #[test]
-fn the_sides_of_a_network_test_are_on_the_workers_that_were_named() {
+fn network_test_uses_the_named_workers_as_its_sides() {
     let Some(lab) = Lab::with_hosts() else { return };
     let test = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=300ms,samples=2,server=c";
     let ran = lab.weighbridge(&format!("run {test} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --into R --json"));
@@ -157,9 +157,9 @@ fn the_sides_of_a_network_test_are_on_the_workers_that_were_named() {
 }
 
 #[test]
-fn a_worker_that_is_lost_ends_what_needs_it_and_the_rest_goes_on() {
+fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
     let Some(lab) = Lab::with_hosts() else { return };
-    // On b the agent, which is the parent of the process, is killed.
+    // On b the command kills its agent, which is its parent process.
     lab.define_figure(
         "deadly",
         "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
@@ -181,25 +181,25 @@ fn a_worker_that_is_lost_ends_what_needs_it_and_the_rest_goes_on() {
 }
 
 #[test]
-fn samples_of_another_machine_are_no_more_of_the_same() {
+fn resuming_on_another_machine_is_refused() {
     let lab = Lab::new();
     let line = format!("run steady {QUICK} --into R");
     assert_eq!(lab.weighbridge(&line).code, 0);
-    // As if it had been measured elsewhere.
+    // Pretend that it was measured on another machine.
     let path = lab.path("R/run.json");
     let mut head: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let facts = head["entries"][0]["facts"]["local"].as_object_mut().unwrap();
     facts.insert("boot_id".to_owned(), "elsewhere".into());
     std::fs::write(&path, head.to_string()).unwrap();
-    assert_eq!(lab.weighbridge(&line).code, 4, "the same machine in another boot");
+    assert_eq!(lab.weighbridge(&line).code, 4, "the same machine after a reboot");
     head["entries"][0]["facts"]["local"]["hostname"] = "elsewhere".into();
     std::fs::write(&path, head.to_string()).unwrap();
     let ran = lab.weighbridge(&line);
-    assert!(ran.code == 1 && ran.err.contains("on another machine than `local` is: elsewhere with"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("on another machine named `local`: elsewhere with"), "{}", ran.seen());
 }
 
 #[test]
-fn an_inventory_of_nobody_measures_nowhere() {
+fn empty_inventory_is_an_error() {
     let lab = Lab::new();
     lab.write("hosts.toml", "");
     let ran = lab.weighbridge("run steady --inventory hosts.toml --into R");
@@ -207,15 +207,15 @@ fn an_inventory_of_nobody_measures_nowhere() {
 }
 
 #[test]
-fn this_machine_under_two_names_is_refused_before_anything_is_measured() {
+fn this_machine_under_two_names_is_refused() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R"));
     assert_snapshot!(ran.seen(), @r"
     exit 1
-    error: `a` and `b` are the same machine: this one
-    help: name each machine once; `NAME:ADDRESS` is another one
+    error: `a` and `b` are both this machine
+    help: name each machine once; `NAME:ADDRESS` names another machine
     ");
     let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack");
-    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are the same machine"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are both this machine"), "{}", ran.seen());
     assert!(!lab.path("R").exists());
 }

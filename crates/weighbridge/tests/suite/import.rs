@@ -1,16 +1,16 @@
-//! Results of other programs, imported as a user types it.
+//! `import`: results of other programs.
 
 use std::path::Path;
 
 use crate::lab::Lab;
 
-/// An example of a program's results.
+/// Path of an example of results.
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../wb-import/tests/data").join(name).display().to_string()
 }
 
 #[test]
-fn imported_results_are_a_run_that_can_be_read_in_every_form() {
+fn imported_results_can_be_read_by_every_command() {
     let lab = Lab::new();
     let files: Vec<String> =
         ["pbench.json", "fio.json", "fio-normal-json+.txt", "iperf3-udp.json", "hyperfine.json"].map(example).into();
@@ -50,28 +50,28 @@ fn imported_runs_are_compared_in_the_right_direction() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_told_and_hinders_nothing_else() {
+fn files_that_cannot_be_imported_are_skipped_with_a_warning() {
     let lab = Lab::new();
     lab.write("in/bad.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");
     std::fs::copy(example("fio.json"), lab.path("in/good.json")).unwrap();
     let ran = lab.weighbridge("import -o R in");
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    let told = "warning: in/bad.json: is malformed as fio: line 1, column 37: EOF while parsing a list; it is left out";
-    assert!(ran.err.contains(told), "{}", ran.err);
+    let warning = "warning: in/bad.json: invalid fio results: line 1, column 37: EOF while parsing a list; skipped";
+    assert!(ran.err.contains(warning), "{}", ran.err);
     let strict = lab.weighbridge("import --strict -o S in");
     assert_eq!(strict.code, 1, "{}", strict.seen());
-    assert!(strict.err.starts_with("error: in/bad.json is malformed as fio"), "{}", strict.err);
+    assert!(strict.err.starts_with("error: in/bad.json: invalid fio results"), "{}", strict.err);
     assert!(!lab.path("S").exists());
     let alone = lab.weighbridge("import -o S in/bad.json nowhere.json");
     assert_eq!(alone.code, 3, "{}", alone.seen());
-    assert!(alone.err.contains("error: nothing could be imported\nhelp: results of pbench, fio,"), "{}", alone.err);
+    assert!(alone.err.contains("error: nothing could be imported\nhelp: supported formats: pbench, fio,"), "{}", alone.err);
     let failed = lab.weighbridge(&format!("import -o F {}", example("google-benchmark.json")));
     assert_eq!(failed.code, 3, "{}", failed.seen());
     assert!(failed.out.contains("BM_Open: no such file"), "{}", failed.out);
 }
 
 #[test]
-fn errors_of_run_perf_are_imported_and_odd_serials_with_a_flag() {
+fn run_perf_errors_are_imported_and_non_numeric_serials_with_a_flag() {
     let lab = Lab::new();
     for attempt in ["0", "1", "2"] {
         lab.write(&format!("b/Tuned/fio/{attempt}/__error0__/exception"), "the guest did not boot");
@@ -82,7 +82,7 @@ fn errors_of_run_perf_are_imported_and_odd_serials_with_a_flag() {
     let ran = lab.weighbridge("import -o R b");
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert_eq!(ran.out.matches("failed: crashed (the guest did not boot)").count(), 3, "{}", ran.out);
-    assert!(ran.err.contains("note: left out 1 result under a non-numeric serial"), "{}", ran.err);
+    assert!(ran.err.contains("note: skipped 1 result under a non-numeric serial"), "{}", ran.err);
     let again = lab.weighbridge("import -o R b");
     assert_eq!(again.code, 4, "{}", again.seen());
     let all = lab.weighbridge("import -o R --include-incorrect b");
@@ -91,18 +91,18 @@ fn errors_of_run_perf_are_imported_and_odd_serials_with_a_flag() {
 }
 
 #[test]
-fn mistakes_in_the_arguments_are_told() {
+fn invalid_arguments_are_refused() {
     let lab = Lab::new();
     let shadow = lab.weighbridge(&format!("import -o R --test fio {}", example("fio.json")));
     assert_eq!(shadow.code, 1);
-    assert!(shadow.err.starts_with("error: `fio` is a test of this program"), "{}", shadow.err);
+    assert!(shadow.err.starts_with("error: invalid test name `fio` for imported results"), "{}", shadow.err);
     let format = lab.weighbridge(&format!("import -o R --format xml {}", example("fio.json")));
     assert_eq!(format.code, 1);
-    assert!(format.err.contains("`xml` is no format: pbench, fio, iperf3,"), "{}", format.err);
+    assert!(format.err.contains("unknown format `xml`: expected one of pbench, fio, iperf3,"), "{}", format.err);
     std::fs::create_dir(lab.path("empty")).unwrap();
     assert_eq!(lab.weighbridge("import -o R empty").code, 4);
     lab.write("letters/mine.txt", "mine");
     let foreign = lab.weighbridge(&format!("import -o letters {}", example("fio.json")));
     assert_eq!(foreign.code, 1, "{}", foreign.seen());
-    assert!(foreign.err.contains("is no run folder"), "{}", foreign.err);
+    assert!(foreign.err.contains("is not a run folder"), "{}", foreign.err);
 }

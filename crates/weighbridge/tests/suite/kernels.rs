@@ -1,4 +1,4 @@
-//! A host whose kernel really starts again: with a profile's kernel arguments, without them, and after a set-up script.
+//! Real reboots of a host: with and without a profile's kernel arguments, and after a setup script.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::lab::Lab;
 use crate::machine::Machine;
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
-/// Whether the kernel has the argument, after a while.
+/// A test whose figure is 2 if the kernel has the argument `audit=0`, and 1 if not.
 const SEES: &str = r#"
 name = "sees"
 summary = "whether the kernel has an argument"
@@ -20,7 +20,7 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 
 #[test]
 #[ignore = "starts a machine in software, and its kernel six times"]
-fn a_kernel_has_the_arguments_of_a_profile_for_as_long_as_that() {
+fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let Some(base) = built(IMAGE) else { return };
     let lab = Lab::new();
     lab.define_figure("sees", SEES);
@@ -42,23 +42,23 @@ fn a_kernel_has_the_arguments_of_a_profile_for_as_long_as_that() {
     assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.seen());
     assert!(ran.err.contains("`box` reboots with ") && ran.err.contains("weighbridge.added audit=0"), "{}", ran.err);
     assert_eq!(seen(), before);
-    let asked = || {
+    let reboots = || {
         let journal = lab.journal("R").into_iter();
         journal.filter(|line| line["event"] == "reboot-started").map(|line| line["command_line"].is_string())
     };
-    assert_eq!(asked().collect::<Vec<_>>(), [true, false]);
-    // What is complete takes no reboot to be known.
+    assert_eq!(reboots().collect::<Vec<_>>(), [true, false]);
+    // Complete cells need no reboot.
     let again = lab.weighbridge(&line(&format!("run sees {both}")));
     assert!([3, 4].contains(&again.code), "{}", again.seen());
-    assert_eq!(asked().count(), 2);
+    assert_eq!(reboots().count(), 2);
 
-    // A controller that is killed in the middle leaves a kernel that is started as ever when somebody asks for it.
+    // After a controller was killed, `profile revert` restores the default kernel arguments.
     let profile = "--profiles TunedHost:{\"grub_args\":[\"audit=0\"],\"sets\":[]}";
     let mut run = lab.command(&line(&format!("run long {profile} --into K"))).stderr(Stdio::null()).spawn().unwrap();
     let journal = || std::fs::read_to_string(lab.path("K/journal.jsonl")).unwrap_or_default();
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     while !journal().contains("attempt-started") {
-        assert!(begun.elapsed().as_secs() < 300, "{}\n{}", journal(), machine.console());
+        assert!(start.elapsed().as_secs() < 300, "{}\n{}", journal(), machine.console());
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
     run.kill().unwrap();
@@ -66,10 +66,10 @@ fn a_kernel_has_the_arguments_of_a_profile_for_as_long_as_that() {
     eventually("the end of its agent", || seen().contains("audit=0"));
     let revert = format!("profile revert --hosts box --ssh-config {}", machine.way().display());
     let reverted = lab.weighbridge(&revert);
-    assert!(reverted.code == 0 && reverted.out.contains("rebooted, without audit=0"), "{}", reverted.seen());
+    assert!(reverted.code == 0 && reverted.out.contains("rebooted without audit=0"), "{}", reverted.seen());
     assert_eq!(seen(), before);
 
-    // A set-up script, and the boot after it.
+    // A setup script, followed by a reboot.
     lab.write("script", "#!/bin/sh\necho $WEIGHBRIDGE_WORKER > /root/set-up\n");
     let ran = lab.weighbridge(&line("run sees --into S --host-setup-script script --host-setup-script-reboot"));
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), machine.console());
@@ -80,7 +80,7 @@ fn a_kernel_has_the_arguments_of_a_profile_for_as_long_as_that() {
 }
 
 #[test]
-fn this_machine_is_not_rebooted_for_a_profile() {
+fn profile_that_would_reboot_this_machine_is_refused() {
     let lab = Lab::new();
     lab.define_figure("sees", SEES);
     let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");

@@ -1,4 +1,4 @@
-//! SIGKILL at any moment: nothing finished is lost or done twice, and the end is the same as without.
+//! SIGKILL at random moments: no finished sample is lost or repeated, and the result is that of an uninterrupted run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const PLAN: &str =
     "run steady:kind=[a,b,c] --min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100 --seed 5 --into";
 const KILLS: usize = 100;
 
-/// What a study says, without what differs from run to run: times, folders, hashes.
+/// The parts of a study that do not differ from run to run, unlike times, folders and hashes.
 fn essence(lab: &Lab, run: &str) -> Vec<String> {
     let study = lab.weighbridge(&format!("study {run} --json")).json();
     let cells = study["cells"].as_array().unwrap().iter();
@@ -27,13 +27,13 @@ fn essence(lab: &Lab, run: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every attempt that finished did so once, and is still as it was written.
+/// Checks that every finished attempt finished once and was not repeated.
 fn check(lab: &Lab, run: &str) {
     let mut finished = BTreeSet::new();
     for line in lab.journal(run) {
         let sample = format!("{} {} {}", line["cell"], line["purpose"], line["sample"]);
         match line["event"].as_str().unwrap() {
-            "attempt-started" => assert!(!finished.contains(&sample), "{run}: {sample} was finished and began again"),
+            "attempt-started" => assert!(!finished.contains(&sample), "{run}: {sample} had finished and was started again"),
             "attempt-ended" if line["outcome"] == "completed" => {
                 assert!(finished.insert(sample.clone()), "{run}: {sample} finished twice");
                 for artefact in line["artefacts"].as_array().unwrap() {
@@ -46,21 +46,21 @@ fn check(lab: &Lab, run: &str) {
 }
 
 #[test]
-fn a_run_that_is_killed_again_and_again_ends_as_one_that_is_not() {
+fn run_killed_repeatedly_has_the_same_result() {
     let lab = Lab::new();
     let whole = lab.weighbridge(&format!("{PLAN} whole"));
     assert_eq!(whole.code, 0, "{}", whole.seen());
-    let wanted = essence(&lab, "whole");
+    let expected = essence(&lab, "whole");
 
-    let mut chance = ChaCha8Rng::seed_from_u64(20);
+    let mut rng = ChaCha8Rng::seed_from_u64(20);
     let (mut killed, mut runs) = (0, 0);
     while killed < KILLS {
         let run = format!("killed-{runs}");
         runs += 1;
-        // Each run is killed a few times and then left to end.
+        // Kill each run several times, then let it finish.
         for _ in 0..5 {
             let mut child = lab.start(&format!("{PLAN} {run}"));
-            std::thread::sleep(Duration::from_millis(chance.random_range(0..1500)));
+            std::thread::sleep(Duration::from_millis(rng.random_range(0..1500)));
             let running = child.try_wait().unwrap().is_none();
             child.kill().unwrap();
             child.wait().unwrap();
@@ -72,17 +72,17 @@ fn a_run_that_is_killed_again_and_again_ends_as_one_that_is_not() {
         let end = lab.weighbridge(&format!("{PLAN} {run}"));
         assert!([0, 4].contains(&end.code), "{run}: {}", end.seen());
         check(&lab, &run);
-        assert_eq!(essence(&lab, &run), wanted, "{run}");
+        assert_eq!(essence(&lab, &run), expected, "{run}");
     }
     assert_eq!(lab.processes_left(), [""; 0]);
-    println!("{killed} kills in {runs} runs: nothing finished was lost or done twice");
+    println!("{killed} kills in {runs} runs: no finished sample was lost or repeated");
 }
 
-/// Right after a kill, all but a torn last line is whole.
+/// Checks that after a kill all complete lines of the journal are valid JSON.
 fn check_readable(lab: &Lab, run: &str) {
     let text = std::fs::read_to_string(lab.path(run).join("journal.jsonl")).unwrap();
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    for line in whole.lines() {
+    let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
+    for line in complete.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
 }

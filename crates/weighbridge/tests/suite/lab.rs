@@ -1,27 +1,27 @@
-//! A small world of its own for each test: a folder, a home, tests of known outcome. All of it goes with the test.
+//! Test environment: a temporary folder with its own configuration and tests of known outcome, removed after the test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A test's world.
+/// A test environment in a temporary folder.
 pub(crate) struct Lab {
     folder: TempDir,
-    /// Whether the machine's state is the lab's own.
+    /// Whether commands have their own `/var/lib`.
     owns_state: bool,
-    /// Whether its commands find an ssh that leads to other machines.
+    /// Whether commands find an `ssh` that simulates other machines.
     has_hosts: bool,
 }
 
-/// What a command came to.
+/// Result of a command: exit status and output.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder recursively.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -34,7 +34,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Measures nothing: its figure depends on its parameter alone, so that any two runs of it are equal.
+/// A test whose figure depends only on its parameter, so that any two runs of it are equal.
 const STEADY: &str = r#"
 name = "steady"
 summary = "a figure that depends on its parameter alone"
@@ -51,7 +51,7 @@ default = "a"
 axis = true
 "#;
 
-/// What such a test prints: `figure: 97`.
+/// The metric of tests that print `figure: 97`.
 const FIGURE: &str = r#"
 [[metric]]
 name = "figure"
@@ -68,21 +68,21 @@ impl Lab {
         lab
     }
 
-    /// One whose commands have a `/var/lib` of their own, and in it an undo log that no other test holds; none, aloud, where
-    /// the machine may not be changed.
+    /// A lab whose commands have their own `/var/lib`, with an undo log that no other test holds; `None`, with a
+    /// message, without the rights for that.
     pub(crate) fn with_own_state() -> Option<Self> {
         let lab = Self { owns_state: true, ..Self::new() };
         std::fs::create_dir(lab.path("state")).unwrap();
-        let tried = lab.weighbridge("--version");
-        if tried.code == 0 {
+        let probe = lab.weighbridge("--version");
+        if probe.code == 0 {
             return Some(lab);
         }
-        println!("SKIPPED: profiles change what only root may, in a mount namespace: {}", tried.err);
+        println!("SKIPPED: profiles change what only root may, in a mount namespace: {}", probe.err);
         None
     }
 
-    /// One whose `ssh` leads from any address to this machine, with a `/var/lib` of its own for each connection: to a
-    /// controller these are different machines. None, aloud, where that takes more rights than there are.
+    /// A lab whose `ssh` connects any address to this machine, with a separate `/var/lib` per connection, so that they
+    /// are different machines to a controller. `None`, with a message, without the rights for that.
     pub(crate) fn with_hosts() -> Option<Self> {
         let lab = Self { has_hosts: true, ..Self::new() };
         let enter = "unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=755 lab /var/lib && mkdir -m 1777 /var/lib/locks && WEIGHBRIDGE_LOCKS=/var/lib/locks exec /bin/sh'";
@@ -94,11 +94,11 @@ impl Lab {
                 cache.display()
             ),
         );
-        let tried = Command::new(ssh).stdin(Stdio::null()).output().unwrap();
-        if tried.status.success() {
+        let probe = Command::new(ssh).stdin(Stdio::null()).output().unwrap();
+        if probe.status.success() {
             return Some(lab);
         }
-        println!("SKIPPED: machines side by side need mount namespaces: {}", String::from_utf8_lossy(&tried.stderr));
+        println!("SKIPPED: machines side by side need mount namespaces: {}", String::from_utf8_lossy(&probe.stderr));
         None
     }
 
@@ -114,17 +114,17 @@ impl Lab {
         path
     }
 
-    /// Adds a test of the user's.
+    /// Adds a custom test definition.
     pub(crate) fn define(&self, name: &str, toml: &str) {
         self.write(&format!("config/weighbridge/tests.d/{name}.toml"), toml);
     }
 
-    /// Adds one whose command prints `figure: 97`, a throughput.
+    /// Adds a custom test whose command prints `figure: 97`, a throughput.
     pub(crate) fn define_figure(&self, name: &str, toml: &str) {
         self.define(name, &format!("{toml}{FIGURE}"));
     }
 
-    /// The program, in the lab's folder and with the lab's configuration.
+    /// A command of the program, in the lab's folder and with its configuration.
     pub(crate) fn command(&self, line: &str) -> Command {
         let program = env!("CARGO_BIN_EXE_weighbridge");
         let mut command = Command::new(if self.owns_state { "unshare" } else { program });
@@ -149,7 +149,7 @@ impl Lab {
         command
     }
 
-    /// Writes a program of the user's, for [`Lab::with_programs`].
+    /// Writes an executable for [`Lab::with_programs`].
     pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = self.write(&format!("bin/{name}"), text);
@@ -157,56 +157,56 @@ impl Lab {
         path
     }
 
-    /// The program, which finds the user's programs too.
+    /// A command of the program whose PATH includes the lab's executables.
     pub(crate) fn with_programs(&self, line: &str) -> Command {
         let mut command = self.command(line);
         command.env("PATH", self.search_path());
         command
     }
 
-    /// The path on which programs are found, the user's first.
+    /// The PATH with the lab's executables first.
     fn search_path(&self) -> String {
         format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
     }
 
-    /// Runs the program to its end.
+    /// Runs the program to completion.
     pub(crate) fn weighbridge(&self, line: &str) -> Ran {
         self.ran(&mut self.command(line))
     }
 
-    /// Runs a command of the lab's to its end.
+    /// Runs a command to completion.
     pub(crate) fn ran(&self, command: &mut Command) -> Ran {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
     }
 
-    /// Starts the program and lets it go on.
+    /// Starts the program in the background.
     pub(crate) fn start(&self, line: &str) -> Child {
         self.command(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The journal of a run, a line an event.
+    /// The events in the journal of a run.
     pub(crate) fn journal(&self, run: &str) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path(run).join("journal.jsonl")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The processes that have something of the lab's folder in their command or environment.
+    /// The processes with the lab's folder in their command line or environment.
     pub(crate) fn processes(&self) -> Vec<String> {
         let marker = self.folder.path().display().to_string();
-        let me = std::process::id().to_string();
+        let own_pid = std::process::id().to_string();
         let has =
             |path: &Path| std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&marker));
         let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
         entries
-            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy() != me))
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy() != own_pid))
             .filter(|path| has(&path.join("cmdline")) || has(&path.join("environ")))
             .map(|path| std::fs::read_to_string(path.join("cmdline")).unwrap_or_default().replace('\0', " "))
             .collect()
     }
 
-    /// Waits until none of them is left; those that are after ten seconds.
+    /// Waits until no such process is left; returns those left after ten seconds.
     pub(crate) fn processes_left(&self) -> Vec<String> {
         for _ in 0..200 {
             if self.processes().is_empty() {

@@ -1,4 +1,4 @@
-//! What is built from other people's work may be given away under our own terms.
+//! Licences of dependencies permit distribution under our own.
 
 use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
 use spdx::{Expression, Licensee, ParseMode};
@@ -20,28 +20,28 @@ const ALLOWED: [&str; 10] = [
 ];
 
 #[test]
-fn every_dependency_has_a_licence_that_we_allow() {
+fn every_dependency_has_an_allowed_licence() {
     let offenders = offenders(&workspace(), &ALLOWED);
     assert!(offenders.is_empty(), "not allowed:\n{}", offenders.join("\n"));
 }
 
 #[test]
-fn every_crate_of_ours_says_mit_or_apache() {
+fn every_workspace_crate_is_mit_or_apache() {
     for package in workspace().workspace_packages() {
         assert_eq!(package.license.as_deref(), Some(OURS), "{}", package.name);
     }
 }
 
 #[test]
-fn an_offender_is_named_with_its_licence_and_who_brings_it() {
+fn offender_is_reported_with_its_licence_and_dependents() {
     let offenders = offenders(&workspace(), &["Zlib"]);
     let named = |line: &&String| line.ends_with(": MIT OR Apache-2.0, by weighbridge > cargo_metadata > camino");
     assert!(offenders.iter().find(named).is_some_and(|line| line.starts_with("  camino 1.")), "{offenders:#?}");
 }
 
 #[test]
-fn one_side_of_an_or_is_enough_and_both_of_an_and_are_needed() {
-    let mit = [Licensee::parse("MIT").expect("known")];
+fn licence_expressions_are_evaluated() {
+    let mit = [Licensee::parse("MIT").expect("known licence")];
     assert!(allows(&mit, Some("MIT OR GPL-3.0-only")));
     assert!(allows(&mit, Some("MIT/Apache-2.0")));
     assert!(!allows(&mit, Some("MIT AND GPL-3.0-only")));
@@ -49,7 +49,7 @@ fn one_side_of_an_or_is_enough_and_both_of_an_and_are_needed() {
     assert!(!allows(&mit, None));
 }
 
-/// The workspace and all that is built for this platform, as it stands in the lock file.
+/// Metadata of the workspace and its dependencies on this platform, from the lock file.
 fn workspace() -> Metadata {
     let options = ["--locked", "--filter-platform", "host-tuple"].map(String::from);
     MetadataCommand::new().other_options(options).exec().expect("cargo knows its own workspace")
@@ -60,8 +60,8 @@ fn offenders(metadata: &Metadata, allowed: &[&str]) -> Vec<String> {
     let allowed: Vec<Licensee> = allowed.iter().map(|name| Licensee::parse(name).expect("a licence")).collect();
     let names = metadata.packages.iter().map(|package| (&package.id, package.name.as_str())).collect();
     let used_by = users(metadata);
-    let ours: HashSet<&PackageId> = metadata.workspace_members.iter().collect();
-    let offends = |package: &&Package| !ours.contains(&package.id) && !allows(&allowed, package.license.as_deref());
+    let members: HashSet<&PackageId> = metadata.workspace_members.iter().collect();
+    let offends = |package: &&Package| !members.contains(&package.id) && !allows(&allowed, package.license.as_deref());
     metadata
         .packages
         .iter()
@@ -79,7 +79,7 @@ fn allows(allowed: &[Licensee], expression: Option<&str>) -> bool {
         .is_some_and(|expression| expression.evaluate(|licence| allowed.iter().any(|one| one.satisfies(licence))))
 }
 
-/// The nearest crate of ours that brings a package, and every package between.
+/// The dependency chain from the nearest workspace crate to a package.
 fn chain(package: &PackageId, used_by: &HashMap<&PackageId, &PackageId>, names: &HashMap<&PackageId, &str>) -> String {
     let mut chain: Vec<&str> = std::iter::successors(Some(package), |id| used_by.get(*id).copied())
         .filter_map(|id| names.get(id).copied())
@@ -88,7 +88,7 @@ fn chain(package: &PackageId, used_by: &HashMap<&PackageId, &PackageId>, names: 
     chain.join(" > ")
 }
 
-/// Of each dependency, the user that is fewest steps away from our own crates.
+/// For each dependency, the dependent that is nearest to the workspace crates.
 fn users(metadata: &Metadata) -> HashMap<&PackageId, &PackageId> {
     let nodes = &metadata.resolve.as_ref().expect("the resolved graph").nodes;
     let uses: HashMap<_, _> = nodes.iter().map(|node| (&node.id, &node.dependencies)).collect();

@@ -1,4 +1,4 @@
-//! What a user sees of the program, and what becomes of a run whatever happens to it.
+//! End-to-end tests of the program: output, exit status, and runs under failures.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

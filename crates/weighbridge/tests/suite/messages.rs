@@ -1,11 +1,11 @@
-//! What is printed for command lines with a mistake in them.
+//! Messages for invalid command lines, plans and builds.
 
 use insta::assert_snapshot;
 
 use crate::compare::{around, made};
 use crate::lab::Lab;
 
-/// Runs words that are not to be divided at spaces.
+/// Runs the program with arguments that may contain spaces.
 fn words(lab: &Lab, words: &[&str]) -> String {
     lab.ran(lab.command("").args(words)).seen()
 }
@@ -16,7 +16,7 @@ fn profiles_without_a_name_are_refused_by_every_command() {
     assert_snapshot!(words(&lab, &["plan", "steady", "--profiles", ""]), @r"
     exit 1
     error: invalid value `` of --profiles: expected the name of a profile
-    help: `weighbridge profile list` shows all; without --profiles the host is measured as it is
+    help: `weighbridge profile list` lists all profiles; without --profiles the host is measured unchanged
     ");
     let run = words(&lab, &["run", "steady", "--profiles", "Localhost", "--profiles", ",", "--into", "R"]);
     assert!(run.starts_with("exit 1\nerror: invalid value `,` of --profiles: "), "{run}");
@@ -24,34 +24,34 @@ fn profiles_without_a_name_are_refused_by_every_command() {
 }
 
 #[test]
-fn a_second_word_after_profiles_or_hosts_names_the_comma() {
+fn second_word_after_profiles_or_hosts_suggests_a_comma() {
     let lab = Lab::new();
     assert_snapshot!(lab.weighbridge("plan steady --profiles Localhost TunedHost").seen(), @r"
     exit 1
-    error: unknown test `TunedHost`: it stands after `--profiles Localhost` and is read as a test
-    help: separate the values of --profiles by commas, or give it twice: `--profiles Localhost,TunedHost`
+    error: unknown test `TunedHost`: the word after `--profiles Localhost` is read as a test
+    help: separate the values of --profiles with commas, or repeat the flag: `--profiles Localhost,TunedHost`
     ");
     let ran = lab.weighbridge("plan --hosts a b c:root@d steady");
-    assert!(ran.code == 1 && ran.err.contains("or give it twice: `--hosts a,b`"), "{}", ran.seen());
-    // A test in that place is one.
+    assert!(ran.code == 1 && ran.err.contains("or repeat the flag: `--hosts a,b`"), "{}", ran.seen());
+    // A test in the same position is accepted.
     assert_eq!(lab.weighbridge("plan --profiles Localhost steady --no-worker").code, 0);
 }
 
 #[test]
-fn a_build_named_with_a_colon_is_shown_with_the_equals_sign() {
+fn build_named_with_a_colon_suggests_an_equals_sign() {
     let lab = Lab::new();
     made(&lab, "src", &around(1000.0));
     made(&lab, "dst", &around(1000.0));
     assert_snapshot!(lab.weighbridge("compare a:src b:dst").seen(), @r"
     exit 1
     error: cannot read a:src: No such file or directory (os error 2)
-    help: a name stands before `=`: `a=src`
+    help: separate the name with `=`: `a=src`
     ");
     assert_eq!(lab.weighbridge("compare a=src b=dst").code, 0);
 }
 
 #[test]
-fn a_folder_of_result_folders_names_them() {
+fn folder_of_result_folders_is_refused_and_lists_them() {
     let lab = Lab::new();
     for build in ["all/one", "all/two", "all/three"] {
         made(&lab, build, &around(1000.0));
@@ -59,15 +59,15 @@ fn a_folder_of_result_folders_names_them() {
     lab.write("all/notes/text", "");
     assert_snapshot!(lab.weighbridge("compare all all/one").seen(), @r"
     exit 1
-    error: all is not one result folder: it holds 3 result folders: one, three, two
+    error: all is not a single result folder: it contains 3 result folders: one, three, two
     help: name the folders themselves: `all/one all/three`
     ");
     let ran = lab.weighbridge("compare all/notes all/one");
-    assert!(ran.err.starts_with("error: all/notes holds no results: expected PROFILE/TEST/SERIAL/"), "{}", ran.seen());
+    assert!(ran.err.starts_with("error: all/notes has no results: expected PROFILE/TEST/SERIAL/"), "{}", ran.seen());
 }
 
 #[test]
-fn a_copy_of_a_result_folder_counts_once() {
+fn copy_of_a_result_folder_is_refused() {
     let lab = Lab::new();
     for build in ["perf", "copy", "dst"] {
         made(&lab, build, &around(1000.0));
@@ -79,14 +79,14 @@ fn a_copy_of_a_result_folder_counts_once() {
 }
 
 #[test]
-fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
+fn own_runs_and_run_perf_results_are_not_mixed() {
     let lab = Lab::new();
     made(&lab, "perf", &around(1000.0));
     assert_eq!(lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").code, 0);
     assert_snapshot!(lab.weighbridge("compare own perf").seen(), @r"
     exit 4
     error: `own` is a run of Weighbridge and `perf` is a result folder of run-perf: they name their checks differently and have none in common
-    help: name builds of one kind: measure all with `weighbridge run`, or all with run-perf
+    help: measure all builds with `weighbridge run`, or all with run-perf
     ");
     let ran = lab.weighbridge("compare perf own");
     assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.seen());
@@ -98,12 +98,12 @@ fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
 }
 
 #[test]
-fn a_parameter_of_a_profile_is_named_as_it_was_typed_with_what_it_takes() {
+fn invalid_profile_parameter_is_reported_as_typed() {
     let lab = Lab::new();
     assert_snapshot!(words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"force_guest_cpus":"2"}"#]), @r#"
     exit 1
     error: `DefaultLibvirt:{"force_guest_cpus":"2"}`: `force_guest_cpus`: invalid value "2": expected a whole number from 0 to 4294967295
-    help: a profile is written NAME or NAME:{JSON}, with name, force-guest-cpus, force-guest-mem (MiB), force-no-vms, qemu-bin, image-format, virt-install-extra, xml, tuned-adm-profile, irqbalance, grub-args, image, disk, network, virt-type, limit, sets, knobs, tests
+    help: expected NAME or NAME:{JSON} with the parameters name, force-guest-cpus, force-guest-mem (MiB), force-no-vms, qemu-bin, image-format, virt-install-extra, xml, tuned-adm-profile, irqbalance, grub-args, image, disk, network, virt-type, limit, sets, knobs, tests
     "#);
     let unknown = words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"__NAME__":"x"}"#]);
     assert!(unknown.contains("unknown parameter `__NAME__`\n") && !unknown.contains("--NAME--"), "{unknown}");
@@ -112,12 +112,12 @@ fn a_parameter_of_a_profile_is_named_as_it_was_typed_with_what_it_takes() {
 }
 
 #[test]
-fn a_number_in_a_plan_is_not_expected_by_a_type_of_rust() {
+fn plan_errors_do_not_mention_rust_types() {
     let lab = Lab::new();
     lab.write("p.toml", "[sampling]\nwarm-up = \"two\"\n\n[[test]]\nname = \"steady\"\n");
     assert_snapshot!(lab.weighbridge("plan --plan p.toml").seen(), @r#"
     exit 1
-    error: this plan cannot be read: invalid value "two": expected a whole number from 0 to 4294967295
+    error: invalid plan: invalid value "two": expected a whole number from 0 to 4294967295
        ╭─[p.toml:2:11]
      1 │ [sampling]
      2 │ warm-up = "two"
@@ -136,7 +136,7 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
     lab.write("read.toml", plan);
     assert_snapshot!(lab.weighbridge("plan --plan read.toml").seen(), @r#"
     exit 1
-    error: `min-samples` must be more than 0
+    error: `min-samples` must be greater than 0
        ╭─[read.toml:4:1]
      3 │ [sampling]
      4 │ min-samples = 0
@@ -144,28 +144,28 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
        ·        ╰── here
      5 │ 
        ╰────
-    error: `publish` is no command: it is empty, or a quote is open
+    error: invalid `publish` command: expected a non-empty command line with closed quotes
        ╭─[read.toml:1:11]
      1 │ publish = "upload '"
        ·           ─────┬────
        ·                ╰── here
      2 │ 
        ╰────
-    error: an id needs a letter
+    error: invalid id `0001`: expected at least one letter
        ╭─[read.toml:8:6]
      7 │ name = "steady"
      8 │ id = "0001"
        ·      ───┬──
-       ·         ╰── digits alone name a position
+       ·         ╰── digits alone denote a position
      9 │ 
        ╰────
-    help: `id` pins the name of a test's place in the plan, so that inserting a test renumbers nothing
-    error: this test has no name
+    help: `id` names a test's position in the plan, so that inserting another test does not renumber it
+    error: missing test name
         ╭─[read.toml:10:1]
       9 │ 
      10 │ [[test]]
         · ────┬───
-        ·     ╰── `name = "…"` is missing
+        ·     ╰── missing `name = "…"`
      11 │ kind = "a"
         ╰────
     "#);
@@ -178,21 +178,21 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
     let lines =
         ["plan --plan expand.toml --no-worker", "plan steady:kind=z stead:x=1", "plan steady:kind= steady:id=1"];
     assert_snapshot!(lines.map(errors).join("\n\n"), @r"
-    error: `kind` of `steady`: `d` is not one of its values
-    error: `kind` of `steady`: `e` is not one of its values
+    error: `kind` of `steady`: invalid value `d`
+    error: `kind` of `steady`: invalid value `e`
     error: `steady` has no parameter `kindd`
-    error: there is no test `stedy`
+    error: unknown test `stedy`
 
-    error: `kind` of `steady`: `z` is not one of its values
-    error: there is no test `stead`
+    error: `kind` of `steady`: invalid value `z`
+    error: unknown test `stead`
 
     error: `kind` has no value
-    error: an id needs a letter
+    error: invalid id `1`: expected at least one letter
     ");
 }
 
 #[test]
-fn of_a_long_line_the_part_around_the_mistake_is_shown() {
+fn long_line_is_cut_around_the_mistake() {
     let lab = Lab::new();
     let sizes: Vec<String> = (1..100).map(|size| format!("{size}k")).collect();
     let line = format!("plan fio:rw=read,bs=[{}],iodepht=1 --no-worker", sizes.join(","));
@@ -210,7 +210,7 @@ fn of_a_long_line_the_part_around_the_mistake_is_shown() {
 }
 
 #[test]
-fn a_long_path_is_printed_whole() {
+fn long_path_is_printed_in_full() {
     let lab = Lab::new();
     let folder = "a-folder-with-a-long-name/".repeat(10);
     let path = format!("{folder}plan.toml");
@@ -225,7 +225,7 @@ fn a_long_path_is_printed_whole() {
 }
 
 #[test]
-fn a_mistake_in_a_profile_of_ones_own_is_shown_where_it_stands() {
+fn mistake_in_a_custom_profile_is_shown_with_its_position() {
     let lab = Lab::new();
     lab.write("config/weighbridge/profiles.d/Mine.toml", "summary = 'x'\n[guests]\ncpus = 'two'\n");
     let seen = lab.weighbridge("plan steady --profiles Mine").seen();
@@ -238,6 +238,6 @@ fn a_mistake_in_a_profile_of_ones_own_is_shown_where_it_stands() {
        ·        ──┬──
        ·          ╰── here
        ╰────
-    help: `weighbridge schema profile` shows what a profile can have
+    help: `weighbridge schema profile` shows the schema of profiles
     "#);
 }

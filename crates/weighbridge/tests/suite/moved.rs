@@ -1,4 +1,4 @@
-//! Runs on another machine: whatever reading a run needs is in it.
+//! Runs moved to another machine: a run folder contains everything needed to read it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use crate::lab::{Lab, Ran, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --samples 2 --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
 
-/// A root with nothing in it but the program and runs.
+/// A root folder with only the program and runs.
 struct EmptyRoot {
     path: PathBuf,
 }
 
 impl EmptyRoot {
-    /// None, aloud, where this user cannot have one.
+    /// `None`, with a message, if this user cannot change the root.
     fn new(lab: &Lab) -> Option<Self> {
         let path = lab.path("root");
         std::fs::create_dir(&path).unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
-        let there = path.join("weighbridge");
-        // A link where it is the same file system.
-        std::fs::hard_link(program, &there).or_else(|_| std::fs::copy(program, &there).map(drop)).unwrap();
+        let copy = path.join("weighbridge");
+        // A hard link if it is on the same file system.
+        std::fs::hard_link(program, &copy).or_else(|_| std::fs::copy(program, &copy).map(drop)).unwrap();
         let root = Self { path };
         if root.command("--version").output().is_ok_and(|output| output.status.success()) {
             return Some(root);
@@ -43,13 +43,13 @@ impl EmptyRoot {
         command
     }
 
-    /// Brings a run of the lab here.
+    /// Moves a run of the lab here.
     fn take(&self, lab: &Lab, run: &str) {
         std::fs::rename(lab.path(run), self.path.join(run)).unwrap();
     }
 }
 
-/// What can be read of runs: each line of the program with what it came to, and the page.
+/// Reads runs with every reading command; returns command line, exit status and output.
 fn readings(runs: &[&str], mut read: impl FnMut(&str) -> Ran, page: impl Fn() -> String) -> Vec<(String, i32, String)> {
     let mut all = Vec::new();
     for run in runs {
@@ -72,12 +72,12 @@ fn repository(path: &str) -> PathBuf {
 }
 
 #[test]
-fn every_example_can_be_read_where_nothing_but_its_run_is() {
+fn example_runs_can_be_read_without_anything_else() {
     let lab = Lab::new();
     let Some(root) = EmptyRoot::new(&lab) else { return };
     copy_folder(&repository("examples"), &lab.path("examples"));
     copy_folder(&repository("tests.d"), &lab.path("examples/tests.d"));
-    // As the examples are, for a shorter time.
+    // The example with shorter times.
     let plan = std::fs::read_to_string(lab.path("examples/network.toml")).unwrap();
     let shorter = [
         ("\"5s\"", "\"50ms\""),
@@ -88,14 +88,14 @@ fn every_example_can_be_read_where_nothing_but_its_run_is() {
         ("[\"tcp\", \"ssl\"]", "\"tcp\""),
     ];
     let plan = shorter.into_iter().fold(plan, |plan, (long, short)| {
-        assert!(plan.contains(long), "{long} is in the example");
+        assert!(plan.contains(long), "{long} is missing in the example");
         plan.replace(long, short)
     });
     lab.write("examples/network.toml", &plan);
     let mut definitions: Vec<String> = std::fs::read_dir(lab.path("examples/tests.d"))
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        // Its default takes a minute on a busy machine.
+        // The default of hpcc takes a minute on a busy machine.
         .map(|name| if name == "hpcc" { "hpcc:n=200,processes=1".to_owned() } else { name })
         .collect();
     definitions.sort();
@@ -110,13 +110,13 @@ fn every_example_can_be_read_where_nothing_but_its_run_is() {
     }
     let runs = ["runner", "network", "definitions"];
     let page = |folder: &Path| std::fs::read_to_string(folder.join("page.html")).unwrap();
-    let here = readings(&runs, |line| lab.weighbridge(line), || page(&lab.path("")));
+    let local = readings(&runs, |line| lab.weighbridge(line), || page(&lab.path("")));
     runs.iter().for_each(|run| root.take(&lab, run));
-    let there = readings(&runs, |line| lab.ran(&mut root.command(line)), || page(&root.path));
-    for (here, there) in here.iter().zip(&there) {
-        assert!(here == there, "{} differs:\n{}\n{}", here.0, here.2, there.2);
+    let remote = readings(&runs, |line| lab.ran(&mut root.command(line)), || page(&root.path));
+    for (local, remote) in local.iter().zip(&remote) {
+        assert!(local == remote, "{} differs:\n{}\n{}", local.0, local.2, remote.2);
     }
-    // What was run can be seen there too.
+    // The run contains a copy of the program that was run.
     let list = std::fs::read_to_string(root.path.join("runner/tests.d/python-hashes.files.json")).unwrap();
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
     let [file] = &list["files"].as_array().unwrap()[..] else { panic!("one file: {list}") };
@@ -126,7 +126,7 @@ fn every_example_can_be_read_where_nothing_but_its_run_is() {
 }
 
 #[test]
-fn files_of_definitions_are_recorded_and_what_is_not_copied_is_reported() {
+fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     let lab = Lab::new();
     let runner = "#!/bin/sh\necho 'figure: 1'; sleep 0.02 # --password zq1\n";
     for name in ["beside", "here"] {
@@ -170,16 +170,16 @@ fn files_of_definitions_are_recorded_and_what_is_not_copied_is_reported() {
     assert!(files.iter().all(|file| file["sha256"].as_str().is_some_and(|hash| hash.len() == 64)), "{list}");
     let schema = lab.weighbridge("schema definition-files").json();
     jsonschema::validate(&schema, &list).unwrap_or_else(|error| panic!("{error}"));
-    // No secret is anywhere in the run.
+    // The run contains no secret.
     let found = Command::new("grep").args(["-rl", "zq-"]).arg(lab.path("R")).output().unwrap();
     assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
     std::fs::remove_dir_all(lab.path("config")).unwrap();
     let read = lab.weighbridge("summary R");
     assert_eq!(read.code, ran.code, "{}", read.seen());
-    assert!(!read.err.contains("passed over"), "{}", read.err);
-    // Measured again by the record alone, the error says what is missing.
+    assert!(!read.err.contains("skipped"), "{}", read.err);
+    // Measuring again with only the recorded definition names what is missing.
     let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S"));
     assert_eq!(again.code, 3, "{}", again.seen());
-    let why = "the run has no exact copy of the file `beside.sh`: secrets in it are masked";
+    let why = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
     assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.seen());
 }

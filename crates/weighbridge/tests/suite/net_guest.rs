@@ -1,4 +1,4 @@
-//! The program as a user types it where the kernel has SCTP, vsock and TLS: in a machine in software.
+//! The network engine with SCTP, vsock and kernel TLS, in an emulated machine.
 
 use std::{
     fs,
@@ -7,16 +7,16 @@ use std::{
 
 use wb_guest::{Errand, GuestError, carry_out};
 
-/// What every line needs, and a server.
+/// Sets a token and starts a server.
 const BEGINNING: &str = "export WEIGHBRIDGE_NET_TOKEN=$(weighbridge net token)\n\
     weighbridge net serve 2>/dev/null &\n\
     sleep 1\n";
 
-/// Of uperf's profiles.
+/// Variables of uperf's profiles.
 const VARIABLES: &str = "--var h=127.0.0.1 --var h1=127.0.0.1 --var h2=127.0.0.1 --var nthr=2 --var iter=10 \
     --var dur=1s --var nth=2 --var msg_r=64 --var msg_w=64 --var host=127.0.0.1";
 
-/// A profile of requests and responses.
+/// A profile of requests and responses over kernel TLS.
 const KERNEL_TLS: &str = r#"<profile name="ktls">
   <group nthreads="2">
     <transaction iterations="1"><flowop type="connect" options="remotehost=127.0.0.1 protocol=ssl engine=ktls"/></transaction>
@@ -26,11 +26,11 @@ const KERNEL_TLS: &str = r#"<profile name="ktls">
 </profile>
 "#;
 
-/// Runs lines in a guest, each with its exit code after it; none where there can be no guest.
+/// Runs command lines in a guest; returns exit status and output of each, or `None` if no guest can be started.
 fn seen(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, String)>> {
     let script = lines.iter().map(|line| format!("{line} 2>&1\necho \"ended with $?\"\n")).collect::<String>();
     let program = (PathBuf::from(env!("CARGO_BIN_EXE_weighbridge")), "bin/weighbridge".to_owned());
-    let files: Vec<_> = files.iter().chain([&program]).map(|(here, there)| (here.as_path(), there.as_str())).collect();
+    let files: Vec<_> = files.iter().chain([&program]).map(|(local, remote)| (local.as_path(), remote.as_str())).collect();
     let errand = Errand {
         modules: &["sctp", "vsock_loopback", "tls", "gcm", "ctr", "aesni_intel"],
         files: &files,
@@ -45,21 +45,21 @@ fn seen(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, Strin
         outcome => outcome.expect("a machine"),
     };
     println!("{}", outcome.output);
-    let mut ended = Vec::new();
-    let mut said = String::new();
+    let mut results = Vec::new();
+    let mut output = String::new();
     for line in outcome.output.lines() {
         match line.strip_prefix("ended with ") {
-            Some(code) => ended.push((code.parse().expect("a code"), std::mem::take(&mut said))),
-            None => said += &format!("{line}\n"),
+            Some(code) => results.push((code.parse().expect("exit status"), std::mem::take(&mut output))),
+            None => output += &format!("{line}\n"),
         }
     }
-    assert_eq!(ended.len(), lines.len());
-    Some(ended)
+    assert_eq!(results.len(), lines.len());
+    Some(results)
 }
 
 #[test]
 #[ignore = "starts a machine in software"]
-fn presets_and_profiles_run_over_what_this_kernel_may_lack() {
+fn presets_and_profiles_run_over_sctp_vsock_and_kernel_tls() {
     let folder = tempfile::tempdir().unwrap();
     let ktls = folder.path().join("ktls.xml");
     fs::write(&ktls, KERNEL_TLS).unwrap();
@@ -86,8 +86,8 @@ fn presets_and_profiles_run_over_what_this_kernel_may_lack() {
         lines.push(format!("weighbridge net run {profile} {VARIABLES} -q --max-duration 1s"));
     }
     let Some(seen) = seen(&lines, &files) else { return };
-    for ((code, said), line) in seen.iter().zip(&lines) {
-        assert_eq!(*code, 0, "{line}: {said}");
-        assert!(!said.contains("NaN"), "{line}: {said}");
+    for ((code, output), line) in seen.iter().zip(&lines) {
+        assert_eq!(*code, 0, "{line}: {output}");
+        assert!(!output.contains("NaN"), "{line}: {output}");
     }
 }

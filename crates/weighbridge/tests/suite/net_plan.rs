@@ -1,8 +1,8 @@
-//! The network in plans: each sample has a server of its own, which ends with it.
+//! Network tests in plans: each sample starts and stops its own server.
 
 use crate::lab::Lab;
 
-/// A request and its response, until the time is over.
+/// A profile of requests and responses for a given time.
 const RR: &str = r#"<profile name="rr"><group nthreads="1">
     <transaction iterations="1"><flowop type="connect" options="remotehost=$h protocol=tcp tcp_nodelay"/></transaction>
     <transaction duration="$time"><flowop type="write" options="size=90"/>
@@ -11,7 +11,7 @@ const RR: &str = r#"<profile name="rr"><group nthreads="1">
 </group></profile>"#;
 
 #[test]
-fn requests_and_responses_are_measured_and_nothing_is_left_running() {
+fn requests_and_responses_are_measured_without_leftover_processes() {
     let lab = Lab::new();
     let cell = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=0.3s,sysinfo=none";
     let ran = lab.weighbridge(&format!("run {cell} --samples 2 --warm-up 0 --precision 1000 --into R"));
@@ -32,7 +32,7 @@ fn requests_and_responses_are_measured_and_nothing_is_left_running() {
 }
 
 #[test]
-fn both_sides_are_recorded_without_their_secret() {
+fn both_sides_are_recorded_without_the_token() {
     let lab = Lab::new();
     let cell =
         "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=0.1s,log-response-times=true";
@@ -53,7 +53,7 @@ fn both_sides_are_recorded_without_their_secret() {
 }
 
 #[test]
-fn a_profile_lies_beside_its_plan_and_is_part_of_the_definition() {
+fn profile_beside_its_plan_is_part_of_the_definition() {
     let lab = Lab::new();
     lab.write("plans/rr.xml", RR);
     let plan = "[[test]]\nname = \"net\"\nprofile = \"rr.xml\"\nvars = [\"time=200ms\"]\ninterval = \"50ms\"\n";
@@ -70,22 +70,22 @@ fn a_profile_lies_beside_its_plan_and_is_part_of_the_definition() {
 }
 
 #[test]
-fn what_cannot_be_measured_says_why() {
+fn unsupported_requests_are_refused_with_a_reason() {
     let lab = Lab::new();
     lab.write("rr.xml", RR);
-    let says = |cell: &str, why: &str| {
+    let reports = |cell: &str, reason: &str| {
         let ran = lab.weighbridge(&format!("plan {cell}"));
-        assert!(ran.out.contains(why) || ran.err.contains(why), "{}", ran.seen());
+        assert!(ran.out.contains(reason) || ran.err.contains(reason), "{}", ran.seen());
     };
-    says("uperf:test-types=rr,server-node=999", "there is no NUMA node 999 here");
-    says("uperf:test-types=udp-rr,protocols=tcp", "udp-rr is by udp, not by tcp");
-    says("net", "`profile` names no file");
-    says("net:profile=nosuch.xml", "the profile `nosuch.xml` cannot be read");
-    says("net:profile=rr.xml", "the profile `rr.xml`: ");
+    reports("uperf:test-types=rr,server-node=999", "no such NUMA node on this worker: 999");
+    reports("uperf:test-types=udp-rr,protocols=tcp", "udp-rr requires `protocols=udp`, got tcp");
+    reports("net", "missing `profile`");
+    reports("net:profile=nosuch.xml", "cannot read profile `nosuch.xml`");
+    reports("net:profile=rr.xml", "invalid profile `rr.xml`: ");
 }
 
 #[test]
-fn a_run_that_is_cut_counts_only_if_that_was_asked_for() {
+fn run_stopped_by_max_duration_is_valid() {
     let lab = Lab::new();
     lab.write("rr.xml", RR);
     let run = "net:profile=rr.xml,vars=[time=60s],max-duration=0.2s";
@@ -95,13 +95,13 @@ fn a_run_that_is_cut_counts_only_if_that_was_asked_for() {
 }
 
 #[test]
-fn the_example_can_be_planned() {
+fn example_can_be_planned() {
     let lab = Lab::new();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/network.toml");
     let ran = lab.weighbridge(&format!("plan --plan {example} --json"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let cells = ran.json()["cells"].as_array().unwrap().clone();
-    let wrong: Vec<_> = cells.iter().filter(|cell| !cell["unsupported"].is_null()).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+    let unsupported: Vec<_> = cells.iter().filter(|cell| !cell["unsupported"].is_null()).collect();
+    assert!(unsupported.is_empty(), "{unsupported:?}");
     assert!(cells.iter().any(|cell| cell["id"].to_string().contains("vars=")), "{cells:?}");
 }

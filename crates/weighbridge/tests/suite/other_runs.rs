@@ -1,18 +1,18 @@
-//! Two runs at the same time on one machine: neither is refused, and both say that their samples are disturbed.
+//! Two runs at the same time on one machine: neither is refused, and both report that their samples are disturbed.
 
 use std::process::Stdio;
 
 use crate::lab::{Lab, Ran};
 
-/// Its first sample lasts until a file is there.
+/// A test whose first sample lasts until a file exists.
 const WAITS: &str = r#"
 name = "waits"
-summary = "a figure that comes when a file is there"
+summary = "waits until a file exists"
 version = 1
 command = ["sh", "-c", "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1"]
 "#;
 
-/// The other runs are looked for as often as telemetry is read.
+/// A plan with a short telemetry interval, at which other runs are detected.
 const PLAN: &str = r#"
 [sampling]
 min-time = "1ms"
@@ -29,7 +29,7 @@ name = "waits"
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
-/// How many attempts of a run found another run of this process, and how many there are.
+/// The number of attempts of a run that detected the run of a process, and the number of all attempts.
 fn disturbed(lab: &Lab, run: &str, process: u32) -> (usize, usize) {
     let finding = "another run measured on this machine at the same time: ";
     let of = format!(" (process {process} there, its agent ");
@@ -43,32 +43,32 @@ fn disturbed(lab: &Lab, run: &str, process: u32) -> (usize, usize) {
 }
 
 #[test]
-fn two_runs_at_one_time_warn_of_each_other_and_record_it() {
+fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let lab = Lab::new();
     lab.define_figure("waits", WAITS);
     lab.write("waits.toml", PLAN);
     let flag = |name: &str| lab.path(&format!("config/weighbridge/tests.d/{name}"));
     let first = lab.command("run --plan waits.toml --into A").stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let first = first.unwrap();
-    let one = first.id();
+    let first_pid = first.id();
     wb_lab::eventually("the first run to measure", || flag("begun").exists());
 
-    // What another user's or another terminal's TMPDIR is makes no difference.
+    // Another TMPDIR, as of another user or terminal, makes no difference.
     let mut second = lab.command(&format!("run steady --into B {QUICK}"));
     std::fs::create_dir(lab.path("elsewhere")).unwrap();
     let second = second.env("TMPDIR", lab.path("elsewhere"));
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let other = second.id();
+    let second_pid = second.id();
     let second = finished(second);
     assert_eq!(second.code, 0, "{}", second.seen());
     let warning =
-        "warning: another run measures on `local` at the same time, and each disturbs the samples of the other: ";
+        "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
-    assert!(second.err.contains(warning) && second.err.contains(&of(one)), "{}", second.seen());
+    assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.seen());
     assert_eq!(second.err.matches(warning).count(), 1, "{}", second.seen());
-    assert_eq!(disturbed(&lab, "B", one), (6, 6));
+    assert_eq!(disturbed(&lab, "B", first_pid), (6, 6));
 
-    // The first one measures the machine as it is.
+    // A run that changes the machine is refused while the first one measures.
     let changing = lab.weighbridge(&format!("run steady:knobs.drop-caches=all --into K {QUICK}"));
     assert_ne!(changing.code, 0, "{}", changing.seen());
     let refused = "cannot change this machine while another run measures on it: ";
@@ -77,9 +77,9 @@ fn two_runs_at_one_time_warn_of_each_other_and_record_it() {
     std::fs::write(flag("go"), "").unwrap();
     let first = finished(first);
     assert_eq!(first.code, 0, "{}", first.seen());
-    assert!(first.err.contains(warning) && first.err.contains(&of(other)), "{}", first.seen());
-    // The second was over before the other samples began.
-    assert_eq!(disturbed(&lab, "A", other), (1, 6));
+    assert!(first.err.contains(warning) && first.err.contains(&of(second_pid)), "{}", first.seen());
+    // The second run ended before the other samples of the first one started.
+    assert_eq!(disturbed(&lab, "A", second_pid), (1, 6));
     for run in ["A", "B"] {
         let summary = lab.weighbridge(&format!("summary {run}")).out;
         assert!(summary.contains("another run measured on this machine at the same time: "), "{summary}");

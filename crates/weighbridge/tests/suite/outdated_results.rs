@@ -1,4 +1,4 @@
-//! Runs whose results are not those of their records: what compares them takes the figures of the records, or refuses.
+//! Runs whose results do not match their records: comparisons use the records, or refuse.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::lab::{Lab, Ran, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --retakes 0 --attempts 1";
 
-/// A test that prints about 1000 six times and then about 700. With the file `deadly` it ends its agent from the twelfth
-/// time on.
+/// A test that prints about 1000 six times and then about 700. If the file `deadly` exists, it kills its agent from the
+/// twelfth time on.
 fn define(lab: &Lab) {
     lab.write("count", "0");
     let script = "n=$(($(cat COUNT) + 1)); echo $n >COUNT; sleep 0.02; \
@@ -24,7 +24,7 @@ fn define(lab: &Lab) {
     );
 }
 
-/// A lab with the runs `old` and `new`, which are of the same six samples.
+/// A lab with the runs `old` and `new`, which have the same six samples.
 fn lab() -> Lab {
     let lab = Lab::new();
     define(&lab);
@@ -34,7 +34,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// Begins to measure 60 samples into a folder, and kills the controller when so many are there.
+/// Starts to measure 60 samples into a folder, and kills the controller after this many.
 fn kill_after(lab: &Lab, samples: usize, run: &str) {
     let mut child = lab.start(&format!("run falling {QUICK} --samples 60 --into {run}"));
     let journal = lab.path(run).join("journal.jsonl");
@@ -45,13 +45,13 @@ fn kill_after(lab: &Lab, samples: usize, run: &str) {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(child.try_wait().unwrap().is_none(), "it is still measuring");
+    assert!(child.try_wait().unwrap().is_none(), "the run is still measuring");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
-/// The counted samples of the only cell and the mean of its metric, in a study.
+/// Number of counted samples and mean of the only cell, in a study.
 fn of_study(lab: &Lab, run: &str) -> (u64, f64) {
     let study = lab.weighbridge(&format!("summary {run} --json")).json();
     let cell = &study["cells"][0];
@@ -59,14 +59,14 @@ fn of_study(lab: &Lab, run: &str) -> (u64, f64) {
     (counted as u64, cell["metrics"][0]["summary"]["mean"].as_f64().unwrap())
 }
 
-/// The same in the last build of a comparison.
+/// Number of counted samples and mean of the last build in a comparison.
 fn of_comparison(outcome: &Value) -> (u64, f64) {
     let check = outcome["checks"].as_array().unwrap().iter().find(|check| check["statistic"] == "mean").unwrap();
-    (outcome["builds"][1]["samples"]["counted"].as_u64().unwrap(), check["dst"].as_f64().unwrap())
+    (outcome["builds"][1]["samples"]["counted"].as_u64().unwrap(), check["after"].as_f64().unwrap())
 }
 
-const NOTE: &str = "note: new: has results that are older than its records; it is studied anew here, and \
-                    `weighbridge study` writes its results\n";
+const NOTE: &str = "note: new: has results that are older than its records; they are recomputed here, and \
+                    `weighbridge study` writes them\n";
 
 #[test]
 fn samples_of_a_killed_controller_are_compared() {
@@ -84,24 +84,24 @@ fn samples_of_a_killed_controller_are_compared() {
     let table = lab.weighbridge("analyze new");
     assert!(table.out.contains(&format!(",{}\n", expected.1)), "{} is in {}", expected.1, table.out);
     assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
-    assert_eq!(lab.weighbridge("study new").code, 3, "it has fewer than the 60 samples that were asked for");
+    assert_eq!(lab.weighbridge("study new").code, 3, "it has fewer than the requested 60 samples");
     let studied = lab.weighbridge("compare old new --json --strict");
     assert_eq!((of_comparison(&studied.json()), studied.err.as_str()), (expected, ""));
 }
 
 #[test]
-fn a_first_entry_that_was_killed_is_compared_too() {
+fn run_without_results_is_compared() {
     let lab = lab();
     kill_after(&lab, 8, "killed");
     assert!(!lab.path("killed/Localhost/falling/0000/result.json").exists());
     let ran = lab.weighbridge("compare old killed --json");
     assert_eq!(of_comparison(&ran.json()), of_study(&lab, "killed"));
-    let answers = lab.weighbridge("solve killed");
-    assert_eq!(answers.code, 0, "{}", answers.seen());
+    let solved = lab.weighbridge("solve killed");
+    assert_eq!(solved.code, 0, "{}", solved.seen());
 }
 
 #[test]
-fn a_run_whose_agent_is_lost_has_results() {
+fn run_with_a_lost_agent_has_results() {
     let lab = lab();
     lab.write("deadly", "");
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 60 --into new"));
@@ -110,7 +110,7 @@ fn a_run_whose_agent_is_lost_has_results() {
     assert!(!outcome.err.contains("older"), "{}", outcome.err);
     let expected = of_study(&lab, "new");
     assert_eq!((of_comparison(&outcome.json()), expected.0), (expected, 11));
-    // One that has nothing but the loss is an error with its text.
+    // A run without any completed sample is an error with the reason.
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into lost"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let ran = lab.weighbridge("compare old lost");
@@ -123,7 +123,7 @@ fn a_run_whose_agent_is_lost_has_results() {
     );
 }
 
-/// Cuts a file of the fourth sample of `new` short.
+/// Truncates a file of the fourth sample of `new`.
 fn damage(lab: &Lab) {
     let sample = lab.path("new/Localhost/falling/0000/-/0003.0");
     let files = std::fs::read_dir(sample).unwrap().flatten().map(|entry| entry.path());
@@ -133,7 +133,7 @@ fn damage(lab: &Lab) {
 }
 
 #[test]
-fn a_damaged_sample_does_not_count_and_is_an_error() {
+fn damaged_sample_does_not_count_and_is_an_error() {
     let lab = lab();
     damage(&lab);
     for flags in ["", " -q"] {
@@ -151,17 +151,17 @@ fn a_damaged_sample_does_not_count_and_is_an_error() {
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{line}: {}", ran.seen());
         assert!(ran.err.contains("error: new: `Localhost/falling/0000:-` has 1 damaged sample: "), "{}", ran.err);
     }
-    // Results that were written afterwards make it no better.
+    // Rewriting the results does not help.
     assert_eq!(lab.weighbridge("study new").code, 3);
     assert_eq!(lab.weighbridge("compare old new").code, 3);
-    // The same line takes it again.
+    // Running the same command again retakes the sample.
     assert_eq!(lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new")).code, 0);
     let ran = lab.weighbridge("compare old new");
     assert!(!ran.out.contains("damaged"), "{}", ran.seen());
 }
 
 #[test]
-fn a_sample_that_has_another_text_of_the_same_length_is_damaged() {
+fn sample_changed_at_the_same_length_is_damaged() {
     let lab = lab();
     let sample = lab.path("new/Localhost/falling/0000/-/0003.0");
     let files = std::fs::read_dir(sample).unwrap().flatten().map(|entry| entry.path());
@@ -173,9 +173,9 @@ fn a_sample_that_has_another_text_of_the_same_length_is_damaged() {
     assert!(ran.out.contains("1 damaged sample"), "{}", ran.out);
 }
 
-/// What is refused with the exit status of failures, however quiet.
-fn refused(lab: &Lab, why: &str) {
-    let refused = |ran: &Ran| ran.code == 3 && ran.out.is_empty() && ran.err.contains(why);
+/// Checks that all comparing commands refuse `new` with exit status 3 and this message.
+fn assert_refused(lab: &Lab, message: &str) {
+    let refused = |ran: &Ran| ran.code == 3 && ran.out.is_empty() && ran.err.contains(message);
     for line in ["compare old new", "compare -q old new", "analyze -q new", "model fit --linear -q -o model.json new"] {
         let ran = lab.weighbridge(line);
         assert!(refused(&ran), "{line}: {}", ran.seen());
@@ -187,29 +187,29 @@ fn damaged_records_of_a_run_are_refused() {
     let lab = lab();
     let head = std::fs::read_to_string(lab.path("new/run.json")).unwrap();
     lab.write("new/run.json", &head[..head.len() / 2]);
-    refused(&lab, "error: cannot compare new: new/run.json:");
+    assert_refused(&lab, "error: cannot compare new: new/run.json:");
     std::fs::remove_file(lab.path("new/run.json")).unwrap();
-    refused(&lab, "error: cannot compare new: new is no run: it has no run.json");
+    assert_refused(&lab, "error: cannot compare new: new is not a run: it has no run.json");
     lab.write("new/run.json", &head);
     lab.write("new/journal.jsonl", "");
-    refused(&lab, "error: cannot compare new: new/journal.jsonl is gone");
+    assert_refused(&lab, "error: cannot compare new: missing journal new/journal.jsonl");
 }
 
 #[test]
-fn results_that_cannot_be_derived_again_are_refused_with_the_way_out() {
+fn outdated_results_without_definitions_are_refused() {
     let lab = lab();
     let path = lab.path("new/Localhost/falling/0000/result.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert_eq!(lab.weighbridge("compare old new").code, 0, "results that are cut short are derived again");
+    assert_eq!(lab.weighbridge("compare old new").code, 0, "truncated results are recomputed");
     std::fs::remove_dir_all(lab.path("config")).unwrap();
     std::fs::remove_dir_all(lab.path("new/tests.d")).unwrap();
-    refused(&lab, "error: new has results that are older than its records, and they cannot be studied: ");
-    assert!(lab.weighbridge("compare old new").err.contains("help: `weighbridge study new` writes results"));
+    assert_refused(&lab, "error: new has results that are older than its records, and cannot be studied: ");
+    assert!(lab.weighbridge("compare old new").err.contains("help: `weighbridge study new` recomputes the results"));
 }
 
 #[test]
-fn what_is_done_around_measuring_leaves_results_as_they_are() {
+fn publishing_does_not_outdate_results() {
     let lab = Lab::new();
     define(&lab);
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --publish true --into R"));
@@ -220,12 +220,12 @@ fn what_is_done_around_measuring_leaves_results_as_they_are() {
 }
 
 #[test]
-fn a_copy_of_a_run_is_not_another_run() {
+fn copy_of_a_run_is_refused() {
     let lab = lab();
     for (build, copy) in [("old,new old", "new is a copy of old"), ("old new,old", "old is a copy of new")] {
         let ran = lab.weighbridge(&format!("compare {build}"));
         assert_eq!(ran.code, 1, "{}", ran.seen());
         assert!(ran.err.contains(&format!("error: {copy}: a run counts once\nhelp: ")), "{}", ran.err);
     }
-    assert_eq!(lab.weighbridge("compare old new").code, 0, "on both sides it is a comparison with itself");
+    assert_eq!(lab.weighbridge("compare old new").code, 0, "a run may be compared with itself");
 }

@@ -1,21 +1,21 @@
-//! What `plan` finds out about hosts and profiles before anything is measured.
+//! Checks of hosts and profiles that `plan` makes before anything is measured.
 
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use crate::lab::{Lab, Ran};
 
-/// Programs that every machine has, which stubs stand beside.
+/// Programs that every machine has, available besides the stubs.
 const USUAL: [&str; 12] =
     ["sh", "id", "cat", "sed", "grep", "test", "chmod", "printf", "tail", "uname", "timeout", "env"];
 
-/// A machine on which libvirt answers and finds all that it is asked for.
+/// Stubs of a machine on which libvirt works.
 const STUBS: [(&str, &str); 3] = [
     ("virsh", "exit 0"),
     ("virt-install", "case \"$*\" in *--bogus*) echo 'unrecognized arguments: --bogus' >&2; exit 2;; esac"),
     ("qemu-img", "echo '{\"format\": \"qcow2\", \"virtual-size\": 1048576, \"filename\": \"x\"}'"),
 ];
 
-/// Plans with the programs of a folder alone; only root's plans have nothing in their way.
+/// Plans with only the programs of the lab's `bin` on the PATH.
 fn plan(lab: &Lab, profile: &str, more: &str) -> Ran {
     let mut command = lab.command(&format!("plan steady {more} --paths . --profiles"));
     lab.ran(command.arg(profile).env("PATH", lab.path("bin")))
@@ -40,7 +40,7 @@ fn lab(stubs: &[(&str, &str)]) -> Option<Lab> {
     Some(lab)
 }
 
-/// A profile with guests of a known size and image, and more parameters.
+/// A profile with guests of a fixed size and image, and additional parameters.
 fn guests(lab: &Lab, more: &str) -> String {
     let disk = lab.path("disk.qcow2");
     format!(
@@ -50,7 +50,7 @@ fn guests(lab: &Lab, more: &str) -> String {
 }
 
 #[test]
-fn the_sizes_of_guests_are_shown_where_nothing_is_in_their_way() {
+fn plan_shows_the_sizes_of_guests() {
     let Some(lab) = lab(&STUBS) else { return };
     let ran = plan(&lab, &guests(&lab, r#","force_no_vms":2"#), "");
     assert_eq!(ran.code, 0, "{}", ran.seen());
@@ -59,7 +59,7 @@ fn the_sizes_of_guests_are_shown_where_nothing_is_in_their_way() {
     let disk = lab.path("disk.qcow2").display().to_string();
     let line = |number: u8| {
         format!(
-            "  DefaultLibvirt on `local`: `vm{number}` with 2 CPUs, 512 MiB of memory and a disk of 20 GiB of {disk}, run by \
+            "  DefaultLibvirt on `local`: `vm{number}` with 2 CPUs, 512 MiB of memory and a disk of 20 GiB of {disk}, emulated in \
              software"
         )
     };
@@ -76,11 +76,11 @@ fn the_sizes_of_guests_are_shown_where_nothing_is_in_their_way() {
 }
 
 #[test]
-fn what_guests_need_and_is_not_there_is_found_by_the_plan() {
+fn plan_reports_missing_programs_for_guests() {
     for (missing, reason) in [
-        ("virsh", "there is no program `virsh`: `apt-get install libvirt-clients` brings it"),
-        ("virt-install", "there is no program `virt-install`: `apt-get install virtinst` brings it"),
-        ("qemu-img", "there is no program `qemu-img`"),
+        ("virsh", "no such program: `virsh`; `apt-get install libvirt-clients` installs it"),
+        ("virt-install", "no such program: `virt-install`; `apt-get install virtinst` installs it"),
+        ("qemu-img", "no such program: `qemu-img`"),
     ] {
         let stubs: Vec<(&str, &str)> = STUBS.into_iter().filter(|(name, _)| *name != missing).collect();
         let Some(lab) = lab(&stubs) else { return };
@@ -91,9 +91,9 @@ fn what_guests_need_and_is_not_there_is_found_by_the_plan() {
 }
 
 #[test]
-fn what_libvirt_refuses_is_the_reason() {
+fn plan_reports_the_refusal_of_libvirt() {
     for (script, reason) in [
-        ("case \"$4\" in uri) echo 'error: no daemon' >&2; exit 1;; esac", "libvirt does not answer: error: no daemon"),
+        ("case \"$4\" in uri) echo 'error: no daemon' >&2; exit 1;; esac", "libvirt does not respond: error: no daemon"),
         (
             "case \"$4\" in net-info) echo 'error: Network not found' >&2; exit 1;; esac",
             "libvirt has no network `default`",
@@ -108,7 +108,7 @@ fn what_libvirt_refuses_is_the_reason() {
 }
 
 #[test]
-fn an_image_a_domain_and_arguments_that_cannot_be_used_are_found() {
+fn plan_reports_unusable_images_domains_and_arguments() {
     let Some(lab) = lab(&STUBS) else { return };
     lab.write(
         "other.xml",
@@ -118,13 +118,13 @@ fn an_image_a_domain_and_arguments_that_cannot_be_used_are_found() {
     lab.write("local.xml", "<domain>");
     let missing = r#"DefaultLibvirt:{"virt-type":"qemu","image":"/no/such.qcow2"}"#.to_owned();
     for (profile, reason) in [
-        (missing, "there is no file /no/such.qcow2"),
+        (missing, "no such file: /no/such.qcow2"),
         (guests(&lab, r#","xml":"other.xml""#), "other.xml: no <disk> has `%(disk)s` as the file of its <source>"),
-        (guests(&lab, r#","xml":"broken.xml""#), "broken.xml: it is not well-formed XML: <domain> is not closed"),
-        (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: it is not well-formed XML"),
+        (guests(&lab, r#","xml":"broken.xml""#), "broken.xml: invalid XML: <domain> is not closed"),
+        (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: invalid XML"),
         (guests(&lab, r#","xml":"absent.xml""#), "absent.xml: No such file or directory"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
-        (guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""), "and need 256 MiB"),
+        (guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""), "at least 256 MiB are required"),
     ] {
         let ran = plan(&lab, &profile, "");
         assert!(ran.code == 3 && ran.out.contains(reason), "{reason}: {}", ran.seen());
@@ -132,33 +132,33 @@ fn an_image_a_domain_and_arguments_that_cannot_be_used_are_found() {
 }
 
 #[test]
-fn kernel_arguments_of_this_machine_are_found_before_a_run() {
+fn plan_reports_kernel_arguments_that_need_a_reboot() {
     let Some(lab) = lab(&STUBS) else { return };
     let profile = r#"TunedHost:{"grub_args":"weighbridge.test"}"#;
     let ran = plan(&lab, profile, "");
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert!(
-        ran.out.contains("its kernel arguments would reboot this machine, and the run would end with it"),
+        ran.out.contains("its kernel arguments require a reboot of this machine, which would end the run"),
         "{}",
         ran.out
     );
-    // A profile that needs nothing of it is planned all the same.
+    // A profile without kernel arguments is planned all the same.
     let both = plan(&lab, &format!("Localhost,{profile}"), "");
     assert!(both.code == 3 && both.out.contains("\n1 of 2 cells, about 140 ms with"), "{}", both.seen());
 }
 
 #[test]
-fn a_run_warns_of_a_later_profile_before_it_measures_in_the_first() {
+fn run_warns_about_later_profiles_before_measuring() {
     let Some(lab) = lab(&STUBS[1..]) else { return };
     let mut command = lab.command("run steady --min-time 1ms --warm-up 0 --samples 6 --into R --profiles");
     let ran = lab.ran(command.arg(format!("Localhost,{}", guests(&lab, ""))).env("PATH", lab.path("bin")));
-    let warning = "warning: `DefaultLibvirt` on `local` will not be measured: there is no program `virsh`";
+    let warning = "warning: `DefaultLibvirt` on `local` will not be measured: no such program: `virsh`";
     let (at, measured) = (ran.err.find(warning), ran.err.find("Localhost/steady"));
     assert!(ran.code == 3 && at.is_some() && (measured.is_none() || at < measured), "{}", ran.seen());
 }
 
 #[test]
-fn knobs_files_and_commands_that_a_host_refuses_are_found_by_the_plan() {
+fn plan_reports_knobs_files_and_commands_that_a_host_refuses() {
     let Some(lab) = lab(&STUBS) else { return };
     let profile = |name: &str, text: &str| {
         lab.write(&format!("config/weighbridge/profiles.d/{name}.toml"), &format!("summary = \"x\"\n{text}"));
@@ -174,11 +174,11 @@ fn knobs_files_and_commands_that_a_host_refuses_are_found_by_the_plan() {
     profile("Folder", &format!("[[files]]\npath = \"{folder}\"\ntext = \"x\"\n"));
     profile("Device", "[[files]]\npath = \"/dev/null\"\ntext = \"x\"\n");
     profile("Broken", &command("if true; then"));
-    // What a command brings cannot be there before it has run.
+    // A knob may depend on a command that has not run yet.
     profile("Brings", &format!("[knobs]\nswappiness = \"many\"\n{}", command("true")));
     for (name, reason) in [
-        ("Knob", "the knob `swappiness` cannot be `many`: "),
-        ("NoFolder", "cannot write the file `/no/such/folder/x`: there is no folder `/no/such/folder`"),
+        ("Knob", "cannot set knob `swappiness` to `many`: "),
+        ("NoFolder", "cannot write the file `/no/such/folder/x`: no such folder: `/no/such/folder`"),
         ("Folder", "it is a folder"),
         ("Device", "cannot write the file `/dev/null`: not a regular file"),
         ("Broken", "invalid command `broken`: expected a shell script: "),

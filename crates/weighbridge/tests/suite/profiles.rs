@@ -1,4 +1,4 @@
-//! Profiles without guests: hosts put into states and brought back.
+//! Profiles without guests: applied to hosts and reverted.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -9,11 +9,11 @@ use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
 
-/// A profile of a file and a command, both in the lab's own folder.
+/// Defines a profile with a file and a command, both in the lab's folder.
 fn mine(lab: &Lab) -> [PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let text = format!(
-        "summary = \"two things of the lab\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
+        "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
          \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\nis = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
          \"rm {flag}\"\n",
         file.display(),
@@ -24,8 +24,8 @@ fn mine(lab: &Lab) -> [PathBuf; 2] {
     [file, flag]
 }
 
-/// Kills a run and its agents, so that neither can bring anything back. The run is stopped first: it would start another
-/// agent; and an agent that is stopped goes on when its run ends, since its process group is an orphan then.
+/// Kills a run and its agents, so that neither can revert anything. The run is suspended first, because it would start
+/// another agent. The agents are not: a suspended one would continue when its process group becomes orphaned.
 fn kill_with_agents(mut run: Child) {
     let id = run.id().to_string();
     assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
@@ -38,14 +38,14 @@ fn kill_with_agents(mut run: Child) {
 }
 
 #[test]
-fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
+fn custom_profile_is_applied_measured_and_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
-    // What the test sees is what the profile made.
+    // The test sees the changes of the profile.
     lab.define_figure(
         "sees",
         &format!(
-            "name = \"sees\"\nsummary = \"whether the profile is there\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"grep -q \
+            "name = \"sees\"\nsummary = \"whether the profile is applied\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"grep -q \
              measuring {} && test -e {} && sleep 0.02 && echo figure: 1\"]\n",
             file.display(),
             flag.display()
@@ -63,18 +63,18 @@ fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
     assert!(text.contains("\"name\": \"Mine\"") && text.contains("state.conf"), "{text}");
     let schema = lab.weighbridge("schema profile-state").json();
     jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
-    // Nothing is done again, and nothing stays changed.
+    // Nothing is measured again, and nothing stays changed.
     assert_eq!(lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).code, 4);
     assert!(!flag.exists());
 }
 
 #[test]
-fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
+fn host_is_reverted_after_a_killed_run() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     lab.define_figure(
         "long",
-        "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
+        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
     );
     for both in [false, true] {
         let mut run = lab.start(&format!("run long --profiles Mine --min-time 1ms --into R{both}"));
@@ -82,27 +82,27 @@ fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
             let journal = lab.path(&format!("R{both}/journal.jsonl"));
             std::fs::read_to_string(journal).is_ok_and(|text| text.contains("Mine/long"))
         };
-        eventually("the long one to be started", measures);
+        eventually("the long test to start", measures);
         assert!(flag.exists() && std::fs::read_to_string(&file).unwrap() == "measuring\n");
         if both {
             kill_with_agents(run);
             assert!(flag.exists());
             let reverted = lab.weighbridge("profile revert");
             assert_eq!(reverted.code, 0, "{}", reverted.seen());
-            assert!(reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
+            assert!(reverted.out.contains("the flag: restored"), "{}", reverted.seen());
         } else {
             run.kill().unwrap();
             run.wait().unwrap();
         }
-        eventually("the host to be as it was", || {
+        eventually("the host to be reverted", || {
             !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
         });
     }
-    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing was left to put back\n");
+    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing to revert\n");
 }
 
 #[test]
-fn what_somebody_else_changed_meanwhile_is_left_and_told() {
+fn value_changed_by_somebody_else_is_left_and_reported() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     let changes = format!(
@@ -119,7 +119,7 @@ fn what_somebody_else_changed_meanwhile_is_left_and_told() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
+fn profile_that_cannot_be_applied_does_not_stop_the_others() {
     let Some(lab) = Lab::with_own_state() else { return };
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
@@ -132,7 +132,7 @@ fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
     let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
     assert_eq!(wrong["outcome"]["outcome"], "unsupported", "{cells}");
     assert!(wrong["outcome"].to_string().contains("exit status: 3") && cells.as_array().unwrap().len() == 2, "{cells}");
-    // Once it can be, the same line goes on.
+    // Once it can be, the same command resumes.
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
         "[[commands]]\nname = 'it'\nis = 'true'\napply = 'true'\nrevert = 'true'\n",
@@ -151,7 +151,7 @@ fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
 }
 
 #[test]
-fn what_is_no_profile_is_told_with_the_way_out() {
+fn invalid_profiles_are_refused_with_help() {
     let lab = Lab::new();
     let seen = |line: &str| lab.weighbridge(line).seen();
     let all = [
@@ -165,8 +165,8 @@ fn what_is_no_profile_is_told_with_the_way_out() {
     ];
     insta::assert_snapshot!(all.join("\n"));
     lab.write("config/weighbridge/profiles.d/Bad.toml", "summary = 'x'\nknob = 1\n");
-    let bad = lab.weighbridge("profile list");
-    assert!(bad.code == 1 && bad.err.contains("unknown field `knob`"), "{}", bad.seen());
+    let list = lab.weighbridge("profile list");
+    assert!(list.code == 1 && list.err.contains("unknown field `knob`"), "{}", list.seen());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn profiles_are_listed_shown_and_planned() {
 }
 
 #[test]
-fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
+fn run_folder_has_one_definition_of_a_profile_without_its_secrets() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, _] = mine(&lab);
     let profile = |more: &str| {
@@ -196,18 +196,18 @@ fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
     profile("");
     let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
-    let kept = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
-    assert!(kept.contains("port = 1") && !kept.contains("planted"), "{kept}");
-    // What it is for is not what it does.
+    let recorded = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
+    assert!(recorded.contains("port = 1") && !recorded.contains("planted"), "{recorded}");
+    // The tests of a profile are not part of its definition.
     profile("tests = [\"$@\"]");
     assert_eq!(lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).code, 4);
     profile("[knobs]\naslr = 1");
     let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("R was measured in another `Mine` than this one"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Mine`"), "{}", ran.seen());
 }
 
 #[test]
-fn a_set_that_is_edited_makes_another_profile() {
+fn edited_set_changes_the_profile() {
     let Some(lab) = Lab::with_own_state() else { return };
     let set = |scheduler: &str| {
         let text = format!("summary = \"db\"\n[knobs]\n\"io-scheduler@nosuchdisk\" = \"{scheduler}\"\n");
@@ -220,21 +220,21 @@ fn a_set_that_is_edited_makes_another_profile() {
     assert_eq!(lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).code, 4);
     set("mq-deadline");
     let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("R was measured in another `Db` than this one"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Db`"), "{}", ran.seen());
 }
 
 #[test]
-fn a_command_that_makes_nothing_so_is_told() {
+fn command_without_effect_is_an_error() {
     let Some(lab) = Lab::with_own_state() else { return };
     let text =
         "summary = \"idle\"\n[[commands]]\nname = \"idle\"\nis = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
     lab.write("config/weighbridge/profiles.d/Idle.toml", text);
     let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("the command `idle` ran"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("command `idle` had no effect"), "{}", ran.seen());
 }
 
 #[test]
-fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not() {
+fn runs_differ_only_if_the_content_of_their_profile_differs() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     let quick = QUICK.trim_end_matches("--into R");
@@ -242,7 +242,7 @@ fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not()
         let ran = lab.weighbridge(&format!("run steady --profiles Mine {quick} --into {name}"));
         assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     };
-    // Other tests may come and go on this machine meanwhile: only what the profile is counts here.
+    // Other tests may run on this machine meanwhile, so only the sections of the profile are compared.
     let differing = |one: &str, other: &str| {
         let outcome = lab.weighbridge(&format!("compare {one} {other} --json")).json();
         let all = outcome["context"]["environment"].as_array().unwrap().clone();
@@ -263,11 +263,11 @@ fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not()
     assert_eq!(profile, "Mine");
     let of = |name: &str| changes.as_array().unwrap().iter().find(|change| change["name"] == name).unwrap().clone();
     let of_file = of(&format!("files.{}.text", file.display()));
-    assert_eq!((&of_file["src"], &of_file["dst"]), (&"measuring".into(), &"otherwise".into()));
-    assert_eq!(of("commands.a flag.is")["dst"], format!("test -e {}", flag.display()));
+    assert_eq!((&of_file["before"], &of_file["after"]), (&"measuring".into(), &"otherwise".into()));
+    assert_eq!(of("commands.a flag.is")["after"], format!("test -e {}", flag.display()));
 }
 
-/// A run that is killed with its agent while a command of its profile sleeps.
+/// Kills a run and its agent while a command of its profile sleeps.
 fn killed_while_a_command_runs(lab: &Lab) -> [PathBuf; 2] {
     let [file, flag] = mine(lab);
     let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
@@ -281,40 +281,40 @@ fn killed_while_a_command_runs(lab: &Lab) -> [PathBuf; 2] {
 }
 
 #[test]
-fn a_host_that_was_left_half_in_a_profile_is_brought_back_once_its_command_is_ended() {
+fn half_applied_profile_is_reverted_after_its_command_ends() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = killed_while_a_command_runs(&lab);
     let reverted = lab.weighbridge("profile revert");
-    let line = format!("`local`: {}: it is as it was\n", file.display());
+    let line = format!("`local`: {}: restored\n", file.display());
     assert!(reverted.code == 0 && reverted.out.contains(&line), "{}", reverted.seen());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
-    assert_eq!(lab.processes_left(), [""; 0], "what the command had started has ended");
+    assert_eq!(lab.processes_left(), [""; 0], "processes of the command have ended");
     assert!(!flag.exists());
 
     killed_while_a_command_runs(&lab);
     let ran = lab.weighbridge(&format!("run steady {QUICK}"));
-    let note = format!("note: a run that was killed had changed {}: it is as it was", file.display());
+    let note = format!("note: a run that was killed had changed {}: restored", file.display());
     assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.seen());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
     assert!(!flag.exists() && lab.processes_left().is_empty());
 }
 
 #[test]
-fn a_host_that_another_run_has_in_a_profile_is_neither_measured_nor_reverted() {
+fn host_held_by_another_run_is_neither_measured_nor_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     lab.define_figure(
         "long",
-        "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
+        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
     );
     let mut run = lab.start("run long --profiles Mine --min-time 1ms --into A");
     let measures = || std::fs::read_to_string(lab.path("A/journal.jsonl")).is_ok_and(|text| text.contains("Mine/long"));
-    eventually("the long one to be started", measures);
+    eventually("the long test to start", measures);
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).unwrap();
     let reason = format!("this machine is being changed by `weighbridge run` (process {}, since ", children.trim());
     for line in ["profile revert", &format!("run steady {QUICK}")] {
         let refused = lab.weighbridge(line);
-        let still = format!("); still changed: {}, the flag\nhelp: wait for it or end it; ", file.display());
+        let still = format!("); still changed: {}, the flag\nhelp: wait for it to finish or stop it: ", file.display());
         let error = format!("error: `local`: {reason}");
         let is_named = refused.err.contains(&error) && refused.err.contains(&still);
         assert!(refused.code == 1 && is_named && refused.out.is_empty(), "{}", refused.seen());
@@ -324,13 +324,13 @@ fn a_host_that_another_run_has_in_a_profile_is_neither_measured_nor_reverted() {
     assert!(flag.exists() && !lab.path("R").exists());
     run.kill().unwrap();
     run.wait().unwrap();
-    eventually("the host to be as it was", || {
+    eventually("the host to be reverted", || {
         !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
     });
 }
 
 #[test]
-fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
+fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [_, flag] = mine(&lab);
     let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
@@ -345,14 +345,14 @@ fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
     let of =
         |name: &str| cells.as_array().unwrap().iter().find(|cell| cell["cell"] == name).unwrap()["outcome"].clone();
     assert_eq!(of("Mine/steady/0000:kind=b")["outcome"], "measured");
-    let here = of("Localhost/steady/0000:kind=a");
-    assert!(here["outcome"] == "unsupported" && here.to_string().contains("still changed: the flag"), "{here}");
-    // Nor by another run.
+    let other = of("Localhost/steady/0000:kind=a");
+    assert!(other["outcome"] == "unsupported" && other.to_string().contains("still changed: the flag"), "{other}");
+    // Another run does not measure on it either.
     let next = lab.weighbridge(&format!("run steady {QUICK}S"));
     assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.seen());
     let reverted = lab.weighbridge("profile revert");
     assert!(
-        reverted.code == 3 && reverted.err.contains("error: `local`: not everything is as it was: the flag: "),
+        reverted.code == 3 && reverted.err.contains("error: `local`: not everything was restored: the flag: "),
         "{}",
         reverted.seen()
     );
@@ -360,7 +360,7 @@ fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
     let reverted = lab.weighbridge("profile revert");
     assert_eq!(
         (reverted.code, reverted.out.as_str()),
-        (0, "`local`: the flag: it is as it was\n"),
+        (0, "`local`: the flag: restored\n"),
         "{}",
         reverted.seen()
     );
@@ -368,7 +368,7 @@ fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
 }
 
 #[test]
-fn a_host_whose_agent_is_killed_is_brought_back_by_another_one() {
+fn host_is_reverted_by_a_new_agent_after_its_agent_is_killed() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     lab.define_figure(
@@ -377,7 +377,7 @@ fn a_host_whose_agent_is_killed_is_brought_back_by_another_one() {
     );
     let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    assert!(ran.err.contains("note: a run that was killed had changed the flag: it is as it was"), "{}", ran.err);
+    assert!(ran.err.contains("note: a run that was killed had changed the flag: restored"), "{}", ran.err);
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
-    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing was left to put back\n");
+    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing to revert\n");
 }

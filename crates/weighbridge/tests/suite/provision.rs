@@ -1,30 +1,30 @@
-//! Machines made ready: provisioned, set up by scripts, rebooted.
+//! Preparation of machines: provisioning, setup scripts, reboots.
 
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
-/// The steps of a run: the event, where, and how it came out.
+/// The preparation steps of a run: event, host or worker, and outcome.
 fn steps(lab: &Lab) -> Vec<String> {
     let journal = lab.journal("R");
     let of = |line: &serde_json::Value| {
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-        let place = text("host") + &text("worker");
+        let target = text("host") + &text("worker");
         let is_step =
             matches!(line["event"].as_str(), Some("provisioned" | "script-ran" | "reboot-started" | "reboot-ended"));
-        is_step.then(|| format!("{} {}{place} {}", text("event"), text("script"), text("outcome")).trim().to_owned())
+        is_step.then(|| format!("{} {}{target} {}", text("event"), text("script"), text("outcome")).trim().to_owned())
     };
     journal.iter().filter_map(of).collect()
 }
 
 #[test]
-fn a_command_provisions_each_host_once_in_a_run_and_what_fails_is_left_out() {
+fn command_provisions_each_host_once_and_failed_hosts_are_excluded() {
     let Some(lab) = Lab::with_hosts() else { return };
     lab.write("prov.sh", "echo provisioning $1 at $2; echo $1 >> made; [ $1 != b ] || { echo no disk >&2; exit 7; }\n");
-    let given = r#"command:{"command":"sh prov.sh %(name)s %(host)s"}"#;
+    let provisioner = r#"command:{"command":"sh prov.sh %(name)s %(host)s"}"#;
     let line =
         format!("run steady:on=a steady:id=both --hosts a:local,b:127.0.0.3 {QUICK} --into R --json --provisioner");
-    let ran = lab.ran(lab.command(&line).arg(given));
+    let ran = lab.ran(lab.command(&line).arg(provisioner));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let warning = "warning: `b` is left out: the provisioner `command` failed: exit status 7: no disk";
     assert!(ran.err.contains("provisioning 2 hosts by `command`") && ran.err.contains(warning), "{}", ran.err);
@@ -38,8 +38,8 @@ fn a_command_provisions_each_host_once_in_a_run_and_what_fails_is_left_out() {
         "{log}"
     );
     assert_eq!(steps(&lab), ["provisioned a done", "provisioned b failed"]);
-    // What failed is tried again, and nothing else.
-    let again = lab.ran(lab.command(&line).arg(given));
+    // Only the failed host is provisioned again.
+    let again = lab.ran(lab.command(&line).arg(provisioner));
     assert_eq!(again.code, 3, "{}", again.seen());
     assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap().matches('a').count(), 1);
     assert!(lab.path("R/environment/provision-1@b.log").is_file());
@@ -47,7 +47,7 @@ fn a_command_provisions_each_host_once_in_a_run_and_what_fails_is_left_out() {
 }
 
 #[test]
-fn a_provisioner_of_ones_own_is_told_of_the_hosts_and_says_what_became_of_them() {
+fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
     let Some(lab) = Lab::with_hosts() else { return };
     let program = "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"told\",\"text\":\"looking for machines\"}'\n\
                    echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"why\":\"none is free\"}'\n";
@@ -57,10 +57,10 @@ fn a_provisioner_of_ones_own_is_told_of_the_hosts_and_says_what_became_of_them()
     assert_eq!(ran.code, 0, "{}", ran.seen());
     assert!(ran.err.contains("pool: looking for machines"), "{}", ran.err);
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `pool` failed: none is free"), "{}", ran.err);
-    let asked: serde_json::Value =
+    let request: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
-    assert_eq!((&asked["contract"], &asked["params"]["rack"]), (&1.into(), &"B7".into()));
-    let host = |at: usize| asked["hosts"][at].clone();
+    assert_eq!((&request["contract"], &request["params"]["rack"]), (&1.into(), &"B7".into()));
+    let host = |at: usize| request["hosts"][at].clone();
     assert_eq!(
         (&host(0)["name"], &host(0)["local"], &host(0)["distro"]),
         (&"a".into(), &true.into(), &"debian-12".into())
@@ -70,22 +70,22 @@ fn a_provisioner_of_ones_own_is_told_of_the_hosts_and_says_what_became_of_them()
 }
 
 #[test]
-fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
+fn invalid_or_missing_provisioners_are_refused() {
     let lab = Lab::new();
-    let seen = |given: &str| {
-        let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(given));
+    let seen = |provisioner: &str| {
+        let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
         assert!(!lab.path("R").exists(), "{}", ran.seen());
         ran.seen()
     };
     insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @r"
     exit 1
-    error: the provisioner `command`: unknown field `comand`, expected `command` or `limit`
-    help: docs/provisioning.md has all of it
+    error: invalid parameters of provisioner `command`: unknown field `comand`, expected `command` or `limit`
+    help: see docs/provisioning.md
     ");
     insta::assert_snapshot!(seen("nosuch"), @r"
     exit 1
-    error: the provisioner `nosuch` needs `weighbridge-provision-nosuch`, which is not on the path
-    help: a provisioner of your own is an executable of this name: docs/provisioning.md
+    error: the provisioner `nosuch` requires `weighbridge-provision-nosuch`, which is not in PATH
+    help: write an executable of this name to define your own provisioner: docs/provisioning.md
     ");
     lab.write("site.yml", "- hosts: all\n");
     let path = lab.path("only");
@@ -97,13 +97,13 @@ fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
     );
     insta::assert_snapshot!(ran.seen(), @r"
     exit 1
-    error: the provisioner `ansible` needs `ansible-playbook`, which is not on the path
+    error: the provisioner `ansible` requires `ansible-playbook`, which is not in PATH
     help: install the package `ansible-core` on this machine
     ");
 }
 
 #[test]
-fn hosts_and_workers_are_set_up_by_scripts_once_in_a_boot() {
+fn setup_scripts_run_once_per_boot() {
     let lab = Lab::new();
     lab.write("host.sh", "echo host $1 $WEIGHBRIDGE_WORKER; echo host >> \"$2\"\n");
     lab.write("worker.py", "#!/bin/sh\necho worker >> \"$1\"\n");
@@ -120,11 +120,11 @@ fn hosts_and_workers_are_set_up_by_scripts_once_in_a_boot() {
     assert_eq!(steps(&lab), ["script-ran host-setuplocal done", "script-ran worker-setuplocal done"]);
     let log = std::fs::read_to_string(lab.path("R/environment/host-setup-0@local.log")).unwrap();
     assert!(log.contains("host a b local"), "{log}");
-    // The same in the same boot is not run again, and another text is.
+    // A script is not run again in the same boot unless its text changes.
     assert_eq!(run("").code, 4);
     assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\n");
     lab.write("host.sh", "echo other >> \"$2\"\n");
-    assert_eq!(run("--samples 7").code, 1, "--samples twice");
+    assert_eq!(run("--samples 7").code, 1, "--samples given twice");
     let more = run("--attempts 2");
     assert_eq!(more.code, 4, "{}", more.seen());
     assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\nother\n");
@@ -133,14 +133,14 @@ fn hosts_and_workers_are_set_up_by_scripts_once_in_a_boot() {
 }
 
 #[test]
-fn a_script_that_fails_or_hangs_leaves_its_host_out_and_nothing_behind() {
+fn failed_or_hanging_script_excludes_its_host() {
     let Some(lab) = Lab::with_hosts() else { return };
     lab.write("fail.sh", "[ $WEIGHBRIDGE_WORKER = a ] || { sleep 300 & echo half done; exit 3; }\n");
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 {QUICK} --into R --worker-setup-script fail.sh");
     let ran = lab.weighbridge(&line);
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let warning = "warning: `b` is left out: the worker-setup script fail.sh: exit status 3: half done\n\
-                   help: all that it said is in R/environment/worker-setup-0@b.log\n";
+                   help: see its output in R/environment/worker-setup-0@b.log\n";
     assert!(ran.err.contains(warning), "{}", ran.err);
     assert_eq!(lab.processes_left(), [""; 0]);
     lab.write("hang.sh", "sleep 300\n");
@@ -152,7 +152,7 @@ fn a_script_that_fails_or_hangs_leaves_its_host_out_and_nothing_behind() {
         "{}",
         hung.err
     );
-    assert!(hung.err.contains("error: no host is ready to be measured"), "{}", hung.err);
+    assert!(hung.err.contains("error: no host left to measure on"), "{}", hung.err);
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
@@ -172,7 +172,7 @@ fn this_machine_is_never_rebooted() {
 }
 
 #[test]
-fn ctrl_c_ends_what_makes_machines_ready_and_the_same_line_goes_on() {
+fn interrupted_preparation_can_be_resumed() {
     let lab = Lab::new();
     let line = format!("run steady {QUICK} --into R --provisioner");
     let mut command = lab.command(&line);
@@ -190,7 +190,7 @@ fn ctrl_c_ends_what_makes_machines_ready_and_the_same_line_goes_on() {
 }
 
 #[test]
-fn every_attempt_at_a_sample_is_kept_and_how_many_there_are_can_be_said_as_run_perf_says_it() {
+fn every_attempt_is_recorded_and_retry_tests_limits_them() {
     let lab = Lab::new();
     lab.define_figure(
         "failing",
@@ -203,8 +203,8 @@ fn every_attempt_at_a_sample_is_kept_and_how_many_there_are_can_be_said_as_run_p
         let ended = lab.journal(&into).into_iter().filter(|line| line["event"] == "attempt-ended").count();
         assert_eq!(ended, attempts);
         for attempt in 0..attempts {
-            let kept = lab.path(&format!("{into}/Localhost/failing/0000/-/0000.{attempt}/run.stdout"));
-            assert_eq!(std::fs::read_to_string(&kept).unwrap(), "why not\n", "{}", kept.display());
+            let output = lab.path(&format!("{into}/Localhost/failing/0000/-/0000.{attempt}/run.stdout"));
+            assert_eq!(std::fs::read_to_string(&output).unwrap(), "why not\n", "{}", output.display());
         }
     }
     let help = lab.weighbridge("run --help").out;

@@ -1,10 +1,10 @@
-//! Publishing by a command of the user's, and what is said of a run on its pages.
+//! Publishing with a command of the user, and metadata on HTML pages.
 
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
-/// Notes what it is called with, and fails as long as there is a file `down`.
+/// A publishing script that logs its calls, and fails while the file `down` exists.
 const HOOK: &str = "echo \"${WEIGHBRIDGE_TEST-all} $WEIGHBRIDGE_METADATA_BUILD_URL\" >> \"$1\"/published\n\
                     [ -z \"$WEIGHBRIDGE_TEST\" ] || [ -s \"$WEIGHBRIDGE_TEST_FOLDER/result.json\" ] || exit 8\n\
                     [ -s \"$WEIGHBRIDGE_RUN/run.json\" ] || exit 9\n\
@@ -17,7 +17,7 @@ fn published(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn each_test_is_published_when_it_is_measured_and_the_run_at_its_end() {
+fn tests_are_published_when_measured_and_the_run_at_its_end() {
     let lab = Lab::new();
     lab.write("hook.sh", HOOK);
     let hook = format!("sh hook.sh {}", lab.path("").display());
@@ -36,12 +36,12 @@ fn each_test_is_published_when_it_is_measured_and_the_run_at_its_end() {
     assert_eq!(all, ["Localhost/steady/0000 https://ci/7", "Localhost/steady/0001 https://ci/7"]);
     let log = std::fs::read_to_string(lab.path("R/environment/publish-0.log")).unwrap();
     assert!(log.starts_with("sh hook.sh ") && log.contains("exit status 0"), "{log}");
-    assert_eq!((lab.weighbridge(&line).code, published(&lab).len()), (4, 0), "it has been published");
+    assert_eq!((lab.weighbridge(&line).code, published(&lab).len()), (4, 0), "everything is published already");
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
-fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
+fn failed_publishing_is_reported_and_repeated_on_resume() {
     let lab = Lab::new();
     lab.write("hook.sh", HOOK);
     lab.write("down", "");
@@ -52,7 +52,7 @@ fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let warning = "is not published: exit status 7: the server is down\n";
     assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
-    assert!(ran.err.contains(&format!("warning: the run {warning}help: the same line publishes again")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("warning: the run {warning}help: run the same command again to publish")), "{}", ran.err);
     let failed =
         lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
     assert_eq!((failed, published(&lab).len()), (2, 2));
@@ -66,13 +66,13 @@ fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_found_before_anything_is_measured() {
+fn missing_publishing_program_is_refused() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --publish ./nosuch.sh"));
     insta::assert_snapshot!(ran.seen(), @r"
     exit 1
-    error: no such program: `./nosuch.sh`, which is to publish the run
-    help: name a file, or a program on the path of this machine
+    error: no such program: `./nosuch.sh`, which would publish the run
+    help: name a file, or a program on the PATH of this machine
     ");
     assert!(!lab.path("R").exists());
     lab.write("p.toml", "publish = \"nosuch-program now\"\n[[test]]\nname = \"steady\"\n");
@@ -84,19 +84,19 @@ fn a_program_that_is_not_there_is_found_before_anything_is_measured() {
 }
 
 #[test]
-fn run_perfs_word_for_publishing_is_told_to_be_none() {
+fn run_perf_publishing_metadata_is_noted() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     assert!(
-        ran.err.contains("note: `pbench_server_publish` publishes nothing here: --publish names a command"),
+        ran.err.contains("note: `pbench_server_publish` has no effect: use --publish with a command"),
         "{}",
         ran.err
     );
 }
 
 #[test]
-fn pages_lead_to_the_build_and_to_the_machines_and_to_nothing_that_is_no_page() {
+fn pages_link_to_build_and_machines_but_not_to_scripts() {
     let lab = Lab::new();
     let run = |into: &str, metadata: &[&str]| {
         let mut command = lab.command(&format!("run steady {QUICK} --into {into}"));

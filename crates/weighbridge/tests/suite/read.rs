@@ -1,4 +1,4 @@
-//! Reading a run: summary, format, study, solve, report.
+//! Reading a run: `summary`, `format`, `study`, `solve`, `report`.
 
 use crate::lab::Lab;
 
@@ -10,7 +10,7 @@ fn lab_with_run() -> Lab {
 }
 
 #[test]
-fn a_run_can_be_read_in_every_form() {
+fn run_can_be_read_by_every_command() {
     let lab = lab_with_run();
     for line in ["summary R", "format R", "format R --select *kind=a", "study R", "solve R"] {
         let ran = lab.weighbridge(line);
@@ -24,7 +24,7 @@ fn a_run_can_be_read_in_every_form() {
 }
 
 #[test]
-fn studying_again_gives_the_same_results() {
+fn study_is_reproducible() {
     let lab = lab_with_run();
     let path = lab.path("R/Localhost/steady/0000/result.json");
     let before = std::fs::read_to_string(&path).unwrap();
@@ -47,7 +47,7 @@ fn pages_and_tables_are_written() {
 }
 
 #[test]
-fn telemetry_that_cannot_be_read_is_warned_of() {
+fn unreadable_telemetry_causes_a_warning() {
     let lab = lab_with_run();
     let study = lab.weighbridge("summary R --json").json();
     let folder = study["cells"][0]["samples"][1]["folder"].as_str().unwrap();
@@ -58,7 +58,7 @@ fn telemetry_that_cannot_be_read_is_warned_of() {
 }
 
 #[test]
-fn the_system_that_measured_is_described() {
+fn measured_system_is_described() {
     let lab = lab_with_run();
     let output = lab.weighbridge("format R --select *kind=a").out;
     let table = output.split("\nsystem ").nth(1).unwrap();
@@ -72,7 +72,7 @@ fn the_system_that_measured_is_described() {
 }
 
 #[test]
-fn the_doctor_exits_as_it_says() {
+fn doctor_exit_status_matches_its_findings() {
     let lab = Lab::new();
     let ran = lab.weighbridge("doctor --json");
     let noisy = ran.json()["findings"].as_array().unwrap().iter().any(|finding| finding["verdict"] == "noisy");
@@ -81,7 +81,7 @@ fn the_doctor_exits_as_it_says() {
 }
 
 #[test]
-fn what_changed_between_two_commands_for_one_run_is_reported() {
+fn environment_change_between_entries_is_reported() {
     let lab = Lab::new();
     let run = |samples: u32, threads: &str| {
         let mut command =
@@ -99,7 +99,7 @@ fn what_changed_between_two_commands_for_one_run_is_reported() {
 }
 
 #[test]
-fn no_secret_of_the_environment_is_recorded() {
+fn secrets_in_the_environment_are_not_recorded() {
     let lab = Lab::new();
     let planted = "s3cr3t-Pl4nted";
     let mut command = lab.command("run steady --min-time 1ms --samples 6 --retakes 0 --into R --metadata note=fine");

@@ -1,4 +1,4 @@
-//! Other machines made ready: hosts in network namespaces, with an sshd each, and a boot id that a reboot changes.
+//! Preparation of other machines: hosts in network namespaces, each with an sshd and a boot id that a reboot changes.
 
 use std::process::{Command, Stdio};
 
@@ -9,13 +9,13 @@ use crate::lab::{Lab, Ran};
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 const HOST: Host = Host(1);
 
-/// A host whose `reboot` says in a file that it was asked for. Nothing that would reboot this machine can be called there.
+/// A host whose `reboot` only creates a file. No program that would reboot this machine can be called there.
 fn rebootable() -> Option<(SshHosts, Lab)> {
     let mut hosts = SshHosts::bare(1)?;
-    let asked = hosts.path("reboot-asked").display().to_string();
+    let marker = hosts.path("reboot-asked").display().to_string();
     hosts.script(
         "reboot",
-        &format!("#!/bin/sh\n[ ! -e {asked}.refuse ] || {{ echo no, thanks >&2; exit 1; }}\ntouch {asked}\n"),
+        &format!("#!/bin/sh\n[ ! -e {marker}.refuse ] || {{ echo no, thanks >&2; exit 1; }}\ntouch {marker}\n"),
     );
     hosts.script("none", "#!/bin/sh\nexit 1\n");
     boot(&hosts, 1);
@@ -35,15 +35,15 @@ fn boot(hosts: &SshHosts, number: u32) {
 /// Starts the host's sshd in a mount namespace with that boot id.
 fn start(hosts: &mut SshHosts) {
     let path = |name: &str| hosts.path(name).display().to_string();
-    let over = |program: &str, by: &str| {
+    let mount_over = |program: &str, by: &str| {
         format!(
             "for dir in /sbin /usr/sbin /bin /usr/bin; do [ ! -e $dir/{program} ] || mount --bind {} $dir/{program}; done; ",
             path(by)
         )
     };
     let nothing: String =
-        ["systemctl", "shutdown", "halt", "poweroff", "telinit"].map(|program| over(program, "none")).concat();
-    let reboot = over("reboot", "reboot");
+        ["systemctl", "shutdown", "halt", "poweroff", "telinit"].map(|program| mount_over(program, "none")).concat();
+    let reboot = mount_over("reboot", "reboot");
     let before = format!(
         "{nothing}{reboot}mount --bind {} /proc/sys/kernel/random/boot_id; mkdir /run/bin; cp {} /run/bin/reboot; \
          cp {} /run/bin/systemctl",
@@ -59,7 +59,7 @@ fn start(hosts: &mut SshHosts) {
     hosts.start(HOST, &Sshd { lines: &lines, before: &before });
 }
 
-/// Ends everything on the host, as a reboot does.
+/// Kills all processes on the host, as a reboot does.
 fn go_down(hosts: &SshHosts) {
     for process in hosts.lab.processes(HOST) {
         let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
@@ -89,16 +89,16 @@ fn steps(lab: &Lab) -> Vec<String> {
     lab.journal("R").iter().filter_map(name).collect()
 }
 
-/// Runs the line, and lets the host go down and come back as often as it is asked to.
+/// Runs the command, and simulates the reboot that it requests.
 fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> Ran {
     let mut command = command(hosts, lab, "--host-setup-script-reboot");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let asked = hosts.path("reboot-asked");
-    wb_lab::eventually("the reboot to be asked for", || asked.exists());
-    std::fs::remove_file(&asked).unwrap();
+    let marker = hosts.path("reboot-asked");
+    wb_lab::eventually("the reboot to be requested", || marker.exists());
+    std::fs::remove_file(&marker).unwrap();
     go_down(hosts);
     boot(hosts, next);
-    // It is down for as long as it takes the controller to find that out: who tries again has failed before.
+    // Keep it down until the controller has noticed: a second connection attempt means that the first one failed.
     let calls = || std::fs::read_to_string(hosts.path("ssh-calls")).unwrap().len();
     let before = calls();
     wb_lab::eventually("the host to be found down", || calls() >= before + 2);
@@ -109,7 +109,7 @@ fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> Ran {
 }
 
 #[test]
-fn a_host_is_set_up_rebooted_and_measured_in_its_next_boot() {
+fn host_is_set_up_rebooted_and_measured() {
     let Some((mut hosts, lab)) = rebootable() else { return };
     lab.write("set-up.sh", "echo setting up $WEIGHBRIDGE_WORKER; echo ran >> \"$HOME\"/../tmp/x 2>/dev/null || true\n");
     let ran = run_with_reboots(&mut hosts, &lab, 2);
@@ -119,10 +119,10 @@ fn a_host_is_set_up_rebooted_and_measured_in_its_next_boot() {
     let head: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
     assert_eq!(head["entries"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
-    // In the boot that it came back in, the script is not run again, and nothing reboots.
+    // In the new boot the script is not run again, and nothing reboots.
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
     assert_eq!((again.code, steps(&lab).len()), (4, 3), "{}", again.seen());
-    // In any other it is.
+    // In any other boot it is.
     go_down(&hosts);
     boot(&hosts, 3);
     start(&mut hosts);
@@ -133,12 +133,12 @@ fn a_host_is_set_up_rebooted_and_measured_in_its_next_boot() {
 }
 
 #[test]
-fn a_controller_that_is_killed_while_a_host_reboots_goes_on_with_what_it_had_asked_for() {
+fn run_killed_during_a_reboot_is_resumed() {
     let Some((mut hosts, lab)) = rebootable() else { return };
     lab.write("set-up.sh", "true\n");
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot");
     let mut child = line.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wb_lab::eventually("the reboot to be asked for", || hosts.path("reboot-asked").exists());
+    wb_lab::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     go_down(&hosts);
@@ -150,14 +150,14 @@ fn a_controller_that_is_killed_while_a_host_reboots_goes_on_with_what_it_had_ask
 }
 
 #[test]
-fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
+fn host_that_does_not_reboot_is_excluded() {
     let Some((hosts, lab)) = rebootable() else { return };
     lab.write("set-up.sh", "true\n");
-    // It is asked, and does nothing.
+    // The host ignores the request.
     let same = run(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 2s");
     assert_eq!(same.code, 3, "{}\n{}", same.seen(), hosts.log(HOST));
     assert!(
-        same.err.contains("`h` is left out: `h` was asked to reboot and is still in the same boot after 2s\nhelp: "),
+        same.err.contains("`h` is left out: `h` was told to reboot and is still in the same boot after 2s\nhelp: "),
         "{}",
         same.err
     );
@@ -165,7 +165,7 @@ fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
     let refused = run(&hosts, &lab, "--host-setup-script-reboot");
     assert_eq!(refused.code, 3, "{}", refused.seen());
     assert!(
-        refused.err.contains("`h` does not reboot: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"),
+        refused.err.contains("cannot reboot `h`: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"),
         "{}",
         refused.err
     );
@@ -173,7 +173,7 @@ fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
     std::fs::remove_file(hosts.path("reboot-asked")).unwrap();
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 6s");
     let child = line.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wb_lab::eventually("the reboot to be asked for", || hosts.path("reboot-asked").exists());
+    wb_lab::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
     go_down(&hosts);
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -186,7 +186,7 @@ fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
 }
 
 #[test]
-fn a_set_up_script_has_the_umask_that_the_host_gives() {
+fn setup_script_has_the_umask_of_the_host() {
     let Some(mut hosts) = SshHosts::bare(1) else { return };
     hosts.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
     let lab = Lab::new();
@@ -199,7 +199,7 @@ fn a_set_up_script_has_the_umask_that_the_host_gives() {
 }
 
 #[test]
-fn a_command_is_given_what_ssh_and_the_host_itself_know() {
+fn provisioner_gets_values_from_ssh_and_the_host() {
     let Some(hosts) = SshHosts::new(1) else { return };
     let lab = Lab::new();
     lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
@@ -208,8 +208,8 @@ fn a_command_is_given_what_ssh_and_the_host_itself_know() {
         HOST.v4(),
         hosts.path("config").display()
     );
-    let given = r#"command:{"command":"echo %(user)s %(port)s %(arch)s %(distro)s"}"#;
-    let ran = lab.ran(lab.with_programs(&line).arg(given));
+    let provisioner = r#"command:{"command":"echo %(user)s %(port)s %(arch)s %(distro)s"}"#;
+    let ran = lab.ran(lab.with_programs(&line).arg(provisioner));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0@h.log")).unwrap();
     let release = std::fs::read_to_string("/etc/os-release").unwrap();
@@ -219,7 +219,7 @@ fn a_command_is_given_what_ssh_and_the_host_itself_know() {
 }
 
 #[test]
-fn a_playbook_is_played_on_hosts_and_what_fails_there_leaves_them_out() {
+fn playbook_runs_on_hosts_and_failed_hosts_are_excluded() {
     if !Command::new("ansible-playbook").arg("--version").output().is_ok_and(|output| output.status.success()) {
         println!("SKIPPED: playing a playbook needs ansible-playbook (ansible-core)");
         return;
@@ -236,8 +236,8 @@ fn a_playbook_is_played_on_hosts_and_what_fails_there_leaves_them_out() {
         Host(2).v4(),
         hosts.path("config").display()
     );
-    let given = r#"ansible:{"playbook":"site.yml","vars":{"what":"played"}}"#;
-    let ran = lab.ran(lab.with_programs(&line).arg(given).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
+    let provisioner = r#"ansible:{"playbook":"site.yml","vars":{"what":"played"}}"#;
+    let ran = lab.ran(lab.with_programs(&line).arg(provisioner).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0.log")).unwrap_or_default();
     assert_eq!(ran.code, 0, "{}\n{log}", ran.seen());
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `ansible` failed: "), "{}\n{log}", ran.err);

@@ -1,14 +1,14 @@
-//! Samples and runs that do not count: whatever shows them says why.
+//! Reasons of samples and runs that do not count.
 
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0";
 
-/// For `run`, whose samples may be disturbed and vary.
+/// Flags for `run`, whose samples may be disturbed and vary.
 const STEADY: &str = "--retakes 0 --precision 100";
 
-/// A test with a throughput `figure` and a latency `response`, whose shell script sets `f` and `r` by `n`, how often it
-/// has been called.
+/// Defines a test with a throughput `figure` and a latency `response`; its shell script sets `f` and `r` depending on
+/// `n`, the number of calls.
 fn define(lab: &Lab, script: &str) {
     let count = lab.write("count", "0").display().to_string();
     let script = format!(
@@ -25,13 +25,13 @@ fn define(lab: &Lab, script: &str) {
     );
 }
 
-/// A text without its line breaks.
+/// A text with line breaks and runs of spaces collapsed.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_summary_says_why_a_sample_is_invalid() {
+fn summary_gives_the_reason_of_an_invalid_sample() {
     let lab = Lab::new();
     define(&lab, "[ $n = 4 ] && f=-7");
     let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --min-samples 6 --max-samples 8 --into R"));
@@ -44,7 +44,7 @@ fn a_summary_says_why_a_sample_is_invalid() {
 }
 
 #[test]
-fn a_summary_says_that_a_sample_is_damaged() {
+fn summary_reports_a_damaged_sample() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} {STEADY} --samples 6 --into R")).code, 0);
     let sample = lab.path("R/Localhost/steady/0000/kind=a/0002.0");
@@ -53,12 +53,12 @@ fn a_summary_says_that_a_sample_is_damaged() {
     std::fs::write(output, "figure: 98\n").unwrap();
     let summary = lab.weighbridge("summary R");
     assert_eq!(summary.code, 3, "{}", summary.seen());
-    let reason = "sample 2 is invalid (output: its artefacts are not as they were written): it does not count";
+    let reason = "sample 2 is invalid (output: its artefacts were modified): it does not count";
     assert!(words(&summary.out).contains(reason), "{}", summary.out);
 }
 
 #[test]
-fn contradictions_of_a_metric_that_is_not_primary_are_told_and_fail_nothing() {
+fn contradictions_of_secondary_metrics_are_only_reported() {
     let lab = Lab::new();
     define(&lab, "[ $n = 3 ] && r=5000");
     let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --samples 6 --into R"));
@@ -71,7 +71,7 @@ fn contradictions_of_a_metric_that_is_not_primary_are_told_and_fail_nothing() {
 }
 
 #[test]
-fn a_calibration_says_which_run_fell_short() {
+fn calibration_names_the_incomplete_run() {
     let lab = Lab::new();
     define(&lab, "[ $n = 8 ] && f=1");
     let line = format!("calibrate turns {QUICK} --runs 2 --samples 3 --into R");
@@ -86,7 +86,7 @@ fn a_calibration_says_which_run_fell_short() {
 }
 
 #[test]
-fn variants_that_contradict_themselves_say_how_many_blocks_were_measured() {
+fn contradictory_variants_report_the_measured_blocks() {
     let lab = Lab::new();
     define(&lab, "[ $n = 9 ] && f=1");
     let ran = lab.weighbridge(&format!("ab turns {QUICK} --into R -- base other:env:A=1"));

@@ -1,12 +1,12 @@
-//! Runs: measured, gone on with, extended.
+//! Runs: measured, resumed, extended.
 
 use crate::lab::Lab;
 
-/// Twelve quick samples of nothing.
+/// Flags for six quick samples and a warm-up.
 const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100";
 
 #[test]
-fn a_run_is_recorded_studied_and_shown() {
+fn run_is_recorded_studied_and_summarised() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
@@ -31,7 +31,7 @@ fn a_run_is_recorded_studied_and_shown() {
 }
 
 #[test]
-fn what_is_complete_is_not_run_again_and_more_can_be_asked_for() {
+fn complete_cells_are_not_repeated_and_runs_can_be_extended() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let before = lab.journal("R").len();
@@ -51,17 +51,17 @@ fn what_is_complete_is_not_run_again_and_more_can_be_asked_for() {
 }
 
 #[test]
-fn a_cell_that_is_defined_otherwise_is_refused_with_the_difference() {
+fn cell_with_another_definition_is_refused_with_the_difference() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R"));
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("aslr was `inherit` and is `off`"), "{}", ran.err);
+    assert!(ran.err.contains("aslr: `inherit` before, `off` now"), "{}", ran.err);
     assert!(ran.err.contains("help: choose another folder with --into"), "{}", ran.err);
 }
 
 #[test]
-fn a_native_workload_is_measured_as_asked() {
+fn native_workload_is_measured_as_requested() {
     let lab = Lab::new();
     let ran = lab
         .weighbridge("run himeno:grid=XS,threads=1,isa=sse2 --min-time 20ms --samples 6 --retakes 0 --into R --json");
@@ -80,8 +80,8 @@ fn placement_is_set_and_verified() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let kept = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
-    let process = std::fs::read_dir(kept)
+    let sample = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
+    let process = std::fs::read_dir(sample)
         .unwrap()
         .flatten()
         .find(|entry| entry.file_name().to_string_lossy().ends_with(".process.json"))
@@ -93,18 +93,18 @@ fn placement_is_set_and_verified() {
 }
 
 #[test]
-fn tools_around_a_sample_are_kept() {
+fn output_of_tools_is_recorded() {
     let lab = Lab::new();
     let mut command = lab.command(&format!("run steady {QUICK} --into R --tool"));
     let ran = command.arg("sh -c 'echo around; sleep 60'").output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let kept = lab.path("R/Localhost/steady/0000/kind=a/0000.0/tool-0.stdout");
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), "around\n");
+    let output = lab.path("R/Localhost/steady/0000/kind=a/0000.0/tool-0.stdout");
+    assert_eq!(std::fs::read_to_string(output).unwrap(), "around\n");
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
-fn ctrl_c_ends_in_seconds_records_everything_and_says_how_to_go_on() {
+fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
     let lab = Lab::new();
     lab.define(
         "slow",
@@ -124,17 +124,17 @@ fn ctrl_c_ends_in_seconds_records_everything_and_says_how_to_go_on() {
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let started = std::time::Instant::now();
     let output = child.wait_with_output().unwrap();
-    assert!(started.elapsed().as_secs() < 60, "it hung");
+    assert!(started.elapsed().as_secs() < 60, "the run hung");
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("To go on:\n") && err.contains("--into R"), "{err}");
+    assert!(err.contains("To resume:\n") && err.contains("--into R"), "{err}");
     assert_eq!(lab.processes_left(), [""; 0]);
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
-    assert!(cancelled, "the attempt in the middle is recorded");
+    assert!(cancelled, "the interrupted attempt is recorded");
 }
 
 #[test]
-fn what_samples_show_is_in_summary_format_and_report() {
+fn findings_are_in_summary_format_and_report() {
     let lab = Lab::new();
     lab.define_figure(
         "restless",
@@ -154,7 +154,7 @@ same-output = '^answer .*$'
         let words = words.join(" ");
         for finding in [
             "figure is exactly 97 1/s in all 6 samples",
-            "and min-time is 10s: figures of short samples vary more",
+            "and min-time is 10s: short samples vary more",
             "the standard output is not the same in every sample",
         ] {
             assert!(words.contains(finding), "{line}: {finding}: {}", shown.seen());
@@ -163,7 +163,7 @@ same-output = '^answer .*$'
 }
 
 #[test]
-fn one_sample_of_pbenchs_rule_is_one_sample() {
+fn one_sample_of_the_pbench_rule_is_one_sample() {
     let lab = Lab::new();
     let cell = "uperf:samples=1,runtime=100ms,test-types=rr,message-sizes=64,protocols=tcp,instances=1";
     let plan = lab.weighbridge(&format!("plan {cell} --warm-up 0"));

@@ -1,4 +1,4 @@
-//! What run-perf's users type, as they type it: through links of its programs' names, read by a shell.
+//! Command lines of run-perf, run by a shell through symbolic links with the names of its programs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::lab::{Lab, Ran};
 
 const PROGRAMS: [&str; 6] = ["weighbridge", "run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
 
-/// A lab in which run-perf's programs are links to this one.
+/// A lab in which run-perf's programs are symbolic links to this program.
 fn lab() -> Lab {
     let lab = Lab::new();
     std::fs::create_dir_all(lab.path("bin")).unwrap();
@@ -19,7 +19,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// Six builds, the last two of them slower by a tenth.
+/// A lab with six builds, the last two slower by ten percent.
 fn with_builds() -> Lab {
     let lab = lab();
     for (name, level) in [("src", 1000.0), ("result_1", 1004.0), ("result_2", 996.0), ("result_3", 1001.0)] {
@@ -30,7 +30,7 @@ fn with_builds() -> Lab {
     lab
 }
 
-/// Has a shell read a line.
+/// Runs a command line in a shell.
 fn typed(lab: &Lab, line: &str) -> Ran {
     let mut shell = Command::new("sh");
     let program = lab.with_programs("");
@@ -44,22 +44,22 @@ fn typed(lab: &Lab, line: &str) -> Ran {
     lab.ran(&mut shell)
 }
 
-/// The equivalent command that is shown.
+/// The equivalent command that the program prints.
 fn spelled(ran: &Ran) -> &str {
     let mut lines = ran.err.lines().filter_map(|line| line.strip_prefix("note: equivalent command: "));
-    let line = lines.next().unwrap_or_else(|| panic!("no line is there: {}", ran.seen()));
-    assert_eq!(lines.next(), None, "once: {}", ran.seen());
+    let line = lines.next().unwrap_or_else(|| panic!("no equivalent command: {}", ran.seen()));
+    assert_eq!(lines.next(), None, "printed once: {}", ran.seen());
     line
 }
 
-/// The table of scores.
+/// The table of scores in the output.
 fn scores(ran: &Ran) -> String {
     let (_, rest) = ran.out.split_once("scores of primary checks").unwrap_or_else(|| panic!("{}", ran.seen()));
     rest.lines().skip(1).take_while(|line| !line.is_empty()).map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 #[test]
-fn tests_on_a_provisioned_host_are_handed_to_its_provisioner() {
+fn provisioner_gets_the_hosts_of_run_perf() {
     let lab = lab();
     let program =
         "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"failed\",\"host\":\"lab\",\"why\":\"no free machine\"}'\n";
@@ -82,21 +82,21 @@ fn tests_on_a_provisioned_host_are_handed_to_its_provisioner() {
         (&host["name"], &host["address"], &host["user"], &host["distro"]),
         (&"lab".into(), &"192.0.2.1".into(), &"root".into(), &"Fedora-32".into())
     );
-    // The password is nowhere.
+    // The password is not recorded anywhere.
     let grep = Command::new("grep").args(["-rl", "s3cret-word", "."]).current_dir(lab.path("")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
     assert!(!ran.seen().contains("s3cret-word"), "{}", ran.seen());
 }
 
 #[test]
-fn what_a_line_measures_can_be_planned() {
+fn run_perf_command_line_can_be_planned() {
     let lab = lab();
     lab.program("weighbridge-provision-pool", "#!/bin/sh\n");
     let ran = typed(
         &lab,
         r#"run-perf --plan -vvv --hosts lab:127.0.0.1 --provisioner pool --distro Fedora-32 --default-password x --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
     );
-    // 3 where fio is not there.
+    // 3 if fio is not installed.
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     for cell in [
         "Localhost/fio/0000:block-sizes=64k,test-types=read ",
@@ -111,15 +111,14 @@ fn what_a_line_measures_can_be_planned() {
         &lab,
         r#"run-perf --plan -vvv --hosts 127.0.0.1 --distro Fedora-33 --default-password x --profiles DefaultLibvirt --paths assets -- linpack:'{"threads": "32"}'"#,
     );
-    // 3 where no guests can be run.
+    // 3 if no guest can be run.
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.seen());
     assert!(ran.out.contains("1+3 "), "as many samples as run-perf takes: {}", ran.out);
     insta::assert_snapshot!(spelled(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts localhost:local --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
 }
 
-/// A fio that has the engine libblkio: what it is to do through a socket, the real one does to a file, once the socket
-/// is there.
+/// A stub of fio with the engine libblkio: it checks that the socket exists, and runs the real fio on a file instead.
 const FIO_WITH_LIBBLKIO: &str = r#"#!/bin/sh
 PATH=${PATH#*:}
 case "$*" in
@@ -138,9 +137,9 @@ esac
 "#;
 
 #[test]
-fn a_vhost_user_export_is_made_for_fio_and_taken_down() {
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !has("fio") || !has("qemu-storage-daemon") {
+fn vhost_user_export_is_created_for_fio_and_removed() {
+    let is_installed = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !is_installed("fio") || !is_installed("qemu-storage-daemon") {
         println!("SKIPPED: no fio and qemu-storage-daemon here");
         return;
     }
@@ -150,7 +149,7 @@ fn a_vhost_user_export_is_made_for_fio_and_taken_down() {
     let ran = typed(&lab, line);
     assert_eq!(ran.code, 0, "{}", ran.seen());
     insta::assert_snapshot!(spelled(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
-    assert!(ran.err.contains("stands in for the RAM disk `/dev/ram0` of `fio-libblkio`"), "{}", ran.err);
+    assert!(ran.err.contains("replaces the RAM disk `/dev/ram0` of `fio-libblkio`"), "{}", ran.err);
     let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
     let text =
         |name: &str| std::fs::read_to_string(sample.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -158,27 +157,27 @@ fn a_vhost_user_export_is_made_for_fio_and_taken_down() {
     let socket = std::fs::read_to_string(lab.path("socket")).unwrap().trim().to_owned();
     let server = text("server.process.json");
     assert!(server.contains("vhost-user-blk") && server.contains("/dev/shm/"), "{server}");
-    assert!(!Path::new(&socket).exists(), "{socket} is left");
+    assert!(!Path::new(&socket).exists(), "{socket} is left behind");
     let running = Command::new("pgrep").args(["-f", &socket]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left");
+    assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left behind");
     let journal = std::fs::read_to_string(lab.path("run/journal.jsonl")).unwrap();
-    assert!(journal.contains("in memory: this measures memory, and no storage"), "{journal}");
+    assert!(journal.contains("in memory: this measures memory, not storage"), "{journal}");
 }
 
 #[test]
-fn an_engine_that_fio_lacks_is_found_by_the_plan() {
+fn plan_reports_a_missing_fio_engine() {
     let lab = lab();
     lab.program("qemu-storage-daemon", "#!/bin/sh\n");
     lab.program("fio", "#!/bin/sh\ncase $* in --enghelp*) exit 1 ;; esac\n");
     let ran = typed(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k");
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    let reason = "`fio` on local lacks the ioengine `libblkio`: a fio from 3.34 on that was built with libblkio (Debian's \
-                  package libblkio-dev) has it";
+    let reason = "`fio` on local lacks the ioengine `libblkio`: build fio 3.34 or newer with libblkio (Debian's \
+                  package libblkio-dev)";
     assert!(ran.out.contains(reason), "{}", ran.seen());
 }
 
 #[test]
-fn what_makes_machines_ready_is_looked_for_by_the_plan() {
+fn plan_checks_the_preparation_of_machines() {
     let lab = lab();
     for (line, reason) in [
         ("run-perf --plan --provisioner nosuch -- steady", "weighbridge-provision-nosuch"),
@@ -193,7 +192,7 @@ fn what_makes_machines_ready_is_looked_for_by_the_plan() {
 }
 
 #[test]
-fn models_are_learnt_and_tables_written() {
+fn models_are_fitted_and_tables_written() {
     let lab = with_builds();
     let ran = typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
     assert_eq!(ran.code, 0, "{}", ran.seen());
@@ -216,7 +215,7 @@ fn models_are_learnt_and_tables_written() {
 }
 
 #[test]
-fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
+fn builds_are_compared_with_tolerances_and_a_model() {
     let lab = with_builds();
     assert_eq!(typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*").code, 0);
     let ran = typed(
@@ -238,7 +237,7 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
     assert!(std::fs::read_to_string(lab.path("result.xml")).unwrap().contains("<testsuite"));
     assert!(std::fs::read_to_string(lab.path("result.html")).unwrap().contains("iops_sec"));
 
-    // Typed once more, `result*` is the page and the report as well.
+    // The second time, `result*` also matches the page and the report.
     for line in [
         "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
         "analyze-perf -vvv -l model2.json -t 3 -- result*",
@@ -246,7 +245,7 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
         let again = typed(&lab, line);
         assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.seen());
         assert!(
-            again.err.contains("note: `result.html` is a file, not a folder of results: left out"),
+            again.err.contains("note: `result.html` is a file, not a results folder: skipped"),
             "{}",
             again.seen()
         );
@@ -275,7 +274,7 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
     assert_eq!(named.code, 2, "{}", named.seen());
     insta::assert_snapshot!(spelled(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
     let as_subcommand = typed(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
-    assert_eq!(as_subcommand.code, 0, "the last one counts: {}", as_subcommand.seen());
+    assert_eq!(as_subcommand.code, 0, "the last value is used: {}", as_subcommand.seen());
     assert!(lab.path("table.csv").is_file());
     let nowhere = typed(&lab, "compare-perf old:nowhere new:dst");
     insta::assert_snapshot!(nowhere.seen(), @r"
@@ -286,7 +285,7 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
 }
 
 #[test]
-fn the_nearest_build_is_an_exit_status() {
+fn nearest_build_is_the_exit_status() {
     let lab = with_builds();
     let ran = typed(&lab, "diff-perf slow src -- dst");
     assert_eq!((ran.code, ran.out.as_str()), (1, "1\n"), "{}", ran.seen());
@@ -295,14 +294,14 @@ fn the_nearest_build_is_an_exit_status() {
         typed(&lab, "diff-perf -vvv --flatten-coefficient 2 -g dst slow -g result_1 result_2 -- src result_3");
     assert_eq!(grouped.code, 0, "{}", grouped.seen());
     insta::assert_snapshot!(spelled(&grouped), @"weighbridge nearest --exit-index --flatten 2 --group dst slow --group result_1 result_2 -- src result_3");
-    for wrong in ["diff-perf slow src", "diff-perf --nope slow src dst", "diff-perf slow src nowhere"] {
-        let ran = typed(&lab, wrong);
+    for line in ["diff-perf slow src", "diff-perf --nope slow src dst", "diff-perf slow src nowhere"] {
+        let ran = typed(&lab, line);
         assert_eq!(ran.code, 255, "{}", ran.seen());
     }
 }
 
 #[test]
-fn results_are_stripped_with_what_was_collected_of_systems() {
+fn results_are_stripped_with_system_information() {
     let lab = with_builds();
     lab.write("src/__sysinfo_before__/host/dmesg", "booted\n");
     lab.write(
@@ -321,7 +320,7 @@ fn results_are_stripped_with_what_was_collected_of_systems() {
 }
 
 #[test]
-fn a_run_is_measured_recorded_and_logged_as_its_translation() {
+fn run_perf_command_is_measured_recorded_and_logged() {
     let lab = lab();
     lab.program("dnf", &format!("#!/bin/sh\necho \"$@\" >> {}\n", lab.path("dnf.log").display()));
     std::fs::create_dir(lab.path("out")).unwrap();
@@ -347,7 +346,7 @@ fn a_run_is_measured_recorded_and_logged_as_its_translation() {
         log.lines().all(|line| line.split_once("Z ").is_some()) && log.contains("Z note: equivalent command: "),
         "{log}"
     );
-    // What is typed once more resumes the run.
+    // The same command resumes the run.
     let quiet = typed(
         &lab,
         "run-perf -q --output out/R --profiles 'Localhost:{\"__NAME__\": \"My host\"}' -- steady:'{\"kind\": \"a\", \"__NAME__\": \"first\"}'",
@@ -357,7 +356,7 @@ fn a_run_is_measured_recorded_and_logged_as_its_translation() {
 }
 
 #[test]
-fn what_cannot_be_done_as_typed_is_explained() {
+fn differences_and_errors_are_explained() {
     let lab = lab();
     let seen = |line: &str| {
         let ran = typed(&lab, line);
@@ -377,15 +376,15 @@ fn what_cannot_be_done_as_typed_is_explained() {
     help: a test is written NAME or NAME:JSON, such as `fio:{"key": "value"}`, in quotes for the shell
 
     exit 1
-    error: `rc_local_file` of `TunedLibvirt` is not supported: no host's rc.local is changed
-    help: write a profile of your own with [[commands]]: docs/profiles.md
+    error: `rc_local_file` of `TunedLibvirt` is not supported: rc.local of hosts is never changed
+    help: write a custom profile with [[commands]]; see docs/profiles.md
 
     exit 0
-    note: pbench's tool `blktrace` is left out: name its command with --tool of `weighbridge run`
+    note: pbench's tool `blktrace` is skipped: pass its command with --tool of `weighbridge run`
     note: `__OTHER__` of `steady` has no effect
-    note: `__KEEP_ASSETS__` of `Localhost` has no effect: images always stay in the cache, and `weighbridge clean` removes them
-    note: --keep-tmp-files has no effect: what the tests leave is in the results folder
-    note: `pbench_server_publish` publishes nothing: name a command with --publish of `weighbridge run`
+    note: `__KEEP_ASSETS__` of `Localhost` has no effect: images always stay in the cache until `weighbridge clean` removes them
+    note: --keep-tmp-files has no effect: the files of the tests are in the results folder
+    note: `pbench_server_publish` has no effect: use --publish of `weighbridge run` with a command that publishes
 
     exit 1
     error: the following required arguments were not provided:
@@ -396,13 +395,13 @@ fn what_cannot_be_done_as_typed_is_explained() {
     For more information, try '--help'.
 
     exit 1
-    error: one build cannot be compared: expected two or more
-    help: the first is compared with, the last is judged
+    error: too few builds: expected two or more
+    help: the first build is the reference, the last one is judged
     "#);
 }
 
 #[test]
-fn this_machine_is_meant_by_its_addresses_in_forced_parameters_and_host_files() {
+fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
     let lab = Lab::new();
     for (address, hosts) in [
         ("127.0.0.1", "--hosts foo:127.0.0.1"),
@@ -415,7 +414,7 @@ fn this_machine_is_meant_by_its_addresses_in_forced_parameters_and_host_files() 
         assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     }
     let other = lab.weighbridge("run-perf --plan --force-params {\"10.0.0.1\":{\"guest_cpus\":4}} -- linpack");
-    assert!(other.code == 1 && other.err.contains("`10.0.0.1`, which is none of the hosts"), "{}", other.seen());
+    assert!(other.code == 1 && other.err.contains("--force-params names unknown host `10.0.0.1`"), "{}", other.seen());
     for address in ["localhost", "127.0.0.1"] {
         lab.write(&format!("assets-{address}/hosts/{address}.yaml"), "rack: B7\n");
         let line = format!("run-perf --paths assets-{address} --hosts foo:127.0.0.1 -- steady");

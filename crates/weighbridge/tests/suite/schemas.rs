@@ -1,4 +1,4 @@
-//! The schemas in `schemas/` are what the types say, and what the program writes is what the schemas say.
+//! The schemas in `schemas/` match the types, and the files and outputs of the program match the schemas.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas")
 }
 
-/// `UPDATE_SCHEMAS=1 cargo test` writes them.
+/// `UPDATE_SCHEMAS=1 cargo test` updates the schemas.
 #[test]
-fn the_schemas_are_those_of_the_types() {
+fn schemas_match_the_types() {
     let lab = Lab::new();
     let names = lab.weighbridge("schema").out;
     for name in names.lines() {
@@ -20,13 +20,13 @@ fn the_schemas_are_those_of_the_types() {
             std::fs::create_dir_all(folder()).unwrap();
             std::fs::write(&path, &schema).unwrap();
         }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == schema, "schemas/{name}.json is not what the types say: UPDATE_SCHEMAS=1 cargo test writes it");
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(committed == schema, "schemas/{name}.json is outdated: UPDATE_SCHEMAS=1 cargo test updates it");
     }
 }
 
 #[test]
-fn what_is_written_is_what_the_schemas_say() {
+fn files_and_outputs_match_the_schemas() {
     let lab = Lab::new();
     let ran = lab.weighbridge("run steady --min-time 1ms --samples 6 --retakes 0 --into R");
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());

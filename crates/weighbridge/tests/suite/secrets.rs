@@ -1,4 +1,4 @@
-//! Nothing that is recorded holds a secret.
+//! Secrets are not recorded anywhere.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
-/// The files of a folder that hold a text.
+/// The files in a folder whose name or content contains a text.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -25,11 +25,11 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
+fn run_folder_contains_no_secrets() {
     let lab = Lab::new();
     lab.define_figure(
         "curling",
-        "name = \"curling\"\nsummary = \"has secrets of its own\"\nversion = 1\n\
+        "name = \"curling\"\nsummary = \"has secrets in its definition\"\nversion = 1\n\
          command = [\"sh\", \"-c\", \"echo figure: 1\", \"sh\", \"-u\", \"joe:planted-argv\", \"--password\", \"planted-word two\", \"declared-dd-argv\"]\n\
          [env]\nAPI_TOKEN = \"planted-definition-env\"\n",
     );
@@ -43,10 +43,10 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
     lab.write("declared", "declared-aa\n\ndeclared-cc with blanks\n");
     let line = format!("run --plan p.toml {QUICK} --into R --secret-from declared --secret-from env:MY_WORD");
     let mut command = lab.command(&line);
-    let given = r#"command:{"command": "true --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
-    command.args(["--provisioner", given]);
-    let given = r#"command:{"command":"true -H 'Authorization: Bearer planted-authorization' x"}"#;
-    command.args(["--provisioner", given, "--metadata", "note=use Bearer planted-bearer now"]);
+    let provisioner = r#"command:{"command": "true --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
+    command.args(["--provisioner", provisioner]);
+    let provisioner = r#"command:{"command":"true -H 'Authorization: Bearer planted-authorization' x"}"#;
+    command.args(["--provisioner", provisioner, "--metadata", "note=use Bearer planted-bearer now"]);
     command.args(["--host-setup-script", "set-up.sh --secret planted-script -u joe:planted-script-user declared-aa"]);
     command.args(["--worker-setup-script", "set-up.sh 'declared-cc with blanks' declared-dd-script"]);
     command.args([
@@ -65,7 +65,7 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
     for secret in ["planted", "declared-aa", "declared-bb", "declared-cc", "declared-dd", "with blanks"] {
         assert_eq!(holding(&lab.path("R"), secret), [""; 0], "{secret}");
     }
-    // Its samples can still be read, by whoever has no definition of the test but the folder's.
+    // The samples can still be read with only the recorded definition.
     std::fs::remove_dir_all(lab.path("config")).unwrap();
     let study = lab.weighbridge("study R --json").json();
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
@@ -75,21 +75,21 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
 }
 
 #[test]
-fn what_a_failing_provisioner_says_is_recorded_without_the_password_in_it() {
+fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
     let lab = Lab::new();
-    let given =
+    let provisioner =
         r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password planted-said failed >&2; exit 1'"}"#;
-    let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(given));
+    let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
     let provisioned = &lab.journal("R")[0];
-    assert!(provisioned["why"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
+    assert!(provisioned["reason"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
     let log = std::fs::read_to_string(lab.path("R").join(provisioned["log"].as_str().unwrap())).unwrap();
     assert!(log.contains("3 passed: 2\n") && log.contains("login with password *** failed\n"), "{log}");
 }
 
 #[test]
-fn a_variant_a_retry_and_what_fails_tell_no_declared_secret() {
+fn variants_retries_and_failures_do_not_record_declared_secrets() {
     let lab = Lab::new();
     lab.write("word", "declared-word");
     lab.define_figure(
@@ -109,27 +109,27 @@ fn a_variant_a_retry_and_what_fails_tell_no_declared_secret() {
 }
 
 #[test]
-fn what_can_be_no_secret_is_told_before_anything_is_done() {
+fn invalid_secret_sources_are_refused() {
     let lab = Lab::new();
     lab.write("short", "abc\n");
     let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"]
         .map(|from| lab.ran(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).seen());
     insta::assert_snapshot!(all.concat(), @r"
     exit 1
-    error: --secret-from short: no line of it has 6 characters
-    help: shorter ones would be masked all over, as parts of other words
+    error: --secret-from short: no line has at least 6 characters
+    help: a shorter secret would also mask parts of other words
     exit 1
     error: --secret-from: nosuch: No such file or directory (os error 2)
-    help: FILE, or env:NAME for a variable, is expected
+    help: expected FILE, or env:NAME for an environment variable
     exit 1
-    error: --secret-from: there is no variable `NO_SUCH_VARIABLE`
-    help: FILE, or env:NAME for a variable, is expected
+    error: --secret-from: environment variable `NO_SUCH_VARIABLE` is not set
+    help: expected FILE, or env:NAME for an environment variable
     ");
     assert!(!lab.path("R").exists());
 }
 
 #[test]
-fn a_secret_in_the_name_of_a_cell_is_refused() {
+fn secret_in_a_cell_name_is_refused() {
     let lab = Lab::new();
     lab.write("word", "sesame-open\n");
     lab.define_figure(
@@ -140,14 +140,14 @@ fn a_secret_in_the_name_of_a_cell_is_refused() {
     let ran = lab.weighbridge(&format!("run named:word=sesame-open {QUICK} --into R --secret-from word"));
     insta::assert_snapshot!(ran.seen(), @r"
     exit 1
-    error: a declared secret is a part of the name of a cell of `named`
-    help: pass it by a file or a variable: what cells are called by is kept as it is
+    error: a declared secret is part of a cell name of `named`
+    help: pass it in a file or a variable: cell names cannot be masked
     ");
     assert!(!lab.path("R").exists());
 }
 
 #[test]
-fn a_secret_of_several_words_or_in_an_address_is_recorded_nowhere() {
+fn secrets_of_several_words_or_in_urls_are_not_recorded() {
     let lab = Lab::new();
     lab.write("hook.sh", "exit 0\n");
     let mut command = lab.command(&format!("run {QUICK} --into R"));
@@ -173,7 +173,7 @@ fn a_secret_of_several_words_or_in_an_address_is_recorded_nowhere() {
 }
 
 #[test]
-fn variants_are_called_by_no_secret() {
+fn variant_names_contain_no_secrets() {
     let lab = Lab::new();
     let mut command = lab.command("ab steady --max-blocks 8 --warm-up 0 --min-time 1ms --into A --");
     command.args(["base", "env:AUTH=Bearer planted-a", "env:URL=https://joe:planted-b@h/?token=abc"]);
@@ -183,7 +183,7 @@ fn variants_are_called_by_no_secret() {
 }
 
 #[test]
-fn a_command_with_a_secret_in_it_names_no_cell() {
+fn command_with_a_secret_in_a_cell_name_is_refused() {
     let lab = Lab::new();
     lab.write(
         "p.toml",
@@ -195,11 +195,11 @@ fn a_command_with_a_secret_in_it_names_no_cell() {
     let seen = [&mut plan, &mut line].map(|command| lab.ran(command).seen());
     insta::assert_snapshot!(seen.concat(), @r#"
     exit 1
-    error: `before` of `steady` looks like it has a secret in it, and its value is a part of the names of cells
-    help: give it as a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or name a script that reads it from a file
+    error: `before` of `steady` appears to contain a secret, and its value is part of cell names
+    help: pass it in a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or use a script that reads it from a file
     exit 1
-    error: `before` of `steady` looks like it has a secret in it, and its value is a part of the names of cells
-    help: give it as a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or name a script that reads it from a file
+    error: `before` of `steady` appears to contain a secret, and its value is part of cell names
+    help: pass it in a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or use a script that reads it from a file
     "#);
     assert!(!lab.path("R").exists());
 
@@ -214,7 +214,7 @@ fn a_command_with_a_secret_in_it_names_no_cell() {
 }
 
 #[test]
-fn the_equivalent_of_a_command_of_run_perf_shows_no_secret() {
+fn equivalent_command_of_run_perf_shows_no_secret() {
     let lab = Lab::new();
     let mut command = lab.command("run-perf --plan");
     command.args(["--metadata", "x=Bearer planted-a", "--metadata", "url=https://joe:planted-b@x/y?token=abcdef"]);

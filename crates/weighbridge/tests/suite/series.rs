@@ -1,21 +1,22 @@
-//! A folder that is measured into again: samples of a cell are of one definition, of the same files, programs and machine.
+//! Resumed runs: all samples of a cell have the same definition, files, programs and
+//! machine.
 
 use crate::lab::{Lab, Ran};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0";
 
-/// Runs a script that lies beside it.
+/// A test that runs a script beside its definition.
 const SCRIPT: &str = r#"
 name = "scripted"
-summary = "a figure that a script beside the definition prints"
+summary = "a figure printed by a script beside the definition"
 version = 1
 command = ["sh", "{here}/load.sh"]
 "#;
 
-/// Builds a program from a file beside it and from one that it does not name.
+/// A test that builds a program from a declared file and an undeclared one.
 const BUILT: &str = r#"
 name = "built"
-summary = "a figure that a program prints, which is built"
+summary = "a figure printed by a built program"
 version = 1
 command = ["sh", "{scratch}/program"]
 
@@ -29,10 +30,10 @@ programs = ["program"]
 
 "#;
 
-/// Calls a program that it names.
+/// A test that calls a declared program.
 const CALLS: &str = r#"
 name = "calls"
-summary = "a figure that a program prints"
+summary = "a figure printed by a program"
 version = 1
 command = ["figure-printer"]
 
@@ -58,7 +59,7 @@ fn ran(lab: &Lab, line: &str) -> Ran {
     lab.ran(lab.with_programs(line).env("HOME", lab.path("home")))
 }
 
-/// Measures, makes a change, and measures more into the same folder: what is said, and that no attempt was made.
+/// Measures, makes a change, and checks that resuming is refused without any attempt. Returns the message.
 fn refused(lab: &Lab, test: &str, change: impl FnOnce(&Lab)) -> String {
     let first = ran(lab, &format!("run {test} {QUICK} --samples 6 --into R"));
     assert_eq!(first.code, 0, "{}", first.seen());
@@ -72,7 +73,7 @@ fn refused(lab: &Lab, test: &str, change: impl FnOnce(&Lab)) -> String {
     without_hashes(&second.err)
 }
 
-/// A text with `HASH` for each start of one.
+/// Replaces each abbreviated hash in a text by `HASH`.
 fn without_hashes(text: &str) -> String {
     let is_hash = |word: &str| word.len() == 12 && word.chars().all(|digit| digit.is_ascii_hexdigit());
     let words = text.split([' ', '(', ',', ')']).filter(|word| is_hash(word));
@@ -80,24 +81,24 @@ fn without_hashes(text: &str) -> String {
 }
 
 #[test]
-fn samples_of_an_edited_script_do_not_join_those_of_the_script_before() {
-    let said = refused(&scripted(), "scripted", |lab| {
+fn resuming_with_an_edited_script_is_refused() {
+    let message = refused(&scripted(), "scripted", |lab| {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
     });
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(message, @r"
     error: `Localhost/scripted/0000:-` was measured in this folder with another `{here}/load.sh` (HASH, now HASH)
-    help: another folder (--into) measures the new one; samples of both would be no series
+    help: choose another folder with --into: samples of two definitions cannot be combined
     ");
 }
 
 #[test]
-fn samples_of_an_edited_definition_do_not_join_those_of_the_definition_before() {
-    let said = refused(&scripted(), "scripted", |lab| {
+fn resuming_with_an_edited_definition_is_refused() {
+    let message = refused(&scripted(), "scripted", |lab| {
         lab.define_figure("scripted", &SCRIPT.replace("\"sh\",", "\"sh\", \"-e\","));
     });
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(message, @r"
     error: `Localhost/scripted/0000:-` was measured in this folder with another definition (HASH, now HASH)
-    help: another folder (--into) measures the new one; samples of both would be no series
+    help: choose another folder with --into: samples of two definitions cannot be combined
     ");
 }
 
@@ -111,24 +112,24 @@ fn built() -> Lab {
 }
 
 #[test]
-fn samples_of_another_source_or_another_build_of_it_do_not_join_those_before() {
-    let said = refused(&built(), "built", |lab| {
+fn resuming_with_another_source_or_build_is_refused() {
+    let message = refused(&built(), "built", |lab| {
         lab.write("config/weighbridge/tests.d/source", "# another\n");
     });
-    assert!(said.contains("with another `source` (HASH, now HASH)"), "{said}");
-    let said = refused(&built(), "built", |lab| {
+    assert!(message.contains("with another `source` (HASH, now HASH)"), "{message}");
+    let message = refused(&built(), "built", |lab| {
         lab.write("home/library", &printing(4000));
     });
-    assert!(said.contains("with another build of `program` (HASH, now HASH)"), "{said}");
+    assert!(message.contains("with another build of `program` (HASH, now HASH)"), "{message}");
     let lab = built();
     for samples in [6, 8] {
         let more = ran(&lab, &format!("run built {QUICK} --samples {samples} --into R"));
-        assert_eq!(more.code, 0, "the same build goes on: {}", more.seen());
+        assert_eq!(more.code, 0, "the same build is resumed: {}", more.seen());
     }
 }
 
 #[test]
-fn a_build_that_comes_out_differently_each_time_is_a_finding_and_goes_on() {
+fn irreproducible_build_is_a_finding() {
     let lab = Lab::new();
     let dated = BUILT.replace("cat source", "date +'# %N' | cat - source");
     lab.define_figure("built", &format!("scope = \"sample\"\n{dated}"));
@@ -140,25 +141,30 @@ fn a_build_that_comes_out_differently_each_time_is_a_finding_and_goes_on() {
     }
     let summary = lab.weighbridge("summary R");
     assert!(
-        summary.out.contains("the build of `program` changed between samples: 8 different ones"),
+        summary
+            .out
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("the build of `program` changed between samples: 8 different hashes"),
         "{}",
         summary.out
     );
 }
 
 #[test]
-fn samples_of_another_program_do_not_join_those_before() {
+fn resuming_with_another_program_is_refused() {
     let lab = Lab::new();
     lab.define_figure("calls", CALLS);
     lab.program("figure-printer", &format!("#!/bin/sh\n{}", printing(1000)));
-    let said = refused(&lab, "calls", |lab| {
+    let message = refused(&lab, "calls", |lab| {
         lab.program("figure-printer", &format!("#!/bin/sh\n{}", printing(4000)));
     });
-    assert!(said.contains("with another `figure-printer` (HASH, now HASH)"), "{said}");
+    assert!(message.contains("with another `figure-printer` (HASH, now HASH)"), "{message}");
 }
 
 #[test]
-fn an_experiment_does_not_go_on_with_an_edited_script() {
+fn resuming_an_experiment_with_an_edited_script_is_refused() {
     let lab = scripted();
     for line in ["ab scripted --into A -- base more:env:A=1", "calibrate scripted --runs 2 --samples 3 --into C"] {
         let line = line.replacen(" --into", &format!(" {QUICK} --into"), 1);
@@ -173,26 +179,26 @@ fn an_experiment_does_not_go_on_with_an_edited_script() {
 }
 
 #[test]
-fn a_test_that_never_ran_to_its_end_may_be_mended_in_the_same_folder() {
+fn test_without_completed_samples_may_be_fixed_in_the_same_folder() {
     let lab = scripted();
     lab.write("config/weighbridge/tests.d/load.sh", "exit 7\n");
     assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R")).code, 3);
     lab.write("config/weighbridge/tests.d/load.sh", &printing(1000));
-    let mended = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
-    assert_eq!(mended.code, 0, "{}", mended.seen());
+    let fixed = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
+    assert_eq!(fixed.code, 0, "{}", fixed.seen());
 }
 
 #[test]
-fn each_sample_records_its_script_and_one_that_changed_meanwhile_is_a_finding() {
+fn script_that_changes_during_a_run_is_a_finding() {
     let lab = scripted();
-    // From the third sample on it is another script.
+    // The script replaces itself after the second sample.
     let script = format!("{}cd $(dirname $0); echo x >>../count; ", printing(1000));
     let script = format!("{script}test $(wc -l <../count) != 2 || (cp $0 new; echo '# edited' >>new; mv new $0)\n");
     lab.write("config/weighbridge/tests.d/load.sh", &script);
     let first = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
     assert_eq!(first.code, 0, "{}", first.seen());
     let recorded = |sample: u32| {
-        let path = format!("R/Localhost/scripted/0000/-/{sample:04}.0/circumstances.json");
+        let path = format!("R/Localhost/scripted/0000/-/{sample:04}.0/provenance.json");
         let text = std::fs::read_to_string(lab.path(&path)).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         json["files"]["{here}/load.sh"].as_str().unwrap().to_owned()
@@ -211,7 +217,7 @@ fn each_sample_records_its_script_and_one_that_changed_meanwhile_is_a_finding() 
 }
 
 #[test]
-fn a_comparison_shows_which_script_differs() {
+fn comparison_shows_the_differing_script() {
     let lab = scripted();
     for (folder, figure) in [("A", 1000), ("B", 4000)] {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(figure));
@@ -223,14 +229,14 @@ fn a_comparison_shows_which_script_differs() {
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "{json}");
-    assert_ne!(programs[0]["src"], programs[0]["dst"]);
+    assert_ne!(programs[0]["before"], programs[0]["after"]);
     lab.weighbridge("compare A B --trust-single-run --html AB.html");
     let page = std::fs::read_to_string(lab.path("AB.html")).unwrap();
-    assert!(page.contains("load.sh sha256"), "the page has it too");
+    assert!(page.contains("load.sh sha256"), "the page shows it, too");
 }
 
 #[test]
-fn a_failed_cell_keeps_the_hash_of_its_definition() {
+fn failed_cell_records_the_hash_of_its_definition() {
     let lab = scripted();
     assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into A")).code, 0);
     lab.write("config/weighbridge/tests.d/load.sh", "exit 7\n");
@@ -239,11 +245,11 @@ fn a_failed_cell_keeps_the_hash_of_its_definition() {
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "the definition is the same: {json}");
-    assert!(programs[0]["dst"].is_string(), "{json}");
+    assert!(programs[0]["after"].is_string(), "{json}");
 }
 
 #[test]
-fn a_folder_of_another_machine_is_refused_also_where_its_boot_is_the_same() {
+fn resuming_on_another_machine_with_the_same_boot_id_is_refused() {
     let lab = scripted();
     assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R")).code, 0);
     let text = std::fs::read_to_string(lab.path("R/run.json")).unwrap();
@@ -255,7 +261,7 @@ fn a_folder_of_another_machine_is_refused_also_where_its_boot_is_the_same() {
     lab.write("R/run.json", &json.to_string());
     let more = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R"));
     assert_eq!(more.code, 1, "{}", more.seen());
-    assert!(more.err.contains("on another machine than `local` is: elsewhere with"), "{}", more.err);
+    assert!(more.err.contains("on another machine named `local`: elsewhere with"), "{}", more.err);
 }
 
 #[test]
@@ -268,5 +274,5 @@ fn another_kernel_is_reported() {
     lab.write("R/run.json", &json.to_string());
     let more = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R"));
     assert_eq!(more.code, 0, "{}", more.seen());
-    assert!(more.err.contains("earlier samples in this folder are of 2.6.32"), "{}", more.err);
+    assert!(more.err.contains("earlier samples in this folder were taken with 2.6.32"), "{}", more.err);
 }

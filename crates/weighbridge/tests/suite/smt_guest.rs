@@ -1,10 +1,10 @@
-//! Several threads on a core, switched off for a host whose file says so, in a machine in software.
+//! SMT switched off for a host with `disable_smt`, in an emulated machine.
 
 use std::path::Path;
 
 use wb_guest::{Errand, GuestError, carry_out};
 
-/// A test that notes which CPUs there are while it is measured.
+/// A test that records which CPUs are online while it is measured.
 const TEST: &str = r#"
 name = "sees"
 summary = "the CPUs that are online"
@@ -32,7 +32,7 @@ test ! -e /var/lib/weighbridge && echo "seen left: nothing"
 
 #[test]
 #[ignore = "starts a machine in software"]
-fn smt_is_off_while_a_host_measures_that_disables_it_and_on_again_after() {
+fn smt_is_off_while_measuring_and_restored_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let definition = folder.path().join("sees.toml");
     std::fs::write(&definition, TEST).unwrap();

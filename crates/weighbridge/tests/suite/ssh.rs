@@ -1,4 +1,4 @@
-//! Other machines, reached over ssh: hosts in network namespaces, with an sshd each.
+//! Other machines over ssh: hosts in network namespaces, each with an sshd.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::lab::{Lab, Ran};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
-/// So many hosts and a lab whose `ssh` leads to them; none, aloud, where there can be none.
+/// This many hosts and a lab whose `ssh` connects to them; `None`, with a message, if namespaces cannot be created.
 fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
     let hosts = SshHosts::new(hosts)?;
     let lab = Lab::new();
@@ -17,7 +17,7 @@ fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
     Some((hosts, lab))
 }
 
-/// Runs the program with the user's ssh being that of the lab.
+/// Runs the program with the lab's `ssh` on the PATH.
 fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> Ran {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     let line = format!("{line} --ssh-config {}", hosts.path("config").display());
@@ -29,7 +29,7 @@ fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
 }
 
 #[test]
-fn two_other_machines_are_weighed_and_left_as_they_were() {
+fn two_remote_hosts_are_measured_and_left_clean() {
     let Some((hosts, lab)) = lab(2) else { return };
     let line = format!("run steady himeno:grid=XS,threads=1 --hosts {} {QUICK} --into R --json", addresses(1..=2));
     let ran = weighbridge(&hosts, &lab, &line);
@@ -42,7 +42,7 @@ fn two_other_machines_are_weighed_and_left_as_they_were() {
             cell["metrics"].as_array().unwrap().iter().filter_map(|metric| metric["worker"].as_str()).collect();
         assert!(workers.contains(&"host1") && workers.contains(&"host2"), "{workers:?}");
     }
-    // Both start at one time, by their own clocks.
+    // Both start at the same time, by their own clocks.
     let folder = lab.path("R/Localhost/himeno/0000/grid=XS,threads=1/0000.0");
     for host in ["host1", "host2"] {
         let text = std::fs::read_to_string(folder.join(host).join("report.process.json")).unwrap();
@@ -52,7 +52,7 @@ fn two_other_machines_are_weighed_and_left_as_they_were() {
     let head: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
     assert!(head["entries"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
-    // The same line does nothing; the program is there already.
+    // The same command measures nothing; the program is cached on the hosts.
     let again = weighbridge(&hosts, &lab, &line);
     assert_eq!(again.code, 4, "{}", again.seen());
     for host in [Host(1), Host(2)] {
@@ -64,7 +64,7 @@ fn two_other_machines_are_weighed_and_left_as_they_were() {
 }
 
 #[test]
-fn a_network_test_goes_from_one_host_to_another() {
+fn network_test_runs_between_hosts() {
     let Some((hosts, lab)) = lab(3) else { return };
     let test = "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=300ms,samples=2";
     let line = format!("run {test},server=host3 --hosts {} --into R --json", addresses(1..=3));
@@ -82,7 +82,7 @@ fn a_network_test_goes_from_one_host_to_another() {
 }
 
 #[test]
-fn a_host_that_is_not_there_keeps_no_other_from_being_measured() {
+fn unreachable_host_does_not_stop_the_others() {
     let Some((mut hosts, lab)) = (|| Some((SshHosts::bare(2)?, Lab::new())))() else { return };
     hosts.start(Host(1), &Sshd::default());
     lab.write("bin/ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
@@ -107,11 +107,11 @@ fn a_host_that_is_not_there_keeps_no_other_from_being_measured() {
 }
 
 #[test]
-fn a_host_that_is_cut_off_in_the_middle_is_lost_and_the_rest_goes_on() {
+fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let Some((hosts, lab)) = lab(2) else { return };
     lab.define_figure(
         "long",
-        "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
+        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
     );
     let line = format!("run long:on=host2 steady:on=host1 --hosts {} {QUICK} --into R", addresses(1..=2));
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
@@ -122,7 +122,7 @@ fn a_host_that_is_cut_off_in_the_middle_is_lost_and_the_rest_goes_on() {
     let started =
         || std::fs::read_to_string(lab.path("R/journal.jsonl")).is_ok_and(|text| text.contains("attempt-started"));
     let on_two = || started() && std::fs::read_to_string(lab.path("R/journal.jsonl")).unwrap().contains("/long/");
-    wb_lab::eventually("the long one to be started", on_two);
+    wb_lab::eventually("the long test to start", on_two);
     hosts.lab.cut(Host(2));
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
@@ -141,7 +141,7 @@ fn a_host_that_is_cut_off_in_the_middle_is_lost_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_host_is_cleaned_of_all_that_stays_there() {
+fn clean_removes_programs_from_a_host() {
     let Some((hosts, lab)) = lab(1) else { return };
     let address = addresses(1..=1);
     let shown = weighbridge(&hosts, &lab, &format!("clean --programs --dry-run --hosts {address}"));
@@ -154,7 +154,7 @@ fn a_host_is_cleaned_of_all_that_stays_there() {
 }
 
 #[test]
-fn what_an_inventory_has_beside_parameters_is_recorded_without_its_secrets() {
+fn custom_inventory_values_are_recorded_without_secrets() {
     let Some((hosts, lab)) = lab(1) else { return };
     let own = "[hosts.h.own]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
     lab.write("hosts.toml", &format!("[hosts.h]\naddress = '{}'\n{own}", Host(1).v4()));
@@ -170,7 +170,7 @@ fn what_an_inventory_has_beside_parameters_is_recorded_without_its_secrets() {
     assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["own"], own);
 }
 
-/// A profile of a file and a command, and a test that kills its agent.
+/// Defines a profile with a file and a command, and a test that kills its agent.
 fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let profile = format!(
@@ -189,21 +189,21 @@ fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
 }
 
 #[test]
-fn a_host_whose_agent_is_killed_is_reached_once_more_and_brought_back() {
+fn host_is_reverted_over_a_new_connection_after_its_agent_is_killed() {
     let Some((hosts, lab)) = lab(1) else { return };
     let [file, flag] = mine(&lab);
     let ran =
         weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    let note = "note: `host1`: a run that was killed had changed the flag: it is as it was";
+    let note = "note: `host1`: a run that was killed had changed the flag: restored";
     assert!(ran.err.contains(note), "{}", ran.seen());
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
-/// A host that was left in a profile: its agent was killed, and nobody got there any more, until now.
+/// Leaves a host in a profile: its agent is killed while the host is unreachable; then it is reachable again.
 fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
     let [file, flag] = mine(lab);
-    // Once the flag is there, nobody gets to the host.
+    // While the file `gone` exists, the host is unreachable.
     let ssh = std::fs::read_to_string(hosts.path("ssh")).unwrap();
     let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
     lab.write("bin/ssh", &ssh.replacen("#!/bin/sh\n", &gone, 1));
@@ -218,7 +218,7 @@ fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
         weighbridge(hosts, lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let still = format!("; still changed: {}, the flag\nhelp: `weighbridge profile revert`", file.display());
-    let warned = ran.err.contains("warning: `host1`: its agent cannot be reached, and another one cannot be started: ");
+    let warned = ran.err.contains("warning: `host1`: its agent is unreachable, and a new one cannot be started: ");
     assert!(warned && ran.err.contains(&still), "{}", ran.seen());
     assert!(flag.exists());
     std::fs::remove_file(lab.path("gone")).unwrap();
@@ -226,31 +226,31 @@ fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
 }
 
 #[test]
-fn what_only_looks_at_a_host_reports_what_its_agent_has_put_back() {
+fn read_only_commands_report_what_the_agent_reverted() {
     let Some((hosts, lab)) = lab(1) else { return };
     for line in ["plan steady", "tune status"] {
         let [file, flag] = left_changed(&hosts, &lab);
-        let looked = weighbridge(&hosts, &lab, &format!("{line} --hosts {}", addresses(1..=1)));
-        let note = "note: `host1`: a run that was killed had changed the flag: it is as it was";
-        assert!(looked.code == 0 && looked.err.contains(note), "{}", looked.seen());
+        let ran = weighbridge(&hosts, &lab, &format!("{line} --hosts {}", addresses(1..=1)));
+        let note = "note: `host1`: a run that was killed had changed the flag: restored";
+        assert!(ran.code == 0 && ran.err.contains(note), "{}", ran.seen());
         assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
         std::fs::remove_dir_all(lab.path("R")).unwrap();
     }
 }
 
 #[test]
-fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
+fn changes_on_an_unreachable_host_are_reported_and_reverted_later() {
     let Some((hosts, lab)) = lab(1) else { return };
     let [file, flag] = left_changed(&hosts, &lab);
     let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1)));
-    assert!(reverted.code == 0 && reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
+    assert!(reverted.code == 0 && reverted.out.contains("the flag: restored"), "{}", reverted.seen());
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
 #[test]
-fn a_run_goes_on_without_a_host_that_is_away_and_keeps_what_it_measured() {
+fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
     let Some((hosts, lab)) = lab(2) else { return };
-    // What the machine decides, the instruction set, is part of the definition.
+    // The instruction set, resolved on the machine, is part of the definition.
     let tests = "himeno:grid=XS,threads=1,id=on-1,on=host1 himeno:grid=XS,threads=1,id=on-2,on=host2 \
                  himeno:grid=XS,threads=1,id=on-both";
     let run = |port: &str, samples: u32| {
@@ -263,7 +263,7 @@ fn a_run_goes_on_without_a_host_that_is_away_and_keeps_what_it_measured() {
     };
     let first = run("", 6);
     assert!([0, 3].contains(&first.code), "{}", first.seen());
-    // Nobody listens there.
+    // No sshd listens on that port.
     let second = run(":2", 7);
     assert_eq!(second.code, 3, "{}", second.seen());
     assert!(second.err.contains("warning: `host2` ("), "{}", second.err);
@@ -283,7 +283,7 @@ fn a_run_goes_on_without_a_host_that_is_away_and_keeps_what_it_measured() {
             assert_eq!(after["provenance"], before["provenance"]);
         }
     }
-    // Once it is back, the same line goes on.
+    // Once it is back, the same command resumes.
     let third = run("", 7);
     assert!([0, 3].contains(&third.code), "{}", third.seen());
     let third = third.json();
@@ -294,9 +294,9 @@ fn a_run_goes_on_without_a_host_that_is_away_and_keeps_what_it_measured() {
 }
 
 #[test]
-fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
+fn knobs_of_remote_hosts_are_shown_applied_and_reverted() {
     let Some(mut hosts) = SshHosts::bare(2) else { return };
-    // Each host has a setting of its own, which is a file.
+    // Each host has its own copy of the setting, which is a file.
     let setting = |host: u8| hosts.path(&format!("aslr{host}"));
     let settings = [1, 2].map(setting);
     for (host, file) in (1..).zip(&settings) {
@@ -304,7 +304,7 @@ fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
         let before = format!("mount --bind {} /proc/sys/kernel/randomize_va_space", file.display());
         hosts.start(Host(host), &Sshd { before: &before, ..Sshd::default() });
     }
-    let look = || settings.clone().map(|file| std::fs::read_to_string(file).unwrap());
+    let values = || settings.clone().map(|file| std::fs::read_to_string(file).unwrap());
     let lab = Lab::new();
     lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
     lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
@@ -315,8 +315,8 @@ fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
         assert_eq!(status.json()[host]["changed"], serde_json::json!([]), "{}", status.seen());
         assert_eq!(status.json()[host]["would"][0]["knob"], "aslr", "{}", status.seen());
     }
-    let wrong = weighbridge(&hosts, &lab, &format!("tune apply nosuch {both}"));
-    assert!(wrong.code == 1 && wrong.err.matches("nosuch").count() == 1, "{}", wrong.seen());
+    let unknown = weighbridge(&hosts, &lab, &format!("tune apply nosuch {both}"));
+    assert!(unknown.code == 1 && unknown.err.matches("nosuch").count() == 1, "{}", unknown.seen());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
     assert_eq!((reverted.code, reverted.out.matches("nothing is changed on this machine").count()), (4, 2));
     let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}"));
@@ -333,15 +333,15 @@ fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
         assert!(doctor.out.contains(&revert), "{revert}{}", doctor.seen());
     }
     let applied = weighbridge(&hosts, &lab, &format!("tune apply mine {both}"));
-    assert_eq!((applied.code, look()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.seen());
+    assert_eq!((applied.code, values()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.seen());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
-    assert_eq!((reverted.code, look()), (0, ["2\n", "2\n"].map(str::to_owned)), "{}", reverted.seen());
-    assert_eq!(reverted.out.matches("randomize_va_space: `2` again").count(), 2, "{}", reverted.out);
+    assert_eq!((reverted.code, values()), (0, ["2\n", "2\n"].map(str::to_owned)), "{}", reverted.seen());
+    assert_eq!(reverted.out.matches("randomize_va_space: restored (`2`)").count(), 2, "{}", reverted.out);
     hosts.is_quiet(Host(1));
 }
 
 #[test]
-fn a_host_without_space_for_its_lock_is_reported_in_its_own_words() {
+fn host_without_space_for_its_lock_is_reported() {
     let Some(mut hosts) = SshHosts::bare(1) else { return };
     let full =
         "mount -t tmpfs -o size=8k,mode=755 full /var/lib; head -c 64k /dev/zero > /var/lib/full 2>/dev/null || true";
@@ -349,7 +349,7 @@ fn a_host_without_space_for_its_lock_is_reported_in_its_own_words() {
     let lab = Lab::new();
     lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
     let ran = weighbridge(&hosts, &lab, &format!("run steady --hosts host1:{} --into R", Host(1).v4()));
-    // How large the program is and how long it takes to send is another matter.
+    // Ignore the transfer of the program, whose size and duration vary.
     let is_transfer =
         |line: &&str| line.starts_with("note: `host1`: sending the program, ") || line.contains(": sent the");
     let (transfer, error): (Vec<&str>, Vec<&str>) = ran.err.lines().partition(is_transfer);
@@ -357,24 +357,24 @@ fn a_host_without_space_for_its_lock_is_reported_in_its_own_words() {
     let error = error.join("\n");
     insta::assert_snapshot!(format!("exit {}\n{error}", ran.code), @r"
     exit 1
-    error: `host1` (10.77.0.2) has no agent: the worker `host1` is lost: its agent ended: the agent cannot take the machine for its controller: No space left on device (os error 28)
-    help: free some space in /var/lib and in the folder for temporary files there
+    error: `host1` (10.77.0.2) cannot start the agent: the worker `host1` is lost: its agent ended: the agent cannot lock the machine for its controller: No space left on device (os error 28)
+    help: free some space in /var/lib and in the folder for temporary files on that host
     ");
     hosts.is_quiet(Host(1));
 }
 
 #[test]
-fn two_names_of_one_host_are_told_to_be_the_same_machine() {
+fn two_names_of_one_host_are_refused() {
     let Some((hosts, lab)) = lab(2) else { return };
     let [one, two] = [Host(1).v4(), Host(2).v4()];
     let line = format!("run steady --hosts x:{one},z:{two},y:{one} {QUICK} --into R --json");
     let ran = weighbridge(&hosts, &lab, &line);
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    // The one that connects first has the machine.
+    // The name that connects first is used.
     let refused = |name: &str, other: &str| {
         format!(
-            "warning: `{name}` ({one}) is the machine that this command uses as `{other}` already\n\
-             help: name each machine once: drop `{name}` or `{other}`; figures of both would be one machine's\n"
+            "warning: `{name}` ({one}) is the same machine as `{other}`\n\
+             help: name each machine once: drop `{name}` or `{other}`, otherwise one machine is measured under both names\n"
         )
     };
     let is_named = ran.err.contains(&refused("x", "y")) || ran.err.contains(&refused("y", "x"));

@@ -1,8 +1,8 @@
-//! What a run records of the standard output of declarative tests.
+//! Recording the standard output of declarative tests.
 
 use crate::lab::Lab;
 
-/// Writes 100,000 bytes that nothing reads.
+/// A test that writes 100,000 bytes that no metric reads.
 const WORDY: &str = r#"
 name = "wordy"
 summary = "much output"
@@ -31,7 +31,7 @@ max-stdout = "250000"
 name = "wordy"
 "#;
 
-/// The length of each sample's recorded standard output; none where nothing is recorded.
+/// Length of each sample's recorded standard output; `None` if nothing is recorded.
 fn recorded(lab: &Lab, run: &str) -> Vec<Option<u64>> {
     let journal = lab.journal(run);
     let attempts = journal.iter().filter(|line| line["event"] == "attempt-ended");
@@ -43,25 +43,25 @@ fn recorded(lab: &Lab, run: &str) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn a_run_records_no_more_standard_output_than_its_plan_says() {
+fn max_stdout_limits_the_recorded_output_of_a_run() {
     let lab = Lab::new();
     lab.define("wordy", &WORDY.replace("STDOUT", "stdout = \"keep\""));
     lab.write("wordy.toml", PLAN);
     let ran = lab.weighbridge("run --plan wordy.toml --into R");
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let (whole, cut) = (Some(100_000), Some(65_536));
-    assert_eq!(recorded(&lab, "R"), [whole, whole, cut, cut, cut, cut]);
-    // What earlier entries recorded counts too.
+    let (full, truncated) = (Some(100_000), Some(65_536));
+    assert_eq!(recorded(&lab, "R"), [full, full, truncated, truncated, truncated, truncated]);
+    // Output recorded by earlier entries counts, too.
     let more = lab.weighbridge("run --plan wordy.toml --into R --samples 7");
     assert_eq!(more.code, 0, "{}", more.seen());
-    assert_eq!(recorded(&lab, "R")[6], cut);
+    assert_eq!(recorded(&lab, "R")[6], truncated);
     let summary = lab.weighbridge("summary R").out;
-    let finding = "the first 64 KiB of 97.7 KiB of standard output are recorded: ";
+    let finding = "standard output truncated to 64 KiB of 97.7 KiB: ";
     assert!(summary.contains(finding) && summary.contains("(in 5 of 7 samples)"), "{summary}");
 }
 
 #[test]
-fn standard_output_that_nothing_reads_is_not_recorded() {
+fn unused_standard_output_is_not_recorded() {
     let lab = Lab::new();
     lab.define("wordy", &WORDY.replace("STDOUT", ""));
     lab.write("wordy.toml", PLAN);

@@ -1,4 +1,4 @@
-//! `scripts/tally`, which `make test` and `.ci/run` end with.
+//! `scripts/tally`, the last step of `make test` and `.ci/run`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
 const ALLOWED: &str = "# a comment\n\nkernel has no sctp *  Debian's kernels have it, this one not\n";
 
-/// What the script prints of a log, and its exit code, beside a list of what may be skipped.
+/// Output and exit status of the script for a log and a list of allowed skips.
 fn tally(log: &str, allowed: &str, require: Option<&str>) -> String {
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("tally");
@@ -42,7 +42,7 @@ fn tally(log: &str, allowed: &str, require: Option<&str>) -> String {
     fs::write(folder.path().join("allowed-skips"), allowed).unwrap();
     fs::write(folder.path().join("log"), log).unwrap();
     let mut command = Command::new("./tally");
-    // The variable may be set where this test runs.
+    // The variable may be set in the environment of this test.
     command.current_dir(&folder).arg("log").env_remove("WEIGHBRIDGE_REQUIRE");
     command.envs(require.map(|value| ("WEIGHBRIDGE_REQUIRE", value)));
     let output = command.output().unwrap();
@@ -71,7 +71,7 @@ fn skips_are_counted_apart_from_passes_with_their_reasons() {
 }
 
 #[test]
-fn a_skip_that_is_not_on_the_list_fails_where_all_is_required() {
+fn unlisted_skip_fails_if_all_is_required() {
     insta::assert_snapshot!(tally(LOG, ALLOWED, Some("all")), @r"
     skipped:
       kernel has no sctp 6.18
@@ -93,12 +93,12 @@ fn a_skip_that_is_not_on_the_list_fails_where_all_is_required() {
 }
 
 #[test]
-fn a_skip_on_the_list_is_allowed_where_all_is_required() {
-    let listed = format!("{ALLOWED}* `fio` here  a made reason\n");
+fn listed_skip_is_allowed_if_all_is_required() {
+    let listed = format!("{ALLOWED}* `fio` here  an invented reason\n");
     let printed = tally(LOG, &listed, Some("all"));
     assert!(printed.ends_with("7 passed, 1 failed, 3 skipped\nexit code 0"), "{printed}");
     assert!(!printed.contains("does not allow"), "{printed}");
-    // Neither the beginning nor the end alone is the whole.
+    // A pattern must match the whole line.
     for part in ["kernel has no sctp  why\n", "* no sctp  why\n", "has no sctp *  why\n", "kernel*7  why\n"] {
         let refused = tally("SKIPPED: kernel has no sctp 6.18\n", part, Some("all"));
         assert!(refused.ends_with("0 passed, 0 failed, 1 skipped\nexit code 1"), "{part}: {refused}");

@@ -1,10 +1,10 @@
-//! CPUs shielded where control groups are of version 2, in a machine in software.
+//! Shielding of CPUs with control groups v2, in an emulated machine.
 
 use std::path::Path;
 
 use wb_guest::{Errand, GuestError, carry_out};
 
-/// What is seen of a bystander and of the groups, before, while and after.
+/// Prints the CPUs of another process and the state of the groups before, during and after shielding.
 const SCRIPT: &str = r#"
 mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup || exit 9
 sleep 1000 &
@@ -29,7 +29,7 @@ test ! -e /var/lib/weighbridge
 
 #[test]
 #[ignore = "starts a machine in software"]
-fn cpus_are_shielded_by_a_partition_and_given_back() {
+fn cpus_are_shielded_by_a_partition_and_restored() {
     let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
     let errand = Errand { modules: &[], files: &[(program, "bin/weighbridge")], script: SCRIPT };
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");

@@ -1,13 +1,13 @@
-//! Variants of a test against each other, and a system against itself.
+//! `ab` and `calibrate`.
 
 use std::os::unix::fs::PermissionsExt;
 
 use crate::lab::Lab;
 
-/// A figure of about 100, or about $FIGURE, or what a program says.
+/// A test whose figure is about 1000, or about $FIGURE, or computed by a program.
 const TOLD: &str = r#"
-name = "told"
-summary = "a figure that its environment tells"
+name = "demo"
+summary = "a figure from the environment"
 version = 1
 command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; echo figure: $(expr $FIGURE + $(date +%N | cut -c 6,7 | sed s/^0//) % 5)"]
 
@@ -29,12 +29,12 @@ const QUICK: &str = "--min-time 1ms --warm-up 0";
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.define_figure("told", TOLD);
+    lab.define_figure("demo", TOLD);
     lab
 }
 
-fn verdicts(told: &serde_json::Value) -> Vec<(String, String)> {
-    let variants = told["cases"][0]["variants"].as_array().unwrap();
+fn verdicts(result: &serde_json::Value) -> Vec<(String, String)> {
+    let variants = result["cases"][0]["variants"].as_array().unwrap();
     let verdict = |variant: &serde_json::Value| {
         let verdict = variant["standing"]["verdict"].as_str().unwrap_or("first");
         (variant["name"].as_str().unwrap().to_owned(), verdict.to_owned())
@@ -47,17 +47,17 @@ fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
+fn variants_are_decided_early_and_reproducibly() {
     let lab = lab();
-    let ran = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
+    let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let told = ran.json();
-    assert_eq!(verdicts(&told), pairs(&[("base", "first"), ("more", "improved"), ("same", "equivalent")]));
-    let blocks = told["cases"][0]["blocks"].as_u64().unwrap();
+    let result = ran.json();
+    assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "improved"), ("same", "equivalent")]));
+    let blocks = result["cases"][0]["blocks"].as_u64().unwrap();
     assert!((6..30).contains(&blocks), "{blocks}");
-    let ratio = told["cases"][0]["variants"][1]["standing"]["ratio"].as_f64().unwrap();
+    let ratio = result["cases"][0]["variants"][1]["standing"]["ratio"].as_f64().unwrap();
     assert!((1.49..1.51).contains(&ratio), "{ratio}");
-    // Each block has each variant once, in an order of its own.
+    // Each block has each variant once, in random order.
     let starts: Vec<String> = lab
         .journal("R")
         .iter()
@@ -71,12 +71,12 @@ fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
         cells.dedup();
         assert_eq!(cells.len(), 3, "{block:?}");
     }
-    let again = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
-    assert_eq!(again.json(), told, "nothing is measured again");
-    let text = lab.weighbridge(&format!("ab told {QUICK} --into R -- base more:env:FIGURE=1500 same:base"));
+    let again = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
+    assert_eq!(again.json(), result, "nothing is measured again");
+    let text = lab.weighbridge(&format!("ab demo {QUICK} --into R -- base more:env:FIGURE=1500 same:base"));
     assert!(text.out.contains(&format!("decided after {blocks} blocks")), "{}", text.out);
-    assert_eq!(lab.weighbridge("summary R").code, 0, "it is a run as any other");
-    // The run keeps what came of it, for whoever reads it later.
+    assert_eq!(lab.weighbridge("summary R").code, 0, "the folder is an ordinary run");
+    // The run folder contains the result.
     let report = lab.weighbridge("report R --html R.html");
     assert_eq!(report.code, 0, "{}", report.seen());
     let page = std::fs::read_to_string(lab.path("R.html")).unwrap();
@@ -86,90 +86,90 @@ fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
 }
 
 #[test]
-fn a_worse_variant_is_a_regression_whatever_made_it_so() {
+fn worse_variant_is_a_regression() {
     let lab = lab();
-    let teller = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
-    std::fs::set_permissions(&teller, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let slow_program = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
+    std::fs::set_permissions(&slow_program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let count = lab.path("count");
     let before = format!("cmd:echo>>{}", count.display());
-    let ran = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base bin:{} {before}", teller.display()));
+    let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
     assert_eq!(ran.code, 2, "{}", ran.seen());
-    let told = ran.json();
-    assert_eq!(verdicts(&told)[1], ("slow".to_owned(), "regressed".to_owned()));
-    assert_eq!(verdicts(&told)[2].1, "equivalent");
+    let result = ran.json();
+    assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "regressed".to_owned()));
+    assert_eq!(verdicts(&result)[2].1, "equivalent");
     let lines = std::fs::read_to_string(&count).unwrap().lines().count() as u64;
-    assert_eq!(Some(lines), told["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
+    assert_eq!(Some(lines), result["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
     let study = lab.weighbridge("summary R --json").json();
     let slow = &study["cells"][1];
-    assert_eq!(slow["provenance"]["expr path"], teller.display().to_string());
+    assert_eq!(slow["provenance"]["expr path"], slow_program.display().to_string());
     assert!(slow["provenance"]["expr sha256"].is_string());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
-fn each_case_of_a_test_is_decided_by_itself() {
+fn cases_are_decided_independently() {
     let lab = lab();
-    let ran = lab.weighbridge(&format!("ab told:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500"));
-    let told = ran.json();
+    let ran = lab.weighbridge(&format!("ab demo:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500"));
+    let result = ran.json();
     let cases: Vec<&str> =
-        told["cases"].as_array().unwrap().iter().map(|case| case["case"].as_str().unwrap()).collect();
+        result["cases"].as_array().unwrap().iter().map(|case| case["case"].as_str().unwrap()).collect();
     assert_eq!(cases, ["kind=a", "kind=b"]);
-    // What a variant changes is no part of the case.
-    let ran = lab.weighbridge(&format!("ab told {QUICK} --into S --json -- param:kind=a param:kind=b"));
+    // Parameters that variants change are not part of the case.
+    let ran = lab.weighbridge(&format!("ab demo {QUICK} --into S --json -- param:kind=a param:kind=b"));
     assert_eq!(verdicts(&ran.json()), pairs(&[("kind-a", "first"), ("kind-b", "equivalent")]), "{}", ran.seen());
 }
 
 #[test]
-fn what_cannot_be_held_against_each_other_is_refused() {
+fn invalid_variants_are_refused() {
     let lab = lab();
-    let told = |line: &str| {
+    let message = |line: &str| {
         let ran = lab.weighbridge(line);
         assert_eq!(ran.code, 1, "{}", ran.seen());
         ran.err
     };
     let all = [
-        told("ab told -- base"),
-        told("ab told -- base param:knid=b"),
-        told("ab told -- base param:kind=[a,b]"),
-        told("ab told -- base param:kind=a+param:kind=b"),
-        told("ab told -- base env:A=1+env:A=2"),
-        told("ab told -- base knob:tph=never"),
-        told("ab told --max-blocks 4 -- base env:A=1"),
-        told("ab nosuch -- base env:A=1"),
+        message("ab demo -- base"),
+        message("ab demo -- base param:knid=b"),
+        message("ab demo -- base param:kind=[a,b]"),
+        message("ab demo -- base param:kind=a+param:kind=b"),
+        message("ab demo -- base env:A=1+env:A=2"),
+        message("ab demo -- base knob:tph=never"),
+        message("ab demo --max-blocks 4 -- base env:A=1"),
+        message("ab nosuch -- base env:A=1"),
     ];
     insta::assert_snapshot!(all.join("\n"));
     let all = [
-        told("ab told -- base bin:/no/such/file"),
-        told("ab told -- base bin:foo=/bin/true"),
-        told("ab steady -- base bin:/bin/true"),
+        message("ab demo -- base bin:/no/such/file"),
+        message("ab demo -- base bin:foo=/bin/true"),
+        message("ab steady -- base bin:/bin/true"),
     ];
     insta::assert_snapshot!("programs", all.join("\n"));
 }
 
 #[test]
-fn what_was_not_taken_in_turns_is_no_series() {
+fn resuming_with_other_variants_is_refused() {
     let lab = lab();
     let program = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let line = format!("ab told {QUICK} --max-blocks 8 --into R -- base bin:{}", program.display());
+    let line = format!("ab demo {QUICK} --max-blocks 8 --into R -- base bin:{}", program.display());
     assert_eq!(lab.weighbridge(&line).code, 2);
-    // The same path, another program.
+    // Another program at the same path.
     lab.write("bin/slow", "#!/bin/sh\necho 1500\n");
     let ran = lab.weighbridge(&line);
     assert!(ran.code == 1 && ran.err.contains("was measured in this folder with another `expr`"), "{}", ran.seen());
     for other in ["--max-blocks 9 --into R -- base env:FIGURE=1", "--max-blocks 8 --into R -- base env:A=1"] {
-        let ran = lab.weighbridge(&format!("ab told {QUICK} {other}"));
-        assert!(ran.code == 1 && ran.err.contains("R is of something else"), "{}", ran.seen());
+        let ran = lab.weighbridge(&format!("ab demo {QUICK} {other}"));
+        assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.seen());
     }
-    let ran = lab.weighbridge(&format!("calibrate told {QUICK} --into R"));
-    assert!(ran.code == 1 && ran.err.contains("R is of something else"), "{}", ran.seen());
+    let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --into R"));
+    assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.seen());
 }
 
 #[test]
 fn secrets_of_variants_are_not_recorded() {
     let lab = lab();
     let line =
-        format!("ab told {QUICK} --max-blocks 8 --into R -- base env:API_TOKEN=hunter2 cmd:true;#password=hunter3");
+        format!("ab demo {QUICK} --max-blocks 8 --into R -- base env:API_TOKEN=hunter2 cmd:true;#password=hunter3");
     assert_ne!(lab.weighbridge(&line).code, 1);
     let mut folders = vec![lab.path("R")];
     while let Some(folder) = folders.pop() {
@@ -186,26 +186,26 @@ fn secrets_of_variants_are_not_recorded() {
 }
 
 #[test]
-fn a_system_is_held_against_itself_and_more_runs_can_be_added() {
+fn calibration_can_be_extended_with_more_runs() {
     let lab = lab();
-    let ran = lab.weighbridge(&format!("calibrate told {QUICK} --runs 2 --samples 6 --into R --json"));
+    let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 2 --samples 6 --into R --json"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let told = ran.json();
-    let case = &told["cases"][0];
+    let result = ran.json();
+    let case = &result["cases"][0];
     assert_eq!((&case["runs"], &case["boots"], &case["calibration"]["samples"]), (&2.into(), &1.into(), &24.into()));
     let orders = case["calibration"]["orders"].as_array().unwrap();
     assert_eq!(orders.len(), 3, "{orders:?}");
     let of = |at: usize| orders[at]["beyond_chance"]["of"].clone();
     assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
-    assert!(told.get("added").is_none(), "all are of one command: {told}");
-    let more = lab.weighbridge(&format!("calibrate told {QUICK} --runs 3 --samples 6 --into R"));
+    assert!(result.get("added").is_none(), "all are of one command: {result}");
+    let more = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 3 --samples 6 --into R"));
     assert_eq!(more.code, 0, "{}", more.seen());
-    for wanted in ["36 samples in 3 runs of 1 boot, ", "; added last: run-002", "interleaved, ABBA", "run to run"] {
-        assert!(more.out.contains(wanted), "{}", more.out);
+    for expected in ["36 samples in 3 runs of 1 boot, ", "; added last: run-002", "interleaved, ABBA", "run to run"] {
+        assert!(more.out.contains(expected), "{}", more.out);
     }
 }
 
-/// A test whose program is built by one of two makers of the user's.
+/// A test whose program is built by one of two build tools.
 const MADE: &str = r#"
 name = "made"
 summary = "the figure of a program that is built first"
@@ -229,7 +229,7 @@ default = "make-a"
 axis = true
 "#;
 
-/// A maker whose programs print a figure of about this, and which is another file for each note.
+/// A build tool whose programs print about this figure; the note makes its hash unique.
 fn maker(lab: &Lab, name: &str, figure: u32, note: &str) -> String {
     let program = format!("#!/bin/sh\necho figure: $(({figure} + $(date +%N | cut -c 6)))");
     let text = format!("#!/bin/sh\n# {note}\ncat >$1 <<'END'\n{program}\nEND\nchmod +x $1\n");
@@ -245,15 +245,15 @@ fn lab_with_makers() -> Lab {
 }
 
 #[test]
-fn a_program_that_builds_is_replaced_by_its_name_and_what_it_built_is_recorded() {
+fn replaced_build_tool_and_built_program_are_recorded() {
     let lab = lab_with_makers();
     let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
     let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
     let ran = lab.ran(&mut lab.with_programs(&line));
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    let told = ran.json();
-    assert_eq!(verdicts(&told), pairs(&[("a", "first"), ("b", "improved")]));
-    assert_eq!(told["cases"][0]["duplicates"], serde_json::Value::Null);
+    let result = ran.json();
+    assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "improved")]));
+    assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
     let study = lab.weighbridge("summary R --json").json();
     let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
     assert_eq!([of(0, "make-a path"), of(1, "make-a path")], [one, two]);
@@ -262,7 +262,7 @@ fn a_program_that_builds_is_replaced_by_its_name_and_what_it_built_is_recorded()
 }
 
 #[test]
-fn variants_that_measured_one_program_are_a_loud_warning() {
+fn variants_that_measured_the_same_program_cause_a_warning() {
     let lab = lab_with_makers();
     let same = maker(&lab, "other/same", 1000, "same");
     for (folder, variants, differ_in) in [
@@ -278,8 +278,8 @@ fn variants_that_measured_one_program_are_a_loud_warning() {
         let text = lab.ran(&mut lab.with_programs(&format!("{line} -- {variants}")));
         for shown in [text, lab.weighbridge(&format!("report {folder}"))] {
             let words: Vec<&str> = shown.out.split_whitespace().collect();
-            let wanted = format!("although they differ in {differ_in}; a ratio between them is noise");
-            assert!(words.join(" ").contains(&wanted), "{}", shown.seen());
+            let expected = format!("although they differ in {differ_in}; a ratio between them is noise");
+            assert!(words.join(" ").contains(&expected), "{}", shown.seen());
         }
     }
     let ran = lab.ran(&mut lab.with_programs(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1")));
@@ -287,59 +287,59 @@ fn variants_that_measured_one_program_are_a_loud_warning() {
 }
 
 #[test]
-fn a_replacement_for_what_no_cell_calls_is_refused() {
+fn replacement_for_an_unused_program_is_refused() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
-    let said = |test: &str, variant: &str| {
+    let message = |test: &str, variant: &str| {
         let mut command = lab.with_programs(&format!("ab {test} {QUICK} -- base"));
         let ran = lab.ran(command.arg(format!("{variant}={file}")));
         assert_eq!(ran.code, 1, "{}", ran.seen());
         ran.err.replace(&file, "FILE")
     };
-    insta::assert_snapshot!(said("made", "bin:make-b"), @r"
+    insta::assert_snapshot!(message("made", "bin:make-b"), @r"
     error: unknown program `make-b`: `made` needs make-a
-    help: name the program that the file replaces: `bin:make-a=FILE`
+    help: name the program to replace: `bin:make-a=FILE`
     ");
-    insta::assert_snapshot!(said("made:maker=[make-a,make-b]", "bin:make-b"), @r"
-    error: `made` needs `make-b` for maker=make-b and not for maker=make-a
-    help: a program that is not called changes nothing: measure the cases that call it by themselves
+    insta::assert_snapshot!(message("made:maker=[make-a,make-b]", "bin:make-b"), @r"
+    error: `made` needs `make-b` for maker=make-b but not for maker=make-a
+    help: measure the cases that need the program separately; elsewhere replacing it has no effect
     ");
-    insta::assert_snapshot!(said("made", "bin:make-a or make-b"), @r"
+    insta::assert_snapshot!(message("made", "bin:make-a or make-b"), @r"
     error: unknown program `make-a or make-b`: `made` needs make-a
-    help: name the program that the file replaces: `bin:make-a=FILE`
+    help: name the program to replace: `bin:make-a=FILE`
     ");
-    insta::assert_snapshot!(said("made:maker=make-b", "bin:make-b=/nosuch/file+bin:make-b"), @r"
-    error: the variant `bin:make-b=/nosuch/file+bin:make-b=FILE` sets the program `make-b` twice
-    help: leave one of them out; it takes one value at a time
+    insta::assert_snapshot!(message("made:maker=make-b", "bin:make-b=/nosuch/file+bin:make-b"), @r"
+    error: variant `bin:make-b=/nosuch/file+bin:make-b=FILE` sets the program `make-b` twice
+    help: a variant sets each target once; remove one of the settings
     ");
 }
 
 #[test]
-fn a_file_for_a_program_that_no_cell_calls_is_refused_by_run_too() {
+fn run_refuses_a_replacement_for_an_unused_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
-    let said = |tests: &str, program: &str| {
+    let message = |tests: &str, program: &str| {
         let ran = lab.ran(&mut lab.with_programs(&format!("run {tests} {QUICK} --program {program}={file} --into N")));
         assert_eq!(ran.code, 1, "{}", ran.seen());
         assert!(!lab.path("N").exists(), "nothing is recorded");
         ran.err.replace(&file, "FILE")
     };
-    insta::assert_snapshot!(said("made", "make-b"), @r"
+    insta::assert_snapshot!(message("made", "make-b"), @r"
     error: unknown program `make-b`: `made` needs make-a
-    help: name the program that the file replaces: `--program make-a=FILE`
+    help: name the program to replace: `--program make-a=FILE`
     ");
-    insta::assert_snapshot!(said("made steady", "make-b"), @r"
+    insta::assert_snapshot!(message("made steady", "make-b"), @r"
     error: unknown program `make-b`: `made` needs make-a; `steady` needs none
-    help: name the program that the file replaces: `--program make-a=FILE`
+    help: name the program to replace: `--program make-a=FILE`
     ");
-    insta::assert_snapshot!(said("steady", "make-a"), @r"
-    error: `steady` names no program that it needs
-    help: a definition names its programs under [[requires]]; a parameter may be what chooses them
+    insta::assert_snapshot!(message("steady", "make-a"), @r"
+    error: `steady` declares no required programs
+    help: a definition lists its programs under [[requires]]; a parameter may select among them
     ");
 }
 
 #[test]
-fn a_file_takes_the_place_of_a_program_in_the_cells_that_call_it() {
+fn replacement_applies_to_the_cells_that_use_the_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let line = format!("run made:maker=[make-a,make-b] steady {QUICK} --samples 6 --program make-a={file} --into R");
@@ -357,7 +357,7 @@ fn a_file_takes_the_place_of_a_program_in_the_cells_that_call_it() {
 }
 
 #[test]
-fn equal_variants_of_a_test_that_names_no_program_are_a_loud_warning() {
+fn equal_variants_of_a_test_without_programs_cause_a_warning() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into R --json -- base base"));
     assert!(ran.err.contains("measured the same thing: definition (SHA-256 "), "{}", ran.seen());
@@ -366,7 +366,7 @@ fn equal_variants_of_a_test_that_names_no_program_are_a_loud_warning() {
 }
 
 #[test]
-fn compilers_are_compared_by_name_by_path_and_in_the_place_of_another() {
+fn compilers_are_compared_by_name_and_by_path() {
     if std::process::Command::new("gcc").arg("--version").output().is_err() {
         return println!("SKIPPED: there is no `gcc` here");
     }
@@ -375,8 +375,8 @@ fn compilers_are_compared_by_name_by_path_and_in_the_place_of_another() {
     let slow = lab.program("slow-gcc", &format!("#!/bin/sh\nexec {gcc} \"$@\" -O0\n")).display().to_string();
     let quick = "--min-time 20ms --warm-up 0 --attempts 30 --max-blocks 6";
     let line = format!("ab compile-c {quick} --into R --json -- a:bin:gcc={gcc} b:bin:gcc={slow}");
-    let told = lab.weighbridge(&line);
-    assert_eq!(told.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", told.seen());
+    let result = lab.weighbridge(&line);
+    assert_eq!(result.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", result.seen());
     let study = lab.weighbridge("summary R --json").json();
     let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
     assert_eq!([of(0, "gcc path"), of(1, "gcc path")], [gcc.clone(), slow.clone()]);

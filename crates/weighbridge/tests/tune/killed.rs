@@ -1,5 +1,5 @@
-//! Killing whoever tunes this machine at every step, by strace: it kills at the n-th system call of a kind, for
-//! n = 1, 2, …, and between two calls that change something nothing is different.
+//! Kills the tuning program at every step with strace, at the n-th system call of a kind for n = 1, 2, …; between two
+//! calls that change something, the moment of the kill makes no difference.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use crate::lab::Lab;
 use crate::read;
 
-/// All that changes a file, a folder or a lock, lets a command do so, or waits while it does.
+/// System calls that change a file, a folder or a lock, start a command that does, or wait for it.
 const CALLS: [&str; 12] = [
     "write",
     "fsync",
@@ -25,7 +25,7 @@ const CALLS: [&str; 12] = [
     "poll",
 ];
 
-/// Settings that most machines have, and whose change hurts nobody for a while.
+/// Settings that most machines have and that can be changed briefly without harm.
 const FILES: [&str; 10] = [
     "/proc/sys/kernel/randomize_va_space",
     "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -39,12 +39,12 @@ const FILES: [&str; 10] = [
     "/sys/devices/virtual/workqueue/cpumask",
 ];
 
-/// What those files and the list of swap hold.
+/// The content of these files, of interrupt affinities and of the list of swaps.
 fn state() -> BTreeMap<String, String> {
     let files = FILES.into_iter().filter(|path| Path::new(path).exists()).map(|path| (path.to_owned(), read(path)));
     let interrupts = std::fs::read_dir("/proc/irq").unwrap().flatten().map(|entry| entry.path().join("smp_affinity"));
     let interrupts = interrupts.filter(|path| path.exists()).map(|path| path.display().to_string());
-    // All but the fourth column, how much of each is used.
+    // All columns but the fourth, the amount used.
     let columns = |line: &str| {
         line.split_whitespace().enumerate().filter(|(at, _)| *at != 3).map(|(_, word)| format!("{word} ")).collect()
     };
@@ -55,7 +55,7 @@ fn state() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Two small files that are swapped to while a test runs, where nothing else is.
+/// Small swap files, active during a test, on machines without other swap.
 struct Swaps {
     files: Vec<PathBuf>,
 }
@@ -71,10 +71,10 @@ impl Swaps {
             let path = lab.path(name);
             std::fs::write(&path, vec![0; 4 << 20]).unwrap();
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-            let made = Command::new("mkswap").arg(&path).output();
-            let mut on = Command::new("swapon");
-            on.args(priority.iter().flat_map(|priority| ["--priority", priority])).arg(&path);
-            if !(made.is_ok_and(|made| made.status.success()) && on.output().is_ok_and(|on| on.status.success())) {
+            let mkswap = Command::new("mkswap").arg(&path).output();
+            let mut swapon = Command::new("swapon");
+            swapon.args(priority.iter().flat_map(|priority| ["--priority", priority])).arg(&path);
+            if !(mkswap.is_ok_and(|made| made.status.success()) && swapon.output().is_ok_and(|on| on.status.success())) {
                 println!("SKIPPED: switching swap off: nothing can be swapped to here");
                 return swaps;
             }
@@ -92,17 +92,17 @@ impl Drop for Swaps {
     }
 }
 
-/// Whether strace can do it here.
+/// Whether strace is available and may trace.
 fn can_trace() -> bool {
     let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
-    let can = strace.is_ok_and(|output| output.status.success());
-    if !can {
+    let is_available = strace.is_ok_and(|output| output.status.success());
+    if !is_available {
         println!("SKIPPED: being killed at every step: there is no `strace`, or it may not trace");
     }
-    can
+    is_available
 }
 
-/// Runs the program and kills it at a call; whether it came to that.
+/// Runs the program and kills it at a call; returns whether it got to that call.
 fn is_killed(lab: &Lab, (call, time): (&str, u32), line: &str, place: Option<&Cpuset>) -> bool {
     let program = lab.command(line);
     let mut command = place.map_or_else(|| Command::new("strace"), Cpuset::strace);
@@ -119,14 +119,14 @@ fn is_killed(lab: &Lab, (call, time): (&str, u32), line: &str, place: Option<&Cp
     killed
 }
 
-/// Kills at the first, the second … of each call; how often in all.
+/// Kills at the first, the second … occurrence of each call; returns the number of kills.
 fn at_every_call(mut is_killed: impl FnMut((&'static str, u32)) -> bool) -> u32 {
-    let of = |call| (1..).find(|time| !is_killed((call, *time))).unwrap() - 1;
-    CALLS.into_iter().map(of).sum()
+    let kills = |call| (1..).find(|time| !is_killed((call, *time))).unwrap() - 1;
+    CALLS.into_iter().map(kills).sum()
 }
 
-/// The settings are those of before, wherever whoever changed them, or put them back, was killed.
-pub(crate) fn nothing_stays_of_what_is_killed(lab: &Lab) {
+/// Checks that settings are restored wherever the program was killed, while applying or reverting.
+pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
     if !can_trace() {
         return;
     }
@@ -135,7 +135,7 @@ pub(crate) fn nothing_stays_of_what_is_killed(lab: &Lab) {
         .unwrap()
         .flatten()
         .find_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut wanted = [
+    let mut knobs = [
         "aslr=0",
         "thp=never",
         "dirty-limit=200m",
@@ -145,19 +145,19 @@ pub(crate) fn nothing_stays_of_what_is_killed(lab: &Lab) {
     ]
     .map(str::to_owned)
     .to_vec();
-    wanted.extend(irq.map(|number| format!("irq-affinity@irq{number}=0")));
-    wanted.extend((!swaps.files.is_empty()).then(|| "swap=off".to_owned()));
-    // Those that are to be changed here.
-    wanted
+    knobs.extend(irq.map(|number| format!("irq-affinity@irq{number}=0")));
+    knobs.extend((!swaps.files.is_empty()).then(|| "swap=off".to_owned()));
+    // Only knobs that this machine would change.
+    knobs
         .retain(|one| lab.weighbridge(&format!("tune status --json {one}")).json()["would"][0]["outcome"] == "differs");
-    assert!(wanted.len() > 3, "{wanted:?}");
-    let apply = format!("tune apply {}", wanted.join(" "));
+    assert!(knobs.len() > 3, "{knobs:?}");
+    let apply = format!("tune apply {}", knobs.join(" "));
     let before = state();
     let restored = |what: &str| {
         let ran = lab.weighbridge("tune revert");
         assert!(matches!(ran.code, 0 | 4), "{what}: {}", ran.seen());
         assert_eq!(state(), before, "{what}");
-        assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing of ours stays");
+        assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing is left behind");
     };
     let applying = at_every_call(|call| {
         let killed = is_killed(lab, call, &apply, None);
@@ -172,7 +172,7 @@ pub(crate) fn nothing_stays_of_what_is_killed(lab: &Lab) {
         restored(&format!("tune revert killed at {call:?}"));
         killed
     });
-    // In the middle of one, then of another, then of putting back.
+    // Kill a first apply, then a second one, then the revert.
     let both = at_every_call(|call| {
         is_killed(lab, call, &apply, None);
         let killed = is_killed(lab, call, "tune apply aslr=1 writeback-interval=0", None);
@@ -183,7 +183,7 @@ pub(crate) fn nothing_stays_of_what_is_killed(lab: &Lab) {
     println!("killed at {applying} calls of {apply}, {reverting} of reverting it, {both} of a second set");
 }
 
-/// A cpuset of our own, which is all that a program in it sees, so that nothing else on this machine is moved.
+/// A separate cpuset that is the root for programs in it, so that no other process on this machine is moved.
 struct Cpuset {
     mount: String,
     folder: PathBuf,
@@ -194,8 +194,8 @@ impl Cpuset {
         let mounts = read("/proc/mounts");
         let mount = mounts.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(' ').collect();
-            let is_it = fields[2] == "cgroup" && fields[3].split(',').any(|option| option == "cpuset");
-            is_it.then(|| fields[1].to_owned())
+            let is_cpuset = fields[2] == "cgroup" && fields[3].split(',').any(|option| option == "cpuset");
+            is_cpuset.then(|| fields[1].to_owned())
         })?;
         let folder = Path::new(&mount).join(format!("weighbridge-test-{}", std::process::id()));
         std::fs::create_dir(&folder).ok()?;
@@ -207,7 +207,7 @@ impl Cpuset {
         works.then_some(set)
     }
 
-    /// What runs words in it, seeing nothing above it.
+    /// A command that runs in the cpuset, with the cpuset as its root.
     fn inside(&self, words: &str) -> Command {
         let mut command = Command::new("sh");
         let join = r#"echo $$ > "$1/cgroup.procs" && mount=$2 && shift 2 && exec unshare --cgroup --mount sh -c "umount $mount && mount -t cgroup -o cpuset none $mount && exec \"\$@\"" sh "$@""#;
@@ -219,7 +219,7 @@ impl Cpuset {
         self.inside("strace")
     }
 
-    /// Its groups, and who is in each.
+    /// Its groups and their tasks.
     fn groups(&self) -> BTreeMap<PathBuf, String> {
         let below = std::fs::read_dir(&self.folder).unwrap().flatten().map(|entry| entry.path());
         let folders = below.filter(|path| path.is_dir()).chain([self.folder.clone()]);
@@ -233,7 +233,7 @@ impl Drop for Cpuset {
     }
 }
 
-/// A program that does nothing for as long as it is looked at.
+/// An idle process that is observed.
 struct Bystander(Child);
 
 impl Bystander {
@@ -250,8 +250,8 @@ impl Drop for Bystander {
     }
 }
 
-/// Whoever was moved away from a CPU is back where it was, wherever whoever moved it was killed.
-pub(crate) fn nobody_stays_moved_by_what_is_killed(lab: &Lab) {
+/// Checks that processes moved away from a CPU are moved back wherever the program was killed.
+pub(crate) fn assert_no_threads_left_moved(lab: &Lab) {
     let (all, several) = (read("/sys/devices/system/cpu/online"), read("/sys/devices/system/cpu/online") != "0");
     if !several || !can_trace() {
         println!("SKIPPED: shielding a CPU: there is one alone, or nothing can be killed at every step");
@@ -269,7 +269,7 @@ pub(crate) fn nobody_stays_moved_by_what_is_killed(lab: &Lab) {
     let restored = |what: &str| {
         assert!(!run("tune revert"));
         assert_eq!((cpuset.groups(), bystander.cpus(), state()), before, "{what}");
-        assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing of ours stays");
+        assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing is left behind");
     };
     let apply = "tune apply shield=0";
     assert!(!run(apply));

@@ -1,7 +1,7 @@
-//! Settings of this machine, set and put back whatever happens.
+//! System settings are applied and reverted, whatever happens.
 //!
-//! A test binary of its own, whose tests take turns, since one process at a time changes a machine, and any agent that starts
-//! puts back what a killed one has left.
+//! This is a separate test binary whose tests run one at a time, since only one process may change the machine, and any
+//! agent that starts reverts what a killed one has left.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -20,10 +20,10 @@ use crate::lab::{Lab, Ran};
 const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/// Long enough to be killed in.
+/// A test that runs long enough to be killed.
 const SLOW: &str = r#"
 name = "slow"
-summary = "a figure that takes a while"
+summary = "runs for a second"
 version = 1
 command = ["sh", "-c", "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1"]
 
@@ -33,10 +33,10 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} has not come to be so within a minute");
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "timeout after a minute: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -52,49 +52,49 @@ fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// The machine, for one test at a time; none where nothing may be changed.
+/// Exclusive access to the machine; `None`, with a message, without the rights to change it.
 fn machine() -> Option<MutexGuard<'static, ()>> {
     static MACHINE: Mutex<()> = Mutex::new(());
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: settings of a machine are changed by root alone, and this is not root");
+        println!("SKIPPED: changing system settings requires root");
         return None;
     }
     let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    // As it is left by agents of other tests, which may still be about to put something back.
+    // Agents of other tests may still be reverting their changes.
     let lab = Lab::new();
-    wait_until("the machine as no other test changes it", || {
+    wait_until("the machine to be unchanged by other tests", || {
         matches!(lab.weighbridge("tune revert").code, 0 | 4) && !std::path::Path::new("/var/lib/weighbridge").exists()
     });
     Some(machine)
 }
 
 #[test]
-fn settings_are_as_they_were_wherever_whoever_changed_them_is_killed() {
+fn settings_are_restored_after_a_kill_at_any_step() {
     let Some(_machine) = machine() else { return };
-    killed::nothing_stays_of_what_is_killed(&Lab::new());
+    killed::assert_no_traces_of_killed_programs(&Lab::new());
 }
 
 #[test]
-fn programs_are_where_they_were_wherever_whoever_moved_them_is_killed() {
+fn processes_are_moved_back_after_a_kill_at_any_step() {
     let Some(_machine) = machine() else { return };
-    killed::nobody_stays_moved_by_what_is_killed(&Lab::new());
+    killed::assert_no_threads_left_moved(&Lab::new());
 }
 
 #[test]
-fn a_scheduler_that_is_put_back_gives_its_queue_back() {
+fn reverting_a_scheduler_restores_its_queue() {
     let Some(_machine) = machine() else { return };
     neighbours::a_scheduler_gives_its_queue_back(&Lab::new());
 }
 
 #[test]
-#[ignore = "changes every setting of the machine that stands near a knob, and compares all there are"]
-fn nothing_that_stands_near_a_knob_is_lost() {
+#[ignore = "changes all settings of the machine that are related to knobs, and compares all settings"]
+fn related_settings_are_restored() {
     let Some(_machine) = machine() else { return };
     neighbours::nothing_near_a_knob_is_lost(&Lab::new());
 }
 
-/// What a user without rights sees; none, aloud, where nobody can become one.
-fn ran_by_a_user(lab: &Lab, line: &str) -> Option<Ran> {
+/// Runs the program as an unprivileged user; `None`, with a message, if that is not possible.
+fn run_as_user(lab: &Lab, line: &str) -> Option<Ran> {
     use std::os::unix::fs::PermissionsExt;
     const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Command::new("setpriv").args(USER).arg("true").status().is_ok_and(|status| status.success()) {
@@ -116,11 +116,11 @@ fn ran_by_a_user(lab: &Lab, line: &str) -> Option<Ran> {
 }
 
 #[test]
-fn what_is_reported_as_set_is_set_and_the_rest_is_refused() {
+fn knobs_reported_as_set_are_set_and_others_are_refused() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     let aslr = read(ASLR);
-    // Outside what the kernel documents, and nothing is written.
+    // A value that the kernel does not document is refused, and nothing is written.
     for line in ["tune apply aslr=3", "tune status aslr=3"] {
         let refused = lab.weighbridge(line);
         assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.seen());
@@ -135,11 +135,11 @@ fn what_is_reported_as_set_is_set_and_the_rest_is_refused() {
     }
     assert_eq!(lab.weighbridge("tune revert").code, 4, "nothing is changed");
     for line in ["tune apply aslr=0", "tune apply quiet"] {
-        let Some(refused) = ran_by_a_user(&lab, line) else { continue };
-        let reason = "error: only root may change the settings of this machine";
+        let Some(refused) = run_as_user(&lab, line) else { continue };
+        let reason = "error: changing system settings requires root";
         assert!(refused.code == 3 && refused.err.starts_with(reason), "{}", refused.seen());
     }
-    // What comes later wins, and is all that is done.
+    // The last value wins, and only that one is written.
     let applied = lab.weighbridge("tune apply aslr=0 aslr=1 --json");
     let outcomes = applied.json();
     assert_eq!((applied.code, outcomes.as_array().unwrap().len(), read(ASLR).as_str()), (0, 1, "1"), "{outcomes}");
@@ -148,7 +148,7 @@ fn what_is_reported_as_set_is_set_and_the_rest_is_refused() {
 }
 
 #[test]
-fn who_changes_settings_while_a_run_measures_is_warned() {
+fn changing_settings_during_a_run_causes_a_warning() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     lab.define_figure("slow", SLOW);
@@ -163,7 +163,7 @@ fn who_changes_settings_while_a_run_measures_is_warned() {
     run.kill().unwrap();
     run.wait().unwrap();
     for ran in [applied, reverted] {
-        assert!(ran.code == 0 && ran.err.contains("is measuring here: samples before and after"), "{}", ran.seen());
+        assert!(ran.code == 0 && ran.err.contains("is measuring here: its samples before and after"), "{}", ran.seen());
     }
     wait_until("the end of the run", || !is_announced());
     let applied = lab.weighbridge("tune apply aslr=0");
@@ -172,20 +172,20 @@ fn who_changes_settings_while_a_run_measures_is_warned() {
 }
 
 #[test]
-fn settings_are_set_and_put_back_whatever_happens() {
+fn settings_are_applied_and_reverted() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     lab.define_figure("slow", SLOW);
     let (aslr, rate) = (read(ASLR), read(RATE));
-    assert!(aslr != "0" && rate != "777", "a machine as it comes");
+    assert!(aslr != "0" && rate != "777", "the machine has default settings");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
 
-    // Set, shown, put back.
+    // Applied, shown, reverted.
     let applied = lab.weighbridge("tune apply perf-sample-rate=777 aslr=0");
     assert_eq!((applied.code, read(ASLR), read(RATE)), (0, "0".to_owned(), "777".to_owned()), "{}", applied.seen());
     let status = lab.weighbridge("tune status");
     assert!(status.out.contains(&format!("{RATE} was `{rate}`")), "{}", status.out);
-    // What somebody else changes meanwhile is left, and told.
+    // A value that somebody else has changed meanwhile is left and reported.
     std::fs::write(RATE, "888").unwrap();
     for _ in 0..2 {
         let reverted = lab.weighbridge("tune revert");
@@ -197,27 +197,27 @@ fn settings_are_set_and_put_back_whatever_happens() {
     assert_eq!((reverted.code, read(RATE)), (0, rate.clone()), "{}", reverted.seen());
     assert_eq!(lab.weighbridge("tune revert").code, 4);
 
-    // A set of the user's, and mistakes.
+    // A custom set, and mistakes.
     lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
     assert!(lab.weighbridge("tune status").out.contains("  mine: mine\n"));
-    for (line, wanted) in [
-        ("tune apply min", "there is no set `min`"),
+    for (line, expected) in [
+        ("tune apply min", "unknown knob set `min`"),
         ("tune apply swapiness=1", "did you mean `swappiness`?"),
-        ("run steady:knobs.tph=never", "there is no knob `tph`"),
+        ("run steady:knobs.tph=never", "unknown knob `tph`"),
     ] {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 1 && ran.err.contains(wanted), "{}", ran.seen());
+        assert!(ran.code == 1 && ran.err.contains(expected), "{}", ran.seen());
     }
     let unsupported = lab.weighbridge("tune apply io-scheduler@nosuchdisk=none");
     assert_eq!(unsupported.code, 3, "{}", unsupported.seen());
 
-    // A variant is measured with its knobs, and the machine is as it was between and after.
+    // A variant is measured with its knobs; the settings are restored in between and afterwards.
     let quick = "--min-time 1ms --warm-up 0 --max-blocks 6";
     let ran = lab.weighbridge(&format!("ab slow {quick} --into A --json -- knob:aslr=2 knob:aslr=0"));
-    let told = ran.json();
-    let medians: Vec<f64> = (0..2).map(|at| told["cases"][0]["variants"][at]["median"].as_f64().unwrap()).collect();
+    let result = ran.json();
+    let medians: Vec<f64> = (0..2).map(|at| result["cases"][0]["variants"][at]["median"].as_f64().unwrap()).collect();
     assert_eq!((medians, read(ASLR)), (vec![21.0, 1.0], aslr.clone()), "{}", ran.seen());
-    // As an axis of a plan.
+    // A knob as an axis of a plan.
     lab.write(
         "plan.toml",
         "[sampling]\nmin-samples = 1\nmax-samples = 1\nwarm-up = 0\n[[test]]\nname = \"slow\"\nknobs.aslr = [0, 1]\n",
@@ -228,14 +228,14 @@ fn settings_are_set_and_put_back_whatever_happens() {
     assert!(cases.len() == 2 && cases[0].contains("knobs.aslr=0"), "{cases:?}");
     assert_eq!(read(ASLR), aslr);
 
-    // The controller is killed: its agent puts everything back.
+    // The controller is killed: its agent reverts everything.
     let mut run = lab.start("run slow:knobs.aslr=0 --into K --min-time 1ms");
     wait_until("the knob", || read(ASLR) == "0");
     run.kill().unwrap();
     run.wait().unwrap();
-    wait_until("the machine as it was", || read(ASLR) == aslr);
+    wait_until("the settings to be restored", || read(ASLR) == aslr);
 
-    // Both are killed, and what they have left is removed with what they have changed.
+    // Controller and agent are killed: `tune revert` restores the settings and removes leftover files.
     let killed = |into: &str| {
         let mut run = lab.start(&format!("run slow:knobs.aslr=0 --into {into} --min-time 1ms"));
         wait_until("the knob", || read(ASLR) == "0");
@@ -254,28 +254,28 @@ fn settings_are_set_and_put_back_whatever_happens() {
     let reverted = lab.weighbridge("tune revert");
     assert_eq!((reverted.code, read(ASLR), leftovers()), (0, aslr.clone(), 0), "{}", reverted.seen());
 
-    // Or the next start does both, and says so.
+    // The next start does the same, and reports it.
     killed("L");
-    // A user, who may neither read the log nor put anything back, does not measure on such a machine.
-    if let Some(refused) = ran_by_a_user(&lab, "run steady --samples 1 --min-time 1ms --into U") {
-        let says = |text: &str| refused.err.contains(text);
+    // An unprivileged user cannot read the undo log or revert anything, so the run is refused.
+    if let Some(refused) = run_as_user(&lab, "run steady --samples 1 --min-time 1ms --into U") {
+        let contains = |text: &str| refused.err.contains(text);
         assert!(
-            refused.code == 1 && says("was killed and left settings changed, which only root"),
+            refused.code == 1 && contains("was killed and left settings changed, which only root"),
             "{}",
             refused.seen()
         );
     }
     let next = lab.weighbridge("run steady --samples 1 --min-time 1ms --precision 100 --into N");
     assert!(
-        next.err.contains(&format!("a run that was killed had changed {ASLR}: it is as it was")),
+        next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")),
         "{}",
         next.seen()
     );
     assert_eq!(read(ASLR), aslr);
-    // What takes root's rights is found before anything is measured.
-    if let Some(planned) = ran_by_a_user(&lab, "plan steady --profiles TunedHost") {
+    // `plan` reports that root is required.
+    if let Some(planned) = run_as_user(&lab, "plan steady --profiles TunedHost") {
         assert!(planned.code == 3 && planned.out.contains("root's rights"), "{}", planned.seen());
     }
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
-    assert!(!std::path::Path::new("/var/lib/weighbridge").exists(), "nothing of ours stays");
+    assert!(!std::path::Path::new("/var/lib/weighbridge").exists(), "nothing is left behind");
 }

@@ -1,4 +1,4 @@
-//! What stands near a knob is as it was, whatever the kernel resets with it.
+//! Settings related to a knob are restored, even those that the kernel resets with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::lab::{Lab, Ran};
 use crate::read;
 
-/// Settings near knobs, each a file or a folder of files; `DISK` stands for each disk.
+/// Settings related to knobs, each a file or a folder of files; `DISK` stands for each disk.
 const NEAR: [&str; 26] = [
     "/sys/block/DISK/queue",
     "/sys/devices/system/cpu/cpufreq",
@@ -38,7 +38,7 @@ const NEAR: [&str; 26] = [
     "/proc/sys/vm/watermark_scale_factor",
 ];
 
-/// What belongs to other programs, or changes by itself, or does something when it is read.
+/// Settings that belong to other programs, change by themselves, or have side effects when read.
 const MOMENTARY: [&str; 17] = [
     "/proc/sys/fs",
     "/proc/sys/kernel/ns_last_pid",
@@ -59,7 +59,7 @@ const MOMENTARY: [&str; 17] = [
     "/sys/power",
 ];
 
-/// Every set, and single knobs that no set has, or has with another value.
+/// All sets, and single knobs or values that no set has.
 const APPLIED: [&str; 22] = [
     "quiet",
     "latency",
@@ -87,7 +87,7 @@ const APPLIED: [&str; 22] = [
 
 type Settings = BTreeMap<String, String>;
 
-/// The settings in a file or below a folder, which can be read and written.
+/// Collects the readable and writable settings in a file or below a folder.
 fn settings(path: &Path, skip: &dyn Fn(&str) -> bool, found: &mut Settings) {
     let name = path.display().to_string();
     let Ok(metadata) = fs::symlink_metadata(path) else { return };
@@ -112,15 +112,15 @@ fn near(disks: &[String]) -> Settings {
         } else {
             vec![path.to_owned()]
         };
-        // A disk is a link to its device.
+        // A disk is a symbolic link to its device.
         let real = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
-        // Pages of 1 GiB are more than a test may take.
+        // Skip pages of 1 GiB, which are too large for a test.
         real.for_each(|path| settings(&path, &|path| path.ends_with("hugepages-1048576kB"), &mut found));
     }
     found
 }
 
-/// All settings of this machine but those that change by themselves.
+/// All settings of this machine except those that change by themselves.
 fn all(disks: &[String]) -> Settings {
     let mut found = near(disks);
     let skip = |path: &str| MOMENTARY.contains(&path) || path.contains("/power/") || path.ends_with("/config");
@@ -138,12 +138,12 @@ fn disks() -> Vec<String> {
     disks
 }
 
-/// The settings as they were; restored when it is dropped, however the test ends.
+/// Saved settings, restored when dropped.
 struct Restored(Settings);
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // Some reset others.
+        // Repeat, because some settings reset others.
         for _ in 0..3 {
             for (path, value) in &self.0 {
                 if fs::read_to_string(path).is_ok_and(|now| chosen(now.trim()) != chosen(value)) {
@@ -159,21 +159,21 @@ fn chosen(text: &str) -> &str {
     bracketed.map_or(text, |(chosen, _)| chosen)
 }
 
-/// Gives a setting another value that the kernel takes; whether it did.
-fn made_odd(path: &str, value: &str) -> bool {
+/// Changes a setting to an unusual value that the kernel accepts; returns whether that worked.
+fn set_unusual(path: &str, value: &str) -> bool {
     let Ok(number) = value.parse::<i64>() else { return false };
     let tries = [number + 3, number - 3, number + 1, number - 1, number + 4];
     tries.iter().filter(|other| **other >= 0).any(|other| {
-        let taken = fs::write(path, other.to_string()).is_ok();
-        taken && fs::read_to_string(path).is_ok_and(|now| now.trim() != value)
+        let is_accepted = fs::write(path, other.to_string()).is_ok();
+        is_accepted && fs::read_to_string(path).is_ok_and(|now| now.trim() != value)
     })
 }
 
 fn differences(before: &Settings, after: &Settings) -> Vec<String> {
     let paths = before.keys().chain(after.keys().filter(|path| !before.contains_key(*path)));
-    let shown = |settings: &Settings, path: &str| settings.get(path).cloned().unwrap_or_else(|| "not there".to_owned());
+    let value = |settings: &Settings, path: &str| settings.get(path).cloned().unwrap_or_else(|| "absent".to_owned());
     let differing = paths.filter(|path| before.get(*path) != after.get(*path));
-    differing.map(|path| format!("{path}: {} is now {}", shown(before, path), shown(after, path))).collect()
+    differing.map(|path| format!("{path}: {} is now {}", value(before, path), value(after, path))).collect()
 }
 
 fn tune(lab: &Lab, line: &str) -> Ran {
@@ -182,19 +182,19 @@ fn tune(lab: &Lab, line: &str) -> Ran {
     ran
 }
 
-/// Odd values in all that stands near a knob; then each set is applied and reverted, and everything is as it was.
+/// Sets unusual values near all knobs, then applies and reverts each set, and checks that everything is restored.
 pub(crate) fn nothing_near_a_knob_is_lost(lab: &Lab) {
     let disks = disks();
     let _restored = Restored(near(&disks));
-    // A scheduler first, since it resets the others.
+    // Set the scheduler first, because it resets the others.
     for disk in &disks {
         let _ = fs::write(format!("/sys/block/{disk}/queue/scheduler"), "mq-deadline");
     }
-    let odd = near(&disks).iter().filter(|(path, value)| made_odd(path, value)).count();
-    println!("{odd} settings near knobs are odd");
+    let odd = near(&disks).iter().filter(|(path, value)| set_unusual(path, value)).count();
+    println!("{odd} settings near knobs have unusual values");
     assert!(odd > 20, "{odd}");
     let before = all(&disks);
-    // What differs now does so by itself.
+    // Settings that differ now change by themselves.
     let momentary: Vec<String> = {
         std::thread::sleep(std::time::Duration::from_secs(2));
         let again = all(&disks);
@@ -217,7 +217,7 @@ pub(crate) fn nothing_near_a_knob_is_lost(lab: &Lab) {
     assert_eq!(lost, [""; 0], "{}", lost.join("\n"));
 }
 
-/// As a user found it: `io-scheduler=none` under odd values of its queue, by `tune` and in a run.
+/// Checks `io-scheduler=none` with unusual values of its queue, with `tune` and in a run.
 pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     let has_deadline = |disk: &String| {
         fs::read_to_string(format!("/sys/block/{disk}/queue/scheduler")).is_ok_and(|all| all.contains("mq-deadline"))
@@ -228,7 +228,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     };
     let _restored = Restored(near(std::slice::from_ref(&disk)));
     let queue = |name: &str| format!("/sys/block/{disk}/queue/{name}");
-    // The kernel counts times in its own ticks, of which 120 ms are whole ones.
+    // The kernel rounds times to its ticks; 120 ms is a whole number of them.
     let odd = [
         ("scheduler", "mq-deadline"),
         ("nr_requests", "200"),
@@ -247,24 +247,24 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     assert_ne!(read(&queue("nr_requests")), "200", "the kernel resets it");
     for line in [
         format!(
-            "note: io-scheduler of {disk} has reset, until `tune revert`:\n  {} from `200` to `",
+            "note: setting io-scheduler of {disk} has reset other settings, until `tune revert`:\n  {} from `200` to `",
             queue("nr_requests")
         ),
-        format!("\n  {}: gone are ", queue("iosched")),
+        format!("\n  {}: gone: ", queue("iosched")),
     ] {
         assert!(applied.out.contains(&line), "{}", applied.seen());
     }
     let reverted = lab.weighbridge("tune revert");
     assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
-    assert!(reverted.out.contains(&format!("{}: `120` again", queue("iosched/read_expire"))), "{}", reverted.out);
+    assert!(reverted.out.contains(&format!("{}: restored (`120`)", queue("iosched/read_expire"))), "{}", reverted.out);
 
-    // What was asked for before stays so.
+    // A value requested before is not reset.
     let applied = lab.weighbridge(&format!("tune apply nr-requests@{disk}=64 io-scheduler@{disk}=none"));
     assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.seen());
     let reverted = lab.weighbridge("tune revert");
     assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
 
-    // It does where it was so already, too.
+    // The same if the value was already set.
     fs::write(queue("nr_requests"), "64").unwrap();
     let both = format!("nr-requests@{disk}=64 io-scheduler@{disk}=none");
     let applied = lab.weighbridge(&format!("tune apply {both}"));
@@ -274,7 +274,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     fs::write(queue("nr_requests"), "200").unwrap();
     assert_eq!(holds(), requested);
 
-    // In a run what was set on purpose is not reported as reset.
+    // In a run, a requested value is not reported as reset.
     let quick = "--samples 1 --min-time 1ms --warm-up 0 --precision 100";
     let knobs = format!("knobs.io-scheduler@{disk}=none,knobs.nr-requests@{disk}=37");
     let ran = lab.weighbridge(&format!("run steady:{knobs} {quick} --into B"));
@@ -287,7 +287,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     assert_eq!(holds(), requested, "{}", ran.seen());
 
-    // Less than what was asked for is a failure, which says how much there is.
+    // A value below the requested one is a failure that shows the actual value.
     let rounded = lab.weighbridge(&format!("tune apply read-ahead@{disk}=5k"));
     assert!(rounded.code == 3 && rounded.out.contains("set: 4 KiB, not 5k"), "{}", rounded.seen());
     assert_eq!(lab.weighbridge("tune revert").code, 0);

@@ -1,4 +1,4 @@
-//! What the tests share: a worker with a temporary world, and how to see that nothing is left of it.
+//! Shared test helpers: a temporary worker, and checks that nothing is left of it.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
@@ -7,11 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wb_agent::{Command, Finished, Worker};
+use wb_agent::{Command, ProcessOutput, Worker};
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-test-agent");
 
-/// Runs a test against a worker, closes it, and sees that nothing is left.
+/// Runs a test against a worker, closes it, and checks that nothing is left.
 pub(crate) fn with_worker<F: Future<Output = ()>>(test: impl FnOnce(Worker) -> F) {
     run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
@@ -27,8 +27,8 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Runs one command to its end.
-pub(crate) async fn finish(worker: &Worker, command: Command) -> Finished {
-    let group = worker.group().await.unwrap();
+pub(crate) async fn finish(worker: &Worker, command: Command) -> ProcessOutput {
+    let group = worker.new_group().await.unwrap();
     let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
     group.teardown().await.unwrap();
     finished
@@ -42,7 +42,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-/// No process, no folder and no cgroup carries this agent's name.
+/// Asserts that no process, folder or cgroup carries this agent's name.
 pub(crate) fn nothing_is_left_of(agent: u32) {
     let name = format!("weighbridge-{agent:08}-");
     eventually("processes", || !alive(agent) && marked(&name).is_empty());
@@ -52,7 +52,7 @@ pub(crate) fn nothing_is_left_of(agent: u32) {
     }
 }
 
-/// The processes that were started with this in their environment.
+/// Lists the processes that have a group name with this prefix in their environment.
 pub(crate) fn marked(name: &str) -> Vec<u32> {
     let marker = format!("WEIGHBRIDGE_GROUP={name}");
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -63,7 +63,7 @@ pub(crate) fn marked(name: &str) -> Vec<u32> {
     .collect()
 }
 
-/// Whether a process is there and more than a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
@@ -71,13 +71,13 @@ pub(crate) fn alive(pid: u32) -> bool {
 
 pub(crate) fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    entries.filter(|path| path.file_name().is_some_and(|found| found.to_string_lossy().starts_with(name))).collect()
+    entries.filter(|path| path.file_name().is_some_and(|file_name| file_name.to_string_lossy().starts_with(name))).collect()
 }
 
-/// Waits for something that must come; a minute is for machines that are busy with other things.
-pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+/// Waits up to a minute, for busy machines, for a condition.
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,7 +1,7 @@
-//! Models of noise: how far runs of one build lie apart, for every metric.
+//! Noise models: the spread between runs of one build, for every metric.
 //!
-//! With one, single runs can be held against each other; [`wb_stats::Replicates`] says how, and `docs/statistics.md`
-//! what that is worth. [`learn`] makes one of builds, [`file`] reads and writes it.
+//! With a noise model, single runs can be compared; [`wb_stats::Replicates`] has the method, and `docs/statistics.md`
+//! its accuracy. [`learn`] creates a model from builds, [`file`] reads and writes it.
 
 pub mod file;
 mod learn;
@@ -18,138 +18,138 @@ use crate::id::CheckId;
 pub(crate) use learn::definition_key;
 pub use learn::learn;
 
-/// So many degrees of freedom are the fewest that a model is used with: six runs of one build. With fewer, sides that do
-/// not differ were said to in more than 7 % of the simulated comparisons.
-const FEWEST_DEGREES: usize = 5;
+/// The minimum degrees of freedom with which a model is used: six runs of one build. With fewer, equal sides were
+/// reported as different in more than 7 % of the simulated comparisons.
+const MIN_DEGREES_OF_FREEDOM: usize = 5;
 
-/// How far runs of one build lie apart, for every metric.
+/// A noise model: the spread between runs of one build, for every metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseModel {
-    /// What tells this file from a model of scores.
-    pub format: Format,
+    /// Distinguishes this file from a tolerance model.
+    pub format: NoiseFormat,
     /// The version of this format.
     pub version: u32,
-    /// Whether each build was a single run, so that all were taken for runs of one.
+    /// Whether each build was a single run, so that all were treated as runs of one system.
     pub one_system: bool,
-    /// What it was learnt from, in the order in which that was given.
-    pub learnt_from: Vec<Learnt>,
-    /// What it says, by the identifier of the metric's mean.
-    pub checks: BTreeMap<String, Noise>,
+    /// The builds it was learnt from, in the given order.
+    pub trained_on: Vec<TrainingBuild>,
+    /// The noise of each metric, by the identifier of the metric's mean.
+    pub checks: BTreeMap<String, MetricNoise>,
 }
 
-/// The one format.
+/// The format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Format {
-    /// A model of noise.
+pub enum NoiseFormat {
+    /// A noise model.
     #[serde(rename = "weighbridge-noise")]
     Noise,
 }
 
-/// A build that a model was learnt from.
+/// A build from which a model was learnt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Learnt {
+pub struct TrainingBuild {
     /// Its name.
     pub build: String,
     /// The folders of its runs.
     pub runs: Vec<String>,
-    /// What may explain its noise: machine, distributions, kernel, version; all values that its runs have.
+    /// Provenance that may explain its noise: machine, distributions, kernel, version; all values of its runs.
     pub provenance: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What runs say of the noise of a metric. Shares are of logarithms: 0.02 is two percent.
+/// The noise of a metric. Shares are of logarithms: 0.02 is two percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Noise {
-    /// The key of the definition that it holds for; none in run-perf's layout, which has none.
+pub struct MetricNoise {
+    /// The definition key for which it applies; `None` in run-perf's layout.
     pub definition_key: Option<String>,
-    /// Runs that it was learnt from.
+    /// The number of runs it was learnt from.
     pub runs: usize,
-    /// Builds that these are of, each compared with itself alone.
+    /// The number of builds of these runs; runs are only compared within their build.
     pub builds: usize,
-    /// Samples in all of them.
+    /// The number of samples of all runs.
     pub samples: usize,
-    /// Runs that were left out, since their definition is another one.
-    pub left_out: usize,
+    /// The number of runs excluded because of a different definition.
+    pub excluded_runs: usize,
     /// The median of the runs' medians, in the metric's unit.
     pub level: f64,
-    /// That unit; none where no build says.
+    /// The metric's unit, if declared by a build.
     #[serde(default)]
     pub unit: Option<Unit>,
-    /// How far runs lie apart; none where nobody can say.
+    /// The spread between runs; `None` if it cannot be estimated.
     #[serde(flatten)]
     pub variation: Option<Replicates>,
-    /// Whether the runs' levels rise or fall in the order in which they were given, as a share each; none below three.
+    /// The trend of the runs' levels in the given order, as a share; `None` with fewer than three runs.
     pub drift: Option<Trend>,
-    /// Whether samples rise or fall within runs, as a share each.
+    /// The trend of samples within runs, as a share.
     pub drift_within: Option<Trend>,
-    /// Whether the runs' medians fall into several modes; none below six.
+    /// Dip test for multiple modes of the runs' medians; `None` with fewer than six runs.
     pub modes: Option<Dip>,
-    /// Whether samples within runs do.
+    /// Dip test for multiple modes of the samples within runs.
     pub modes_within: Option<Dip>,
-    /// Samples beyond Tukey's fences of their run.
+    /// The number of samples beyond Tukey's fences of their run.
     pub outliers: usize,
-    /// Counted samples that something disturbed from outside.
+    /// The number of counted samples that were disturbed from outside.
     pub disturbed: usize,
-    /// Why it cannot be used; none where it can.
-    pub too_thin: Option<Thin>,
+    /// Why it cannot be used; `None` if it can.
+    pub insufficient: Option<InsufficientData>,
 }
 
-/// Why noise is not known well enough.
+/// Why the data of a metric are insufficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Thin {
-    /// There are fewer than six runs of one build, or than five more than there are builds.
+pub enum InsufficientData {
+    /// Fewer than six runs of one build, or than five more runs than builds.
     TooFewRuns,
-    /// All runs of a build have the same level: more likely a coarse clock than no noise.
+    /// All runs of a build have the same level, which indicates a coarse clock rather than no noise.
     NoVariation,
-    /// A value is zero or less, and noise is learnt on logarithms.
+    /// A value is zero or negative, and noise is learnt from logarithms.
     NotPositive,
 }
 
-impl Noise {
-    /// What verdicts may rest on; none where it is too thin, or is no noise at all.
+impl MetricNoise {
+    /// The noise that verdicts may use; `None` if the data are insufficient or invalid.
     pub fn usable(&self) -> Option<&RunNoise> {
-        let noise = &self.variation.as_ref().filter(|_| self.too_thin.is_none())?.noise;
+        let noise = &self.variation.as_ref().filter(|_| self.insufficient.is_none())?.noise;
         let sound = |share: f64| share.is_finite() && share >= 0.0;
-        (sound(noise.spread) && sound(noise.sampling) && noise.within.is_none_or(sound) && noise.degrees >= 1.0)
+        (sound(noise.stddev) && sound(noise.sampling) && noise.within.is_none_or(sound) && noise.degrees >= 1.0)
             .then_some(noise)
     }
 
-    /// Why it cannot be used, in words; none where it can.
-    pub fn why_not(&self) -> Option<String> {
+    /// The reason why it cannot be used, as text; `None` if it can.
+    pub fn unusable_reason(&self) -> Option<String> {
         if self.usable().is_some() {
             return None;
         }
-        let wanted = self.builds + FEWEST_DEGREES;
+        let required = self.builds + MIN_DEGREES_OF_FREEDOM;
         let of = if self.builds > 1 { format!(" of {} builds", self.builds) } else { String::new() };
         let runs = if self.runs == 1 { "run" } else { "runs" };
-        Some(match self.too_thin {
-            Some(Thin::TooFewRuns) => format!("{} {runs}{of}, and {wanted} are the fewest", self.runs),
-            Some(Thin::NoVariation) => "all runs have the same value".to_owned(),
-            Some(Thin::NotPositive) => "a value is not above zero".to_owned(),
-            None => "its figures are no noise".to_owned(),
+        Some(match self.insufficient {
+            Some(InsufficientData::TooFewRuns) => format!("{} {runs}{of}: at least {required} are required", self.runs),
+            Some(InsufficientData::NoVariation) => "all runs have the same value".to_owned(),
+            Some(InsufficientData::NotPositive) => "a value is not above zero".to_owned(),
+            None => "its values are invalid".to_owned(),
         })
     }
 }
 
 impl NoiseModel {
-    /// Whether it knows any check that the builds have.
-    pub fn knows_any(&self, builds: &Builds) -> bool {
+    /// Whether it has any check of the builds.
+    pub fn covers_any(&self, builds: &Builds) -> bool {
         self.checks.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }
 
-    /// What builds were measured on that no build of the model was: the kind of thing, a build's name, and its values.
-    pub fn strange<'a>(&self, builds: &'a [Build]) -> Vec<(String, &'a str, String)> {
-        let mut strange = Vec::new();
+    /// The provenance values of builds that no build of the model has: property, build name, and values.
+    pub fn unseen_provenance<'a>(&self, builds: &'a [Build]) -> Vec<(String, &'a str, String)> {
+        let mut unseen = Vec::new();
         for build in builds {
-            for (what, values) in learn::provenance(build) {
-                let known = || self.learnt_from.iter().filter_map(|learnt| learnt.provenance.get(&what)).flatten();
-                let others: Vec<&str> =
-                    values.iter().filter(|value| !known().any(|known| known == *value)).map(String::as_str).collect();
-                if known().next().is_some() && !others.is_empty() {
-                    strange.push((what, build.name.as_str(), others.join(", ")));
+            for (property, values) in learn::provenance(build) {
+                let trained = || self.trained_on.iter().filter_map(|learnt| learnt.provenance.get(&property)).flatten();
+                let new_values: Vec<&str> =
+                    values.iter().filter(|value| !trained().any(|trained| trained == *value)).map(String::as_str).collect();
+                if trained().next().is_some() && !new_values.is_empty() {
+                    unseen.push((property, build.name.as_str(), new_values.join(", ")));
                 }
             }
         }
-        strange
+        unseen
     }
 }

@@ -1,31 +1,31 @@
-//! Which files of a folder hold results.
+//! Lists the result files of a folder.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::weighbridge::{HEAD, JOURNAL};
-use super::super::{Oddity, SourceError, Warning};
-use crate::build::RunError;
+use super::super::weighbridge::{JOURNAL, RUN_FILE};
+use super::super::{SourceError, Warning, WarningKind};
+use crate::build::TestError;
 
-/// What a folder holds.
+/// The listing of a result folder.
 #[derive(Debug, Default)]
-pub(crate) struct Folder {
+pub(crate) struct ResultFolder {
     pub(crate) layout: Layout,
     pub(crate) metadata: Option<PathBuf>,
     pub(crate) results: Vec<ResultFile>,
-    pub(crate) errors: Vec<RunError>,
+    pub(crate) errors: Vec<TestError>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Whose results a folder holds.
+/// The layout of a result folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// run-perf's, with pbench's results.
+    /// run-perf's layout, with pbench's results.
     #[default]
     RunPerf,
-    /// A run of this program.
+    /// A Weighbridge run.
     Weighbridge,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Display for Layout {
 }
 
 impl Layout {
-    /// The file that says what a run is.
+    /// The file with the metadata of a run.
     fn metadata(self) -> &'static str {
         match self {
             Self::RunPerf => METADATA,
-            Self::Weighbridge => HEAD,
+            Self::Weighbridge => RUN_FILE,
         }
     }
 }
@@ -56,21 +56,22 @@ pub(crate) struct ResultFile {
     pub(crate) profile: String,
     pub(crate) test: String,
     pub(crate) serial: String,
-    /// What takes the place of the file's text, which is not that of its run's records.
+    /// Replaces the text of the file if that is inconsistent with the records of its run.
     pub(crate) studied: Option<Vec<u8>>,
 }
 
-/// The file of metadata in a run.
+/// The metadata file of a run.
 pub(crate) const METADATA: &str = "RUNPERF_METADATA";
-/// The file of results in a test.
+/// The result file of a test.
 pub(crate) const RESULT: &str = "result.json";
-const NO_TEXT: &str = "an error without a text";
+const NO_TEXT: &str = "an error without a message";
 
-impl Folder {
-    /// Lists a folder, sorted by name: every error, and serials that begin with no digit only with `include_incorrect`.
+impl ResultFolder {
+    /// Lists a folder, sorted by name: all errors, but serials that do not begin with a digit only with
+    /// `include_incorrect`.
     ///
     /// # Errors
-    /// When it cannot be read, or holds no results: then with the folders in it that hold some.
+    /// If it cannot be read or has no results; in the latter case with the names of its folders that have some.
     pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
         let names = children(path).map_err(unreadable)?;
@@ -86,77 +87,77 @@ impl Folder {
         Err(SourceError::NoResults { path: path.to_owned(), folders })
     }
 
-    /// Whether it holds neither results nor metadata.
+    /// Whether it has neither results nor metadata.
     fn is_empty(&self) -> bool {
         self.metadata.is_none() && self.results.is_empty() && self.errors.is_empty()
     }
 
-    /// Lists a folder that has these folders in it.
+    /// Lists a folder with these subfolders.
     fn of_children(path: &Path, profiles: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self::default();
-        if path.join(HEAD).is_file() || path.join(JOURNAL).is_file() {
+        if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
         }
         folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
-        folder.take(path, profiles, &mut Vec::new(), include_incorrect);
+        folder.collect(path, profiles, &mut Vec::new(), include_incorrect);
         folder
     }
 
-    /// Takes what lies below `path`, which is as deep as `above` has names.
-    fn take(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
+    /// Collects everything below `path`, whose levels of the layout are `above`.
+    fn collect(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
         for name in names {
-            let below = path.join(name);
+            let child = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
-                self.errors.push(error(&below, above));
+                self.errors.push(error(&child, above));
                 continue;
             }
             if let [profile, test] = &above[..] {
-                // A test of this program may be named instead of numbered.
-                let odd = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
-                if !odd || include_incorrect {
-                    self.take_result(&below, [profile, test, name].map(String::clone));
+                // A serial of a Weighbridge run may be a name instead of a number.
+                let is_irregular = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
+                if !is_irregular || include_incorrect {
+                    self.collect_result(&child, [profile, test, name].map(String::clone));
                 }
             }
-            // run-perf's errors lie in a serial's folder at the deepest; this program has its own in the results.
+            // run-perf's errors are in a serial's folder at the deepest; those of Weighbridge are part of the results.
             if above.len() < 2 || (above.len() == 2 && self.layout == Layout::RunPerf) {
-                match children(&below) {
+                match children(&child) {
                     Ok(names) => {
                         above.push(name.clone());
-                        self.take(&below, &names, above, include_incorrect);
+                        self.collect(&child, &names, above, include_incorrect);
                         above.pop();
                     }
                     Err(error) => {
-                        let what = Oddity::unreadable(error);
-                        self.warnings.push(Warning { path: below, what });
+                        let kind = WarningKind::unreadable(error);
+                        self.warnings.push(Warning { path: child, kind });
                     }
                 }
             }
         }
     }
 
-    /// Takes the results in the folder of a serial, if it has any; `names` are its profile, test and serial.
-    fn take_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
+    /// Adds the result file in the folder of a serial, if there is one; the names are its profile, test and serial.
+    fn collect_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
         match fs::metadata(&path) {
             Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, studied: None }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.warnings.push(Warning { path, what: Oddity::unreadable(error) }),
+            Err(error) => self.warnings.push(Warning { path, kind: WarningKind::unreadable(error) }),
         }
     }
 }
 
-fn error(path: &Path, above: &[String]) -> RunError {
+fn error(path: &Path, above: &[String]) -> TestError {
     let text = fs::read(path.join("exception")).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
     let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
-    // An exception that cannot be read is an error all the same; Python's may have no text.
+    // An unreadable exception is an error all the same; Python's may have no message.
     let text = text.ok().filter(|text| !text.is_empty());
-    // A coloured traceback would colour, or break, whatever it is printed into.
+    // A coloured traceback would corrupt whatever it is printed into.
     let is_unprintable = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     let text = text.map(|text| text.replace(is_unprintable, "\u{fffd}"));
-    RunError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
+    TestError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
 }
 
-/// The names of the folders in a folder, sorted; hidden ones and names that are no text are left out.
+/// The sorted names of the folders in a folder, without hidden ones and names that are not UTF-8.
 fn children(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -174,7 +175,7 @@ fn children(path: &Path) -> io::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn made(files: &[&str]) -> tempfile::TempDir {
+    fn folder_with(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {
             let path = root.path().join(file);
@@ -185,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_always_listed_and_odd_serials_only_with_incorrect_results() {
-        let root = made(&[
+    fn errors_are_always_listed_and_irregular_serials_only_with_incorrect_results() {
+        let root = folder_with(&[
             "RUNPERF_METADATA",
             "B/fio/0000/result.json",
             "A/fio/0001/result.json",
@@ -198,13 +199,13 @@ mod tests {
             "__error1__/details",
             "A/fio/0002/other.json",
         ]);
-        let correct = Folder::list(root.path(), false).unwrap();
-        let ids = |folder: &Folder| -> Vec<String> {
+        let correct = ResultFolder::list(root.path(), false).unwrap();
+        let ids = |folder: &ResultFolder| -> Vec<String> {
             folder.results.iter().map(|it| format!("{}/{}/{}", it.profile, it.test, it.serial)).collect()
         };
         assert_eq!(ids(&correct), ["A/fio/0001", "B/fio/0000"]);
         assert!(correct.metadata.is_some());
-        let all = Folder::list(root.path(), true).unwrap();
+        let all = ResultFolder::list(root.path(), true).unwrap();
         assert_eq!(ids(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
         let errors: Vec<_> = correct.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
         let id = |place: &str| format!("{place}:./ERROR/ERROR/ERROR.error");
@@ -215,25 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_without_a_text_is_an_error() {
-        let root = made(&["A/fio/0/__error0__/exception"]);
+    fn an_exception_without_a_message_is_an_error() {
+        let root = folder_with(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\n").unwrap();
-        let folder = Folder::list(root.path(), false).unwrap();
-        assert_eq!(folder.errors, [RunError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
+        let folder = ResultFolder::list(root.path(), false).unwrap();
+        assert_eq!(folder.errors, [TestError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
     }
 
     #[test]
     fn control_characters_of_an_exception_are_replaced() {
-        let root = made(&["A/fio/0/__error0__/exception"]);
+        let root = folder_with(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\u{1b}[31mno\tdisk\nat all\0").unwrap();
-        let folder = Folder::list(root.path(), false).unwrap();
+        let folder = ResultFolder::list(root.path(), false).unwrap();
         assert_eq!(folder.errors[0].text, "\u{fffd}[31mno\tdisk\nat all\u{fffd}");
     }
 
     #[test]
     fn a_folder_without_results_is_refused() {
-        let root = made(&["A/fio/0000/other.json"]);
-        assert!(matches!(Folder::list(root.path(), false), Err(SourceError::NoResults { .. })));
-        assert!(matches!(Folder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
+        let root = folder_with(&["A/fio/0000/other.json"]);
+        assert!(matches!(ResultFolder::list(root.path(), false), Err(SourceError::NoResults { .. })));
+        assert!(matches!(ResultFolder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
     }
 }

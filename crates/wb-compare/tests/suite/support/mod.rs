@@ -1,20 +1,20 @@
-//! Folders made for a test, and removed with it.
-#![allow(dead_code, reason = "each test uses some of it")]
+//! Temporary result folders for tests.
+#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(unreachable_pub, reason = "a module of several tests")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot make its folder has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot create its folder has failed")]
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use wb_compare::{Builds, Read, ReadOptions, Source};
+use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions};
 use wb_record::RunFolder;
 
-/// Where the folders are.
+/// A temporary directory with result folders.
 pub struct Lab(TempDir);
 
-/// A metric of a case, as pbench would write it.
+/// A metric of a case, as written by pbench.
 #[derive(Clone)]
 pub struct Made {
     pub class: &'static str,
@@ -32,16 +32,16 @@ pub fn latency(metric: &str, mean: f64, stddev: f64) -> Made {
     Made { class: "latency", metric: metric.to_owned(), mean, stddev, samples: vec![] }
 }
 
-/// An iteration in pbench's format, of which `primary` is the primary metric.
+/// An iteration in pbench's format with this primary metric.
 pub fn iteration(name: &str, primary: &str, metrics: &[Made]) -> String {
     let class = |class: &str| {
-        let entries = metrics.iter().filter(|made| made.class == class).map(|made| {
-            let samples: Vec<_> = made.samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
+        let entries = metrics.iter().filter(|metric| metric.class == class).map(|metric| {
+            let samples: Vec<_> = metric.samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
             format!(
                 r#""{}": [{{"client_hostname": "all", "mean": {}, "stddevpct": {}, "samples": [{}]}}]"#,
-                made.metric,
-                made.mean,
-                made.stddev,
+                metric.metric,
+                metric.mean,
+                metric.stddev,
                 samples.join(", ")
             )
         });
@@ -72,30 +72,30 @@ impl Lab {
         path
     }
 
-    /// A run with these iterations in one test; its path.
+    /// Creates a run with these iterations in one test; returns its path.
     pub fn run(&self, name: &str, test: &str, iterations: &[String]) -> PathBuf {
         self.file(&format!("{name}/{test}/result.json"), format!("[{}]", iterations.join(",\n")));
         self.path().join(name)
     }
 
-    pub fn source(&self, text: &str) -> Source {
+    pub fn source(&self, text: &str) -> BuildSource {
         let runs = text.split(',').map(|run| self.path().join(run)).collect();
-        Source { name: text.to_owned(), runs, profiles: Default::default() }
+        BuildSource { name: text.to_owned(), runs, profiles: Default::default() }
     }
 
     pub fn read(&self, builds: &[&str]) -> Builds {
-        let Read { builds, warnings } = self.try_read(builds, &ReadOptions::default());
+        let LoadedBuilds { builds, warnings } = self.try_read(builds, &ReadOptions::default());
         assert!(warnings.is_empty(), "{warnings:?}");
         builds
     }
 
-    pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> Read {
+    pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> LoadedBuilds {
         let sources: Vec<_> = builds.iter().map(|text| self.source(text)).collect();
         wb_compare::read(&sources, options, &as_written).unwrap()
     }
 }
 
-/// In the place of a study: the results of a run as they are.
+/// Replaces a study: returns the results of a run unchanged.
 pub fn as_written(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let children = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let serials = children(run.path().to_owned()).flat_map(children).flat_map(children);
@@ -103,8 +103,8 @@ pub fn as_written(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     Ok(files.map(|path| (path.clone(), fs::read(path).unwrap())).collect())
 }
 
-/// Every value of the builds as text, a line each.
-pub fn told(builds: &Builds) -> String {
+/// Formats every value of the builds, one per line.
+pub fn format_values(builds: &Builds) -> String {
     let mut text = String::new();
     for build in builds.list() {
         for row in builds.rows() {
@@ -121,20 +121,20 @@ pub fn told(builds: &Builds) -> String {
     text
 }
 
-/// A folder of the data that lies beside the project; says so loudly where it is not there.
+/// A folder of the data next to the project; prints a warning if it is missing.
 pub fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")).join(folder);
     if path.is_dir() {
         return Some(path);
     }
-    println!("SKIPPED: {} is not there, so nothing was compared with run-perf's own figures", path.display());
+    println!("SKIPPED: missing {}, so nothing was compared with run-perf's own values", path.display());
     None
 }
 
 /// The shared builds in the order of their names.
-pub fn shared_builds(data: &Path) -> Vec<Source> {
+pub fn shared_builds(data: &Path) -> Vec<BuildSource> {
     let entries = fs::read_dir(data.join("1_base")).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
-    folders.iter().map(|path| Source::parse(path.to_str().unwrap()).unwrap()).collect()
+    folders.iter().map(|path| BuildSource::parse(path.to_str().unwrap()).unwrap()).collect()
 }

@@ -1,29 +1,30 @@
-//! The latency of a job's clones together.
+//! Merging of latencies over the clones of a job.
 
 use std::collections::BTreeMap;
 
 use super::report::LatencyReport;
 
-/// What one clone says of a latency.
+/// Latency of one clone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CloneLatency<'a> {
     pub(super) latency: &'a LatencyReport,
-    /// How many nanoseconds its unit has.
+    /// Its unit in nanoseconds.
     pub(super) unit: f64,
-    /// Its operations, where the latency does not say how many there were.
+    /// Number of operations, used if the latency has no count.
     pub(super) operations: f64,
 }
 
 /// A latency over several clones, in nanoseconds.
 #[derive(Debug, PartialEq)]
 pub(super) struct MergedLatency {
-    /// The mean over all operations.
+    /// Mean over all operations.
     pub(super) mean: Option<f64>,
-    /// By name, `p99.9`; none where each clone has its own and nothing says what they are together.
+    /// Percentiles by name, such as `p99.9`; none if the clones have only their own percentiles, which cannot be
+    /// merged.
     pub(super) percentiles: Option<Vec<(String, f64)>>,
 }
 
-/// Puts together what clones say.
+/// Merges the latencies of clones.
 pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
     let counted = parts.iter().filter_map(|part| {
         let count = part.latency.count.0.unwrap_or(part.operations);
@@ -32,7 +33,7 @@ pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
     let (sum, count) = counted.fold((0.0, 0.0), |(sum, all), (mean, count)| (sum + mean * count, all + count));
     let percentiles = match parts {
         [part] => Some(own_percentiles(part)),
-        several => merge_percentiles(several),
+        parts => merge_percentiles(parts),
     };
     MergedLatency { mean: (count > 0.0).then(|| sum / count), percentiles: percentiles.map(name_percentiles) }
 }
@@ -47,8 +48,8 @@ fn own_percentiles(part: &CloneLatency<'_>) -> Vec<(f64, f64)> {
     percentiles.filter_map(|(percent, value)| Some((percent.parse().ok()?, value.0? * part.unit))).collect()
 }
 
-/// The percentiles over the histograms of all clones, as fio reads its own: each is the first bin up to which so many
-/// operations are counted (`calc_clat_percentiles` in fio's stat.c).
+/// Percentiles of the merged histograms of all clones, with fio's algorithm: the first bin at which the cumulative
+/// count reaches the percentage (`calc_clat_percentiles` in fio's stat.c).
 fn merge_percentiles(parts: &[CloneLatency<'_>]) -> Option<Vec<(f64, f64)>> {
     let mut bins: BTreeMap<u64, f64> = BTreeMap::new();
     for CloneLatency { latency, unit, .. } in parts {
@@ -59,16 +60,16 @@ fn merge_percentiles(parts: &[CloneLatency<'_>]) -> Option<Vec<(f64, f64)>> {
             *bins.entry((at.parse::<f64>().ok()? * unit) as u64).or_default() += count.0?;
         }
     }
-    let all: f64 = bins.values().sum();
+    let total: f64 = bins.values().sum();
     let at = |percent: f64| {
         let mut counted = 0.0;
         bins.iter().find_map(|(at, count)| {
             counted += count;
-            (counted >= percent / 100.0 * all).then_some(*at as f64)
+            (counted >= percent / 100.0 * total).then_some(*at as f64)
         })
     };
-    let wanted = parts.first()?.latency.percentile.keys().filter_map(|percent| percent.parse::<f64>().ok());
-    Some(wanted.filter_map(|percent| Some((percent, at(percent)?))).collect())
+    let percents = parts.first()?.latency.percentile.keys().filter_map(|percent| percent.parse::<f64>().ok());
+    Some(percents.filter_map(|percent| Some((percent, at(percent)?))).collect())
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn histograms_of_clones_are_put_together() {
+    fn histograms_of_clones_are_merged() {
         let one =
             latency(r#"{"mean": 10, "N": 3, "percentile": {"50.000000": 10, "99.900000": 11}, "bins": {"10": 3}}"#);
         let other = latency(r#"{"mean": 30, "N": 1, "percentile": {"50.000000": 30}, "bins": {"30": 1}}"#);
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_alone_cannot_be_put_together() {
+    fn percentiles_without_histograms_cannot_be_merged() {
         let one = latency(r#"{"mean": 10, "N": 3, "percentile": {"99.000000": 11}}"#);
         assert_eq!(merge_clones(&[part(&one), part(&one)]).percentiles, None);
         assert_eq!(merge_clones(&[part(&one)]).percentiles.unwrap(), [("p99".to_owned(), 11.0)]);
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn microseconds_become_nanoseconds() {
         let one = latency(r#"{"mean": 2, "percentile": {"99.000000": 3}}"#);
-        let together = merge_clones(&[CloneLatency { latency: &one, unit: 1000.0, operations: 7.0 }]);
-        assert_eq!((together.mean, together.percentiles.unwrap()[0].1), (Some(2000.0), 3000.0));
+        let merged = merge_clones(&[CloneLatency { latency: &one, unit: 1000.0, operations: 7.0 }]);
+        assert_eq!((merged.mean, merged.percentiles.unwrap()[0].1), (Some(2000.0), 3000.0));
     }
 }

@@ -1,6 +1,6 @@
-//! fio's report: a cell for each job.
+//! Parser of fio's report: a cell for each job.
 //!
-//! Reports of a job that is still running (`--status-interval`) stand before the last one, which alone counts.
+//! Only the last report is used; earlier ones are status reports of running jobs (`--status-interval`).
 
 mod figures;
 mod latency;
@@ -18,7 +18,7 @@ use report::{FioReport, JobReport};
 const TEST: &str = "fio-json";
 const SUMMARY: &str = "storage, as fio measured it";
 
-/// Reads a report.
+/// Parses a report.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let mut reports: Vec<FioReport> = json::parse_documents(Format::Fio, text)?;
     let Some(report) = reports.pop().filter(|report| report.jobs().next().is_some()) else {
@@ -40,13 +40,14 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     Ok(foreign)
 }
 
-/// The jobs, each with its clones (`numjobs`, or the same job on other machines), and the place of the first.
+/// Groups each job with its clones (`numjobs`, or the same job on other machines); returns the index of the first, and
+/// all of them.
 fn group_clones(report: &FioReport) -> Vec<(usize, Vec<&JobReport>)> {
     let mut all: Vec<(usize, Vec<&JobReport>)> = Vec::new();
-    let mut known: BTreeMap<(&str, i64, String), usize> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, i64, String), usize> = BTreeMap::new();
     for (at, job) in report.jobs().enumerate() {
         let options = job.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-        match known.entry((&job.jobname, job.groupid, options)) {
+        match groups.entry((&job.jobname, job.groupid, options)) {
             Entry::Occupied(first) => all[*first.get()].1.push(job),
             Entry::Vacant(new) => {
                 new.insert(all.len());
@@ -71,19 +72,19 @@ mod tests {
     fn values(text: &str) -> Vec<(String, f64)> {
         let foreign = read(text).unwrap();
         let readings = &foreign.cells[0].samples[0].readings;
-        readings.iter().map(|one| (format!("{}/{}", one.metric.class, one.metric.name), one.value)).collect()
+        readings.iter().map(|reading| (format!("{}/{}", reading.metric.class, reading.metric.name), reading.value)).collect()
     }
 
     #[test]
-    fn old_reports_have_kib_and_microseconds() {
+    fn old_reports_use_kib_and_microseconds() {
         let values = values(OLD);
-        for wanted in [("throughput/bandwidth", 10240.0), ("latency/clat-mean", 5000.0), ("latency/clat-p99", 9000.0)] {
-            assert!(values.contains(&(wanted.0.to_owned(), wanted.1)), "{wanted:?}: {values:?}");
+        for expected in [("throughput/bandwidth", 10240.0), ("latency/clat-mean", 5000.0), ("latency/clat-p99", 9000.0)] {
+            assert!(values.contains(&(expected.0.to_owned(), expected.1)), "{expected:?}: {values:?}");
         }
     }
 
     #[test]
-    fn clones_are_one_sample_and_add_up() {
+    fn clones_are_merged_into_one_sample() {
         let job = OLD.split_once("\"jobs\": [").unwrap().1.strip_suffix("]}").unwrap();
         let text = OLD.replace(job, &format!("{job}, {job}"));
         let foreign = read(&text).unwrap();
@@ -93,18 +94,18 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_better_lower_and_one_throughput_decides() {
+    fn latency_is_better_lower_and_one_throughput_is_primary() {
         let foreign = read(OLD).unwrap();
         let metrics: Vec<_> = foreign.cells[0].samples[0].readings.iter().map(|reading| &reading.metric).collect();
         let primary: Vec<_> =
             metrics.iter().filter(|metric| metric.primary).map(|metric| metric.name.as_str()).collect();
         assert_eq!(primary, ["iops"]);
         let latencies = metrics.iter().filter(|metric| metric.class == Class::Latency);
-        assert!(latencies.clone().count() == 2 && latencies.clone().all(|one| one.direction == Direction::Lower));
+        assert!(latencies.clone().count() == 2 && latencies.clone().all(|metric| metric.direction == Direction::Lower));
     }
 
     #[test]
-    fn a_job_that_failed_has_no_figures() {
+    fn a_failed_job_has_no_figures() {
         let foreign = read(&OLD.replace("\"error\": 0", "\"error\": 5")).unwrap();
         let sample = &foreign.cells[0].samples[0];
         assert!(sample.failure.as_ref().unwrap().starts_with("fio: job `j` ended with: Input/output error"));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_reports_counts() {
+    fn the_last_of_several_reports_is_used() {
         let text = format!("{}\n{OLD}", OLD.replace("2.5,", "1.0,"));
         assert!(values(&text).contains(&("throughput/iops".to_owned(), 2.5)));
     }

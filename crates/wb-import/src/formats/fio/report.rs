@@ -1,4 +1,4 @@
-//! fio's JSON, as far as it is read. fio 2 had latencies in microseconds, and other names for them.
+//! The used part of fio's JSON. fio 2 has latencies in microseconds, with other names.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub(super) struct FioReport {
     pub(super) global: BTreeMap<String, Value>,
     #[serde(default)]
     jobs: Vec<JobReport>,
-    /// In their place where servers ran the jobs.
+    /// Jobs that were run by servers, instead of `jobs`.
     #[serde(default)]
     client_stats: Vec<JobReport>,
 }
 
 impl FioReport {
-    /// The jobs; not the sum over all machines, which is none.
+    /// All jobs, without the entry with the sum over all machines.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &JobReport> {
         self.jobs.iter().chain(self.client_stats.iter().filter(|job| job.jobname != "All clients"))
     }
@@ -47,7 +47,7 @@ pub(super) struct JobReport {
     write: OperationReport,
     #[serde(default)]
     trim: OperationReport,
-    /// All of them, with `unified_rw_reporting`.
+    /// All operations, with `unified_rw_reporting`.
     #[serde(default)]
     mixed: OperationReport,
     #[serde(default)]
@@ -56,11 +56,11 @@ pub(super) struct JobReport {
     pub(super) sys_cpu: LenientNumber,
 }
 
-/// The kinds of operations that are counted apart.
+/// Kinds of operations with separate figures.
 pub(super) const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
 impl JobReport {
-    /// What it did of one kind.
+    /// Report of one kind of operation.
     pub(super) fn operation(&self, direction: &str) -> &OperationReport {
         match direction {
             "read" => &self.read,
@@ -77,13 +77,13 @@ pub(super) struct OperationReport {
     pub(super) total_ios: LenientNumber,
     #[serde(default)]
     pub(super) iops: LenientNumber,
-    /// In bytes per second.
+    /// Bandwidth in bytes per second.
     #[serde(default)]
     bw_bytes: LenientNumber,
-    /// In KiB per second.
+    /// Bandwidth in KiB per second.
     #[serde(default)]
     bw: LenientNumber,
-    /// In milliseconds.
+    /// Run time in milliseconds.
     #[serde(default)]
     pub(super) runtime: LenientNumber,
     #[serde(default)]
@@ -100,7 +100,7 @@ pub(super) struct OperationReport {
     lat: Option<LatencyReport>,
 }
 
-/// From an operation's submission, its completion after that, and both.
+/// Latencies: of the submission, of the completion after that, and of both.
 pub(super) const LATENCIES: [&str; 3] = ["slat", "clat", "lat"];
 
 impl OperationReport {
@@ -108,12 +108,12 @@ impl OperationReport {
         self.total_ios.0.is_some_and(|ios| ios > 0.0)
     }
 
-    /// In bytes per second.
+    /// Bandwidth in bytes per second.
     pub(super) fn bandwidth(&self) -> Option<f64> {
         self.bw_bytes.0.or(self.bw.0.map(|kib| kib * 1024.0))
     }
 
-    /// A latency, and how many nanoseconds its unit has.
+    /// A latency, and its unit in nanoseconds.
     pub(super) fn latency(&self, name: &str) -> Option<(&LatencyReport, f64)> {
         let (nanos, micros) = match name {
             "slat" => (&self.slat_ns, &self.slat),

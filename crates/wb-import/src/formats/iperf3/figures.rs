@@ -1,15 +1,15 @@
-//! The figures of a report.
+//! Figures of a report.
 
 use wb_model::{Direction, Metric};
 
 use super::report::{Iperf3Report, Sum};
 use crate::foreign::ForeignSample;
 
-/// The sample that a report is.
+/// Creates the sample of a report.
 pub(super) fn sample(place: String, report: &Iperf3Report) -> ForeignSample {
     let mut sample = ForeignSample::at(place);
-    if let Some(said) = &report.error {
-        sample.failure = Some(format!("iperf3: {said}"));
+    if let Some(message) = &report.error {
+        sample.failure = Some(format!("iperf3: {message}"));
         return sample;
     }
     let end = &report.end;
@@ -17,8 +17,8 @@ pub(super) fn sample(place: String, report: &Iperf3Report) -> ForeignSample {
     if report.is_bidirectional() {
         let (sent, received) = (end.sum_sent_bidir_reverse.as_ref(), end.sum_received_bidir_reverse.as_ref());
         let reverse = Flow::of(sent, received, end.sum_bidir_reverse.as_ref());
-        let both = |of: fn(&Flow<'_>) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
-        push_throughput(&mut sample, both(|way| way.sent), both(|way| way.received));
+        let sum = |rate: fn(&Flow<'_>) -> Option<f64>| Some(rate(&forward)? + rate(&reverse)?);
+        push_throughput(&mut sample, sum(|flow| flow.sent), sum(|flow| flow.received));
         forward.push_figures(&mut sample, "forward-");
         reverse.push_figures(&mut sample, "reverse-");
     } else {
@@ -27,10 +27,10 @@ pub(super) fn sample(place: String, report: &Iperf3Report) -> ForeignSample {
     }
     let senders = || end.streams.iter().filter_map(|stream| stream.sender.as_ref());
     let means: Vec<f64> = senders().filter_map(|sender| sender.mean_rtt.0).filter(|rtt| *rtt > 0.0).collect();
-    let longest = senders().filter_map(|sender| sender.max_rtt.0).filter(|rtt| *rtt > 0.0).reduce(f64::max);
+    let max = senders().filter_map(|sender| sender.max_rtt.0).filter(|rtt| *rtt > 0.0).reduce(f64::max);
     let mean = (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64);
     sample.push_reading(Metric::latency("rtt-mean", "ns"), mean.map(|micros| micros * 1e3));
-    sample.push_reading(Metric::latency("rtt-max", "ns"), longest.map(|micros| micros * 1e3));
+    sample.push_reading(Metric::latency("rtt-max", "ns"), max.map(|micros| micros * 1e3));
     sample.push_reading(Metric::resource("cpu-host", "%"), end.cpu.host_total.0);
     sample.push_reading(Metric::resource("cpu-remote", "%"), end.cpu.remote_total.0);
     sample.seconds = forward.seconds;
@@ -42,25 +42,26 @@ fn push_throughput(sample: &mut ForeignSample, sent: Option<f64>, received: Opti
     sample.push_reading(Metric::throughput("sent", "bit/s"), sent);
 }
 
-/// What went one way.
+/// Traffic in one direction.
 struct Flow<'a> {
     sent: Option<f64>,
     received: Option<f64>,
     seconds: Option<f64>,
-    /// Who says what was sent again.
+    /// Sum that has the retransmissions.
     sender: Option<&'a Sum>,
-    /// Who says what was lost, of datagrams.
+    /// Sum that has the lost datagrams.
     receiver: Option<&'a Sum>,
 }
 
 impl<'a> Flow<'a> {
-    /// Before 3.7 datagrams have one sum alone: the rate that they were sent with, and what of them was lost.
+    /// Creates the traffic of one direction. Before iperf3 3.7 datagrams have a single sum: the rate of the sender, and
+    /// the losses.
     fn of(sent: Option<&'a Sum>, received: Option<&'a Sum>, datagrams: Option<&'a Sum>) -> Self {
         let rate = |sum: Option<&Sum>| sum.and_then(|sum| sum.bits_per_second.0);
-        let arrived = |sum: &Sum| Some(sum.bits_per_second.0? * (1.0 - sum.lost_percent.0? / 100.0));
+        let received_rate = |sum: &Sum| Some(sum.bits_per_second.0? * (1.0 - sum.lost_percent.0? / 100.0));
         Self {
             sent: rate(sent.or(datagrams)).filter(|rate| *rate > 0.0),
-            received: rate(received).or_else(|| datagrams.and_then(arrived)),
+            received: rate(received).or_else(|| datagrams.and_then(received_rate)),
             seconds: received.or(datagrams).or(sent).and_then(|sum| sum.seconds.0),
             sender: sent,
             receiver: datagrams,
@@ -74,11 +75,11 @@ impl<'a> Flow<'a> {
     }
 
     fn push_losses(&self, sample: &mut ForeignSample, prefix: &str) {
-        let fewer =
+        let check =
             |name: &str, unit: &str| Metric::check(&format!("{prefix}{name}"), unit).direction(Direction::Lower);
-        sample.push_reading(fewer("retransmits", "segments"), self.sender.and_then(|sum| sum.retransmits.0));
+        sample.push_reading(check("retransmits", "segments"), self.sender.and_then(|sum| sum.retransmits.0));
         let Some(receiver) = self.receiver else { return };
-        sample.push_reading(fewer("lost", "%"), receiver.lost_percent.0);
+        sample.push_reading(check("lost", "%"), receiver.lost_percent.0);
         let jitter = Metric::latency(&format!("{prefix}jitter"), "ns");
         sample.push_reading(jitter, receiver.jitter_ms.0.map(|milliseconds| milliseconds * 1e6));
     }

@@ -1,4 +1,4 @@
-//! iperf3's reports: each is one sample. Its intervals lie within a sample and are none themselves.
+//! Parser of iperf3's reports: each is one sample; its intervals are ignored.
 
 mod figures;
 mod report;
@@ -17,23 +17,23 @@ use report::{Iperf3Report, ReportStart, parse_stream};
 const TEST: &str = "iperf3-json";
 const SUMMARY: &str = "a network, as iperf3 measured it";
 
-/// What of a test's start defines it, beside its axes. What is 0 is not asked for, and later versions have more names.
+/// Parameters in a test's start, in addition to its axes. A value of 0 is unset; later versions have more parameters.
 const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target_bitrate", "fqrate", "gso"];
 
-/// Reads reports, or the lines of one.
+/// Parses reports, or the lines of one.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let reports = match parse_stream(text) {
         Some(report) => vec![report],
         None => json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?,
     };
     let mut foreign = ForeignResults::default();
-    let failed = |report: &Iperf3Report| report.error.clone().unwrap_or_else(|| "nothing of a test".to_owned());
+    let message = |report: &Iperf3Report| report.error.clone().unwrap_or_else(|| "no test".to_owned());
     for (at, report) in reports.iter().enumerate() {
         let Some(test) = &report.start.test_start else {
             if reports.len() == 1 {
-                return Err(ReadError::Failed { program: "iperf3", said: failed(report) });
+                return Err(ReadError::Failed { program: "iperf3", said: message(report) });
             }
-            foreign.notes.push(format!("report {at} has no result, iperf3 says: {}", failed(report)));
+            foreign.notes.push(format!("report {at}: no result, iperf3 reports: {}", message(report)));
             continue;
         };
         describe_machine(&mut foreign, &report.start);
@@ -65,7 +65,7 @@ fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Ipe
     }
 }
 
-/// What `uname -a` says, as iperf3 tells it: system, host, release, version, machine.
+/// Adds the description of the machine: the output of `uname -a` with system, host, release, version, machine.
 fn describe_machine(foreign: &mut ForeignResults, start: &ReportStart) {
     let words: Vec<&str> = start.system_info.split_whitespace().collect();
     if let [_, host, kernel, .., arch] = words[..] {
@@ -92,7 +92,7 @@ mod tests {
                 "cpu_utilization_percent": {"host_total": 30.5, "remote_total": 60.5}}}"#;
 
     #[test]
-    fn a_report_is_one_sample_and_what_was_received_decides() {
+    fn a_report_is_one_sample_and_the_received_rate_is_primary() {
         let foreign = read(REPORT).unwrap();
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!(cell.axes, ["protocol", "streams", "direction", "length"]);
@@ -101,7 +101,7 @@ mod tests {
             ("128k".into(), "10".into())
         );
         let [sample] = &cell.samples[..] else { panic!("{cell:?}") };
-        let primary: Vec<_> = sample.readings.iter().filter(|one| one.metric.primary).collect();
+        let primary: Vec<_> = sample.readings.iter().filter(|reading| reading.metric.primary).collect();
         assert_eq!((primary[0].metric.name.as_str(), primary[0].value, primary.len()), ("received", 900.0, 1));
         assert_eq!((foreign.machine.hostname.as_str(), foreign.machine.kernel.as_str()), ("vm", "6.1.0-9"));
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_lines_is_a_report() {
+    fn a_stream_of_lines_is_one_report() {
         let Value::Object(report) = serde_json::from_str(REPORT).unwrap() else { panic!("no object") };
         let line = |event: &str| format!("{{\"event\":\"{event}\",\"data\":{}}}\n", report[event]);
         let text = line("start") + "{\"event\":\"interval\",\"data\":{}}\n" + &line("end");
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_failed_is_told_in_iperf3s_words() {
+    fn a_failed_test_has_the_error_of_iperf3() {
         let text = r#"{"start": {"connected": [], "version": "iperf 3.12"}, "end": {}, "error": "unable to connect"}"#;
-        assert_eq!(read(text).unwrap_err().to_string(), "has no result: iperf3 says: unable to connect");
+        assert_eq!(read(text).unwrap_err().to_string(), "no result: iperf3 reports: unable to connect");
         let late = REPORT.replacen("\"end\"", "\"error\": \"interrupted\", \"end\"", 1);
         assert_eq!(read(&late).unwrap().cells[0].samples[0].failure.as_deref(), Some("iperf3: interrupted"));
     }

@@ -1,4 +1,4 @@
-//! iperf3's JSON, as far as it is read.
+//! The used part of iperf3's JSON.
 
 use std::collections::BTreeMap;
 
@@ -41,12 +41,12 @@ pub(super) struct Peer {
     pub(super) host: String,
 }
 
-/// With `--bidir`, what the server sent stands in the sums named `reverse`.
+/// Sums at the end of a test. With `--bidir`, the traffic of the server is in the sums named `reverse`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ReportEnd {
     #[serde(default)]
     pub(super) streams: Vec<Stream>,
-    /// Of datagrams: as the receiver saw them.
+    /// Datagrams, as counted by the receiver.
     #[serde(default)]
     pub(super) sum: Option<Sum>,
     #[serde(default)]
@@ -83,7 +83,7 @@ pub(super) struct Stream {
     pub(super) sender: Option<Sender>,
 }
 
-/// Round trips in microseconds; zero where the sender is not at hand.
+/// Round-trip times in microseconds; 0 if the sender is remote.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sender {
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(super) struct Sender {
     pub(super) max_rtt: LenientNumber,
 }
 
-/// Of one CPU.
+/// CPU time in percent of one CPU.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Cpu {
     #[serde(default)]
@@ -102,14 +102,14 @@ pub(super) struct Cpu {
 }
 
 impl Iperf3Report {
-    /// Whether both sides sent.
+    /// Whether both sides sent data.
     pub(super) fn is_bidirectional(&self) -> bool {
         let reverse = [&self.end.sum_sent_bidir_reverse, &self.end.sum_received_bidir_reverse];
         reverse.iter().any(|sum| sum.is_some())
     }
 }
 
-/// The report that the lines of `--json-stream` make, an event each; none where these are none.
+/// Parses the lines of `--json-stream`, one event each, into a report; none if these are not events.
 pub(super) fn parse_stream(text: &str) -> Option<Iperf3Report> {
     #[derive(Deserialize)]
     struct Line {
@@ -119,7 +119,7 @@ pub(super) fn parse_stream(text: &str) -> Option<Iperf3Report> {
     let mut report = None;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let Ok(Line { event, data }) = serde_json::from_str(line) else {
-            // The last line may be cut off.
+            // The last line may be truncated.
             break;
         };
         let report: &mut Iperf3Report = report.get_or_insert_default();

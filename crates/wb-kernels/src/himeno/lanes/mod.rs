@@ -9,15 +9,15 @@ pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod sse2;
 
-/// Some `f32` side by side.
+/// A vector of `f32`.
 ///
 /// # Safety
 /// Every method may be called only where the CPU has the instruction set of the implementation,
 /// and pointers must be valid for [`Lanes::N`] elements.
 pub(super) unsafe trait Lanes: Copy {
-    /// How many.
+    /// Number of elements.
     const N: usize;
-    /// The next narrower kind, for what is left of a row. `Self` for one lane.
+    /// The next narrower vector, for the remainder of a row. `Self` for one lane.
     type Narrower: Lanes;
     /// A running sum of squares in 64 bits.
     type Sum: Copy;
@@ -28,7 +28,7 @@ pub(super) unsafe trait Lanes: Copy {
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
-    /// `self × factor + term`, fused where the instruction set can.
+    /// `self × factor + term`, fused if the instruction set supports it.
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self;
 
     unsafe fn zero_sum() -> Self::Sum;

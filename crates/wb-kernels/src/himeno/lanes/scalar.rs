@@ -1,5 +1,5 @@
-//! One lane. Loads and stores are volatile, so that they are neither merged nor vectorised, and
-//! results are opaque, so that no two of them end up in one vector. A test disassembles the loops.
+//! One lane. Loads and stores are volatile, so that they are neither merged nor vectorised, and results are opaque, so
+//! that no two of them are combined into a vector. A test disassembles the loops.
 
 use super::Lanes;
 use crate::opaque::{double, single};

@@ -28,7 +28,7 @@ unsafe impl Words for Words4 {
     }
     #[inline(always)]
     unsafe fn stream(self, to: *mut u64) {
-        // SAFETY: AVX2 and FMA exist; valid for four words, aligned to as many bytes.
+        // SAFETY: AVX2 and FMA exist; valid for four words, aligned to their size.
         unsafe { _mm256_stream_si256(to.cast(), self.0) }
     }
     #[inline(always)]

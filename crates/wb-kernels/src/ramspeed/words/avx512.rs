@@ -28,7 +28,7 @@ unsafe impl Words for Words8 {
     }
     #[inline(always)]
     unsafe fn stream(self, to: *mut u64) {
-        // SAFETY: AVX-512F exists; valid for eight words, aligned to as many bytes.
+        // SAFETY: AVX-512F exists; valid for eight words, aligned to their size.
         unsafe { _mm512_stream_si512(to.cast(), self.0) }
     }
     #[inline(always)]

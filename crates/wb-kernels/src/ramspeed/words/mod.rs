@@ -9,21 +9,21 @@ pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod sse2;
 
-/// Some 64-bit words side by side.
+/// A vector of 64-bit words.
 ///
 /// # Safety
-/// Every method may be called only where the CPU has the instruction set of the implementation;
-/// pointers must be valid for [`Words::N`] words, and aligned to as many bytes for `stream`.
+/// Every method may be called only where the CPU has the instruction set of the implementation; pointers must be valid
+/// for [`Words::N`] words, and aligned to the size of the vector for `stream`.
 pub(super) unsafe trait Words: Copy {
-    /// How many.
+    /// Number of words.
     const N: usize;
-    /// The next narrower kind, for what is left of an array. `Self` for one word.
+    /// The next narrower vector, for the remainder of an array. `Self` for one word.
     type Narrower: Words;
 
     unsafe fn splat(word: u64) -> Self;
     unsafe fn load(from: *const u64) -> Self;
     unsafe fn store(self, to: *mut u64);
-    /// Stores past the caches.
+    /// Stores with a non-temporal hint, bypassing the caches.
     unsafe fn stream(self, to: *mut u64);
 
     /// Integer sum, wrapping.
@@ -32,7 +32,7 @@ pub(super) unsafe trait Words: Copy {
     unsafe fn add_floating(self, other: Self) -> Self;
     /// Floating-point product.
     unsafe fn mul_floating(self, other: Self) -> Self;
-    /// `self × factor + term`, fused where the instruction set can.
+    /// `self × factor + term`, fused if the instruction set supports it.
     unsafe fn mul_add_floating(self, factor: Self, term: Self) -> Self;
     /// Wrapping sum of the words.
     unsafe fn reduce_sum(self) -> u64;

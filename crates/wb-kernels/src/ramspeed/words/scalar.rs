@@ -1,6 +1,5 @@
-//! One word. Loads and stores are volatile, so that they are neither merged nor vectorised nor
-//! become a call of memcpy, and results are opaque, so that no two of them end up in one vector. A
-//! test disassembles the loops.
+//! One word. Loads and stores are volatile, so that they are neither merged nor vectorised nor turned into a call of
+//! memcpy, and results are opaque, so that no two of them are combined into a vector. A test disassembles the loops.
 
 use super::Words;
 use crate::opaque::double;
@@ -42,7 +41,7 @@ unsafe impl Words for Word {
         unsafe {
             std::arch::x86_64::_mm_stream_si64(to.cast(), self.0.cast_signed());
         }
-        // SAFETY: as above; elsewhere a streaming run is refused before it starts.
+        // SAFETY: as above; on other architectures a run with non-temporal stores is refused before it starts.
         #[cfg(not(target_arch = "x86_64"))]
         unsafe {
             self.store(to);

@@ -28,7 +28,7 @@ unsafe impl Words for Words2 {
     }
     #[inline(always)]
     unsafe fn stream(self, to: *mut u64) {
-        // SAFETY: SSE2 exists; valid for two words, aligned to as many bytes.
+        // SAFETY: SSE2 exists; valid for two words, aligned to their size.
         unsafe { _mm_stream_si128(to.cast(), self.0) }
     }
     #[inline(always)]

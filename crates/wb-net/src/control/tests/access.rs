@@ -1,4 +1,4 @@
-//! Tokens and pins, right and wrong, on either side.
+//! Access by tokens and pinned keys, valid and invalid, on either side.
 
 use super::{Outcome, meeting_of, pinned_to_each_other, shared, token, with, with_token};
 use crate::control::{ControlError, ControlHello, ControlLimits, Credentials, Role, Trust, connect};
@@ -12,7 +12,7 @@ async fn talk_both_ways((server, client): Outcome) {
 }
 
 #[tokio::test]
-async fn the_same_token_lets_both_talk() {
+async fn the_same_token_authenticates_both_sides() {
     talk_both_ways(meeting_of(&with_token(), &with_token()).await).await;
 }
 
@@ -31,7 +31,7 @@ async fn a_server_takes_a_token_or_a_pinned_key() {
 }
 
 #[tokio::test]
-async fn each_side_knows_who_the_other_is() {
+async fn each_side_identifies_the_other() {
     let (server, client) = (with_token(), with_token());
     let (at_server, at_client) = meeting_of(&server, &client).await;
     let (at_server, at_client) = (at_server.unwrap(), at_client.unwrap());
@@ -43,33 +43,33 @@ async fn each_side_knows_who_the_other_is() {
 }
 
 #[tokio::test]
-async fn another_token_is_refused_and_both_sides_say_so() {
+async fn another_token_is_refused_and_both_sides_report_it() {
     let client = with(Trust::Token(token("wrong horse battery staple")));
     let (at_server, at_client) = meeting_of(&with_token(), &client).await;
     assert!(matches!(at_server, Err(ControlError::WrongToken { is: Role::Client, .. })), "{at_server:?}");
     let error = at_client.unwrap_err();
     assert!(matches!(error, ControlError::Refused { by: Role::Server, with_token: true, .. }), "{error:?}");
-    assert!(error.to_string().contains("the token is not the server's"), "{error}");
+    assert!(error.to_string().contains("the token does not match the server's"), "{error}");
 }
 
 #[tokio::test]
-async fn a_client_refuses_a_server_with_another_key_and_shows_it() {
+async fn a_client_refuses_a_server_with_another_key_and_names_it() {
     let ((server, client), (elsewhere, _)) = (pinned_to_each_other(), pinned_to_each_other());
     let impostor = Credentials { identity: elsewhere.identity, ..server };
     let (at_server, at_client) = meeting_of(&impostor, &client).await;
-    let shown = impostor.identity.fingerprint();
-    assert!(matches!(at_client, Err(ControlError::WrongKey { presented, .. }) if presented == shown), "{at_client:?}");
+    let presented_key = impostor.identity.fingerprint();
+    assert!(matches!(at_client, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key), "{at_client:?}");
     assert!(matches!(at_server, Err(ControlError::Refused { by: Role::Client, .. })), "{at_server:?}");
 }
 
 #[tokio::test]
 async fn a_server_refuses_a_client_with_another_key_and_both_sides_name_it() {
     let ((server, client), (elsewhere, _)) = (pinned_to_each_other(), pinned_to_each_other());
-    let stranger = Credentials { identity: elsewhere.identity, ..client };
-    let (at_server, at_client) = meeting_of(&server, &stranger).await;
-    let shown = stranger.identity.fingerprint();
-    assert!(matches!(at_server, Err(ControlError::WrongKey { presented, .. }) if presented == shown), "{at_server:?}");
-    assert!(matches!(at_client, Err(ControlError::Refused { key, .. }) if key == shown), "{at_client:?}");
+    let impostor = Credentials { identity: elsewhere.identity, ..client };
+    let (at_server, at_client) = meeting_of(&server, &impostor).await;
+    let presented_key = impostor.identity.fingerprint();
+    assert!(matches!(at_server, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key), "{at_server:?}");
+    assert!(matches!(at_client, Err(ControlError::Refused { key, .. }) if key == presented_key), "{at_client:?}");
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_token_does_not_open_a_server_with_pins() {
 }
 
 #[tokio::test]
-async fn a_pinned_server_still_wants_its_token() {
+async fn a_client_that_pins_a_server_still_needs_its_token() {
     let server = with_token();
     let client = with(Trust::Pinned(vec![server.identity.fingerprint()]));
     let (at_server, at_client) = meeting_of(&server, &client).await;
@@ -99,14 +99,14 @@ async fn a_server_that_trusts_the_client_must_prove_itself_all_the_same() {
 }
 
 #[tokio::test]
-async fn no_pins_let_nobody_in() {
+async fn an_empty_list_of_pins_refuses_everybody() {
     let nobody = with(Trust::Pinned(Vec::new()));
     let (at_server, at_client) = meeting_of(&nobody, &with_token()).await;
     assert!(at_server.is_err() && at_client.is_err());
 }
 
 #[tokio::test]
-async fn where_nothing_listens_the_error_says_what_to_start() {
+async fn a_refused_connection_is_reported_as_such() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = connect(free, &with_token(), &ControlLimits::default()).await.unwrap_err();
     assert!(matches!(error, ControlError::ConnectionRefused { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! Frames in pieces, torn, too long, and of anything but JSON.
+//! Frames in pieces, truncated, too long, and of anything but JSON.
 
 use std::collections::VecDeque;
 use std::future::ready;
@@ -15,7 +15,7 @@ use crate::control::{FrameError, FrameReader, FrameWriter};
 const MOST: usize = 64 * 1024;
 const PIECE: usize = 16 * 1024;
 
-/// A stream that gives and takes bytes in these pieces, and lets its reader or writer wait before each
+/// A stream that reads and writes in pieces of these sizes, and is pending before each
 #[derive(Default)]
 struct Pieces {
     bytes: VecDeque<u8>,
@@ -71,7 +71,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// Read as one who cancels at every wait, with an eye on the memory
+/// Reads with a cancellation at every await, and checks the allocated memory
 async fn read_cancelling(reader: &mut FrameReader, from: &mut Pieces) -> Result<Option<Value>, FrameError> {
     loop {
         let read = tokio::select! {
@@ -86,7 +86,7 @@ async fn read_cancelling(reader: &mut FrameReader, from: &mut Pieces) -> Result<
     }
 }
 
-/// All that can be read until an end or an error
+/// Reads all values until the end or an error
 fn read_all(bytes: &[u8], sizes: &[usize]) -> (Vec<Value>, Option<FrameError>) {
     let (mut from, mut reader) = (Pieces::of(bytes, sizes), FrameReader::new(MOST));
     let mut values = Vec::new();
@@ -106,7 +106,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_length_of_four_gigabytes_is_refused_and_costs_nothing() {
+fn a_length_of_four_gigabytes_is_refused_without_allocating() {
     let (mut from, mut reader) = (Pieces::of(&[0xff; 5000], &[]), FrameReader::new(MOST));
     for _ in 0..2 {
         let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
@@ -116,17 +116,17 @@ fn a_length_of_four_gigabytes_is_refused_and_costs_nothing() {
 }
 
 #[test]
-fn memory_follows_what_arrived_not_what_was_announced() {
-    let mut announced = (MOST as u32).to_be_bytes().to_vec();
-    announced.extend([b' '; 100]);
-    let (mut from, mut reader) = (Pieces::of(&announced, &[]), FrameReader::new(MOST));
+fn memory_grows_with_received_bytes_not_the_announced_length() {
+    let mut bytes = (MOST as u32).to_be_bytes().to_vec();
+    bytes.extend([b' '; 100]);
+    let (mut from, mut reader) = (Pieces::of(&bytes, &[]), FrameReader::new(MOST));
     let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
     assert!(matches!(error, FrameError::Truncated { arrived: 104 }), "{error:?}");
     assert!(reader.allocated() <= 104 + PIECE);
 }
 
 #[test]
-fn a_frame_cut_anywhere_is_truncated_and_one_cut_at_its_ends_is_not() {
+fn a_frame_cut_inside_is_truncated_and_one_cut_at_its_bounds_is_not() {
     let whole = frame(br#"{"a":[1,2,3]}"#);
     assert!(matches!(read_all(&[], &[]), (values, None) if values.is_empty()));
     for cut in 1..whole.len() {
@@ -138,18 +138,18 @@ fn a_frame_cut_anywhere_is_truncated_and_one_cut_at_its_ends_is_not() {
 }
 
 #[test]
-fn what_is_no_json_is_named_by_its_start() {
+fn invalid_json_is_reported_with_its_start() {
     for body in [&b""[..], b"\x00\x01", b"{", b"[1,2", b"nul", b"{}{}", &[0xff; 300]] {
         let (values, error) = read_all(&frame(body), &[]);
         assert!(values.is_empty() && matches!(error, Some(FrameError::NotJson { .. })), "{body:?}: {error:?}");
     }
     let (_, error) = read_all(&frame(b"HTTP/1.1 400\r\n"), &[]);
     let message = error.unwrap().to_string();
-    assert!(message.starts_with("a message that starts with `HTTP/1.1 400\\r\\n` is not JSON: "), "{message}");
+    assert!(message.starts_with("message starting with `HTTP/1.1 400\\r\\n` is not JSON: "), "{message}");
 }
 
 #[test]
-fn json_nested_deeply_is_refused_and_overflows_no_stack() {
+fn deeply_nested_json_is_refused_without_stack_overflow() {
     for open in ["[", "{\"a\":"] {
         let body = open.repeat(MOST / open.len());
         let (values, error) = read_all(&frame(body.as_bytes()), &[]);
@@ -158,7 +158,7 @@ fn json_nested_deeply_is_refused_and_overflows_no_stack() {
 }
 
 #[test]
-fn a_hostile_word_is_repeated_only_in_part() {
+fn hostile_input_is_quoted_only_in_part() {
     #[derive(Debug, serde::Deserialize)]
     enum Word {
         Known,
@@ -175,7 +175,7 @@ fn a_hostile_word_is_repeated_only_in_part() {
 }
 
 #[test]
-fn a_message_too_long_to_send_leaves_nothing_behind() {
+fn a_message_too_long_to_send_writes_nothing() {
     let (mut to, mut writer) = (Pieces::default(), FrameWriter::new(10));
     let error = run(writer.write(&mut to, "longer than ten bytes")).unwrap_err();
     assert!(matches!(error, FrameError::TooLong { length: 23, most: 10 }), "{error:?}");
@@ -221,14 +221,14 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_messages_arrive_as_they_were_sent_however_often_both_sides_cancel(
+    fn arbitrary_messages_arrive_unchanged_however_often_both_sides_cancel(
         messages in prop::collection::vec(message(), 0..5),
-        (taken, given) in (sizes(), sizes()),
+        (write_sizes, read_sizes) in (sizes(), sizes()),
     ) {
-        let (mut to, mut writer) = (Pieces::of(&[], &taken), FrameWriter::new(1 << 20));
+        let (mut to, mut writer) = (Pieces::of(&[], &write_sizes), FrameWriter::new(1 << 20));
         run(async {
             for message in &messages {
-                // Cancelled at its first wait; the next write or the flush below sends the rest.
+                // Cancelled at its first await; the next write or the flush below sends the rest.
                 tokio::select! {
                     biased;
                     written = writer.write(&mut to, message) => written.unwrap(),
@@ -241,7 +241,7 @@ proptest! {
         });
         let bytes: Vec<u8> = to.bytes.into();
         prop_assume!(messages.iter().all(|message| message.to_string().len() <= MOST));
-        let (received, error) = read_all(&bytes, &given);
+        let (received, error) = read_all(&bytes, &read_sizes);
         prop_assert!(error.is_none(), "{:?}", error);
         prop_assert_eq!(received, messages);
     }

@@ -1,4 +1,4 @@
-//! What happens on a channel, and at its end.
+//! Messages on a channel, and its end.
 
 use serde_json::{Value, json};
 
@@ -23,10 +23,10 @@ async fn a_peer_that_vanishes_is_not_a_clean_end() {
 }
 
 #[tokio::test]
-async fn messages_longer_than_those_of_strangers_pass() {
+async fn authenticated_peers_may_send_longer_messages() {
     let (server, client) = channels().await;
     let long = "x".repeat(1 << 20);
-    let ((mut sender, _kept), (_also, mut receiver)) = (server.split(), client.split());
+    let ((mut sender, _server_receiver), (_client_sender, mut receiver)) = (server.split(), client.split());
     let (sent, received) = tokio::join!(sender.send(&long), receiver.recv::<String>());
     sent.unwrap();
     assert_eq!(received.unwrap(), Some(long));
@@ -49,17 +49,17 @@ async fn halves_live_in_different_tasks() {
         }
         sender.close().await.unwrap();
     });
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(number) = receiver.recv::<u32>().await.unwrap() {
-        heard.push(number);
+        received.push(number);
     }
-    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    assert_eq!(received, (0..100).collect::<Vec<_>>());
     send.await.unwrap();
     echo.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_lives_on() {
+async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_stays_usable() {
     let (mut server, mut client) = channels().await;
     let refused = client.send(&"x".repeat(ControlLimits::default().max_frame)).await;
     assert!(
@@ -71,7 +71,7 @@ async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_lives_on() 
 }
 
 #[tokio::test]
-async fn a_message_of_another_form_is_named_and_the_next_one_is_read() {
+async fn a_message_of_another_type_is_reported_and_the_next_one_is_read() {
     let (mut server, mut client): (Channel, Channel) = channels().await;
     client.send("text").await.unwrap();
     client.send(&7).await.unwrap();
@@ -86,8 +86,8 @@ async fn another_version_is_refused_and_both_sides_name_both() {
     let (client, peer) = (with_token(), listener.local_addr());
     let newer = ControlHello { protocol: PROTOCOL + 1, program: "9.9.9\u{1b}[2J".into() };
     let speak = async {
-        let (mut frames, meeting) = tls_client(peer, &client).await;
-        proof::authenticate(&mut frames, &meeting, &client).await.unwrap();
+        let (mut frames, context) = tls_client(peer, &client).await;
+        proof::authenticate(&mut frames, &context, &client).await.unwrap();
         hello::exchange(&mut frames, peer, newer).await.unwrap_err()
     };
     let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };

@@ -1,4 +1,4 @@
-//! Two sides on the loopback, and those who come between.
+//! Tests with both sides on the loopback interface, and with attackers between them.
 
 mod access;
 mod frames;
@@ -37,12 +37,12 @@ fn with_token() -> Credentials {
     with(Trust::Token(shared()))
 }
 
-/// Two sides that trust each other's keys and nothing else
+/// Two sides that trust only each other's keys
 fn pinned_to_each_other() -> (Credentials, Credentials) {
-    let (one, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let (first, second) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let pinned = |key: Fingerprint| Trust::Pinned(vec![key]);
-    let (trust, other_trust) = (pinned(other.fingerprint()), pinned(one.fingerprint()));
-    (Credentials { identity: one, trust }, Credentials { identity: other, trust: other_trust })
+    let (trust, other_trust) = (pinned(second.fingerprint()), pinned(first.fingerprint()));
+    (Credentials { identity: first, trust }, Credentials { identity: second, trust: other_trust })
 }
 
 async fn listening(credentials: &Credentials, limits: &ControlLimits) -> ControlListener {
@@ -53,7 +53,7 @@ fn anywhere() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// What each side gets, the server's first
+/// The result of each side, the server's first
 type Outcome = (Result<Channel, ControlError>, Result<Channel, ControlError>);
 
 async fn meeting_of(server: &Credentials, client: &Credentials) -> Outcome {
@@ -72,17 +72,17 @@ async fn channels() -> (Channel, Channel) {
     (server.unwrap(), client.unwrap())
 }
 
-/// A client that goes no further than TLS
+/// A client that performs only the TLS handshake
 async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls<TcpStream>, AuthContext) {
-    let side = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
-    let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, side).await.unwrap();
-    let meeting = auth_context(&stream, Role::Client, to).unwrap();
-    (FramedTls::new(stream, MOST), meeting)
+    let config = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
+    let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, config).await.unwrap();
+    let context = auth_context(&stream, Role::Client, to).unwrap();
+    (FramedTls::new(stream, MOST), context)
 }
 
-/// A server that goes no further than TLS
+/// A server that performs only the TLS handshake
 async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls<TcpStream> {
-    let side = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
+    let config = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
     let peer = stream.peer_addr().unwrap();
-    FramedTls::new(encrypt(stream, peer, side).await.unwrap(), MOST)
+    FramedTls::new(encrypt(stream, peer, config).await.unwrap(), MOST)
 }

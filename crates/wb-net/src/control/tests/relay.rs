@@ -1,4 +1,4 @@
-//! Somebody in the middle, who ends TLS on both sides.
+//! A man in the middle who terminates TLS on both sides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use super::{anywhere, listening, pinned_to_each_other, shared, tls_client, tls_s
 use crate::control::handshake::{HandshakeConfig, encrypt};
 use crate::control::{Channel, ControlError, ControlLimits, Credentials, Role, Trust, connect, tls};
 
-/// Ends TLS towards both sides and hands every message on, both ways, until one of them ends
+/// Terminates TLS towards both sides and forwards every message in both directions, until one side closes
 async fn relay(from: TcpListener, to: SocketAddr) {
     let mallory = with(Trust::Token(token("mallory knows another")));
     let (stream, _) = from.accept().await.unwrap();
@@ -39,22 +39,22 @@ async fn relay(from: TcpListener, to: SocketAddr) {
 #[tokio::test]
 async fn a_relay_that_ends_tls_on_both_sides_is_refused() {
     let listener = listening(&with_token(), &ControlLimits::default()).await;
-    let middle = TcpListener::bind(anywhere()).await.unwrap();
-    let (there, client, limits) = (middle.local_addr().unwrap(), with_token(), ControlLimits::default());
-    // On its own: where it is believed, it relays for as long as both sides talk.
-    tokio::spawn(relay(middle, listener.local_addr()));
+    let relay_listener = TcpListener::bind(anywhere()).await.unwrap();
+    let (relay_addr, client, limits) = (relay_listener.local_addr().unwrap(), with_token(), ControlLimits::default());
+    // In a task of its own: if the relay were trusted, it would forward for as long as both sides talk.
+    tokio::spawn(relay(relay_listener, listener.local_addr()));
     let serve = async { listener.accept().await.unwrap().handshake().await };
-    let (at_server, at_client) = tokio::join!(serve, connect(there, &client, &limits));
+    let (at_server, at_client) = tokio::join!(serve, connect(relay_addr, &client, &limits));
     assert!(matches!(at_server, Err(ControlError::WrongToken { is: Role::Client, .. })), "{at_server:?}");
     assert!(matches!(at_client, Err(ControlError::Refused { .. })), "{at_client:?}");
 }
 
-/// What a client makes of a server that trusts it and answers its claim with another
+/// Returns the error of a client whose server trusts it and responds with a claim derived from the client's own
 async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> Value) -> ControlError {
-    let there = TcpListener::bind(anywhere()).await.unwrap();
-    let (addr, limits) = (there.local_addr().unwrap(), ControlLimits::default());
+    let listener = TcpListener::bind(anywhere()).await.unwrap();
+    let (addr, limits) = (listener.local_addr().unwrap(), ControlLimits::default());
     let impostor = async {
-        let (stream, _) = there.accept().await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
         let mut frames = tls_server(stream, &with_token()).await;
         let claim: Value = frames.expect().await.unwrap();
         frames.send("trusted").await.unwrap();
@@ -65,13 +65,13 @@ async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> 
 }
 
 #[tokio::test]
-async fn a_client_is_not_fooled_by_its_own_proof() {
+async fn a_client_rejects_its_own_proof_reflected() {
     let error = client_of_impostor(&with(Trust::Token(shared())), |claim| claim).await;
     assert!(matches!(error, ControlError::WrongToken { is: Role::Server, .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_client_is_not_fooled_by_trust_without_proof() {
+async fn a_client_rejects_a_server_that_trusts_it_without_proof() {
     let error = client_of_impostor(&with_token(), |_| json!({ "token": null })).await;
     assert!(matches!(error, ControlError::NoToken { is: Role::Server, .. }), "{error:?}");
 }
@@ -85,7 +85,7 @@ async fn a_client_with_pins_ends_tls_before_it_shows_its_own_key() {
 }
 
 #[tokio::test]
-async fn a_copied_certificate_without_its_key_makes_no_server() {
+async fn a_copied_certificate_without_its_key_is_rejected_by_the_client() {
     let (server, client) = pinned_to_each_other();
     let mut config = tls::server_config(&server).unwrap();
     config.cert_resolver = Arc::new(copied(&server));
@@ -95,7 +95,7 @@ async fn a_copied_certificate_without_its_key_makes_no_server() {
 }
 
 #[tokio::test]
-async fn a_copied_certificate_without_its_key_makes_no_client() {
+async fn a_copied_certificate_without_its_key_is_rejected_by_the_server() {
     let (server, client) = pinned_to_each_other();
     let listener = listening(&server, &ControlLimits::default()).await;
     let mut config = tls::client_config(&client).unwrap();
@@ -107,7 +107,7 @@ async fn a_copied_certificate_without_its_key_makes_no_client() {
     assert!(matches!(at_server, Err(ControlError::UnknownProtocol { .. })), "{at_server:?}");
 }
 
-/// Somebody's certificate with the key of somebody else
+/// One identity's certificate with another identity's key
 fn copied(from: &Credentials) -> SingleCertAndKey {
     let (certificate, _) = from.identity.certificate_and_key();
     let (_, other_key) = with_token().identity.certificate_and_key();
@@ -115,15 +115,15 @@ fn copied(from: &Credentials) -> SingleCertAndKey {
     CertifiedKey::new(certificate, any_eddsa_type(&other_key).unwrap()).into()
 }
 
-/// What both get when a client connects to a server that does TLS like this and nothing else
+/// The results of a client and of a server that performs only a TLS handshake with this configuration
 async fn client_of_tls_server(
     client: &Credentials,
     config: ServerConfig,
 ) -> (Result<Channel, ControlError>, io::Result<()>) {
-    let there = TcpListener::bind(anywhere()).await.unwrap();
-    let (addr, limits) = (there.local_addr().unwrap(), ControlLimits::default());
+    let listener = TcpListener::bind(anywhere()).await.unwrap();
+    let (addr, limits) = (listener.local_addr().unwrap(), ControlLimits::default());
     let serve = async {
-        let (stream, peer) = there.accept().await?;
+        let (stream, peer) = listener.accept().await?;
         encrypt(stream, peer, HandshakeConfig::Server(Arc::new(config))).await.map(drop)
     };
     tokio::join!(connect(addr, client, &limits), serve)

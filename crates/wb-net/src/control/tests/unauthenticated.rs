@@ -1,4 +1,4 @@
-//! Whatever else connects, or is connected to.
+//! Clients and servers that do not speak the protocol.
 
 use std::time::Duration;
 
@@ -9,76 +9,76 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{anywhere, listening, meeting_at, tls_client, with_token};
 use crate::control::{ControlError, ControlLimits, connect};
 
-/// What the listener makes of a stranger that writes this, and it must take the next client all the same
-async fn judged(said: &[u8]) -> ControlError {
+/// Returns the listener's error for a peer that sends these bytes; checks that it still accepts the next client
+async fn judged(bytes: &[u8]) -> ControlError {
     let listener = listening(&with_token(), &ControlLimits::default()).await;
-    let mut stranger = TcpStream::connect(listener.local_addr()).await.unwrap();
+    let mut peer = TcpStream::connect(listener.local_addr()).await.unwrap();
     let half_open = listener.accept().await.unwrap();
-    let speak = async {
-        // The listener hangs up in the middle of it.
-        let _ = stranger.write_all(said).await;
-        let _ = stranger.shutdown().await;
+    let send = async {
+        // The listener closes the connection before all is sent.
+        let _ = peer.write_all(bytes).await;
+        let _ = peer.shutdown().await;
     };
-    let (met, ()) = tokio::join!(half_open.handshake(), speak);
+    let (result, ()) = tokio::join!(half_open.handshake(), send);
     let (at_server, at_client) = meeting_at(&listener, &with_token()).await;
     assert!(at_server.is_ok() && at_client.is_ok());
-    met.unwrap_err()
+    result.unwrap_err()
 }
 
 #[tokio::test]
-async fn a_megabyte_of_garbage_is_not_our_protocol() {
+async fn a_megabyte_of_garbage_is_an_unknown_protocol() {
     let error = judged(&vec![0xa5; 1 << 20]).await;
     assert!(matches!(error, ControlError::UnknownProtocol { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn garbage_that_begins_like_tls_is_not_our_protocol() {
-    let mut said = vec![0x16, 3, 1, 0x40, 0];
-    said.resize(1 << 20, 0xff);
-    let error = judged(&said).await;
+async fn garbage_that_begins_like_tls_is_an_unknown_protocol() {
+    let mut bytes = vec![0x16, 3, 1, 0x40, 0];
+    bytes.resize(1 << 20, 0xff);
+    let error = judged(&bytes).await;
     assert!(matches!(error, ControlError::UnknownProtocol { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_browser_is_not_our_protocol() {
+async fn a_browser_speaks_an_unknown_protocol() {
     let error = judged(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(matches!(error, ControlError::UnknownProtocol { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_stranger_that_says_nothing_and_leaves_has_closed_early() {
+async fn a_peer_that_sends_nothing_has_closed_early() {
     let error = judged(b"").await;
     assert!(matches!(error, ControlError::ClosedEarly { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn another_server_is_not_our_protocol() {
+async fn another_server_speaks_an_unknown_protocol() {
     let ssh = TcpListener::bind(anywhere()).await.unwrap();
     let (addr, client, limits) = (ssh.local_addr().unwrap(), with_token(), ControlLimits::default());
-    let speak = async {
+    let send = async {
         let (mut stream, _) = ssh.accept().await.unwrap();
         stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").await.unwrap();
         stream
     };
-    let (met, _stream) = tokio::join!(connect(addr, &client, &limits), speak);
-    assert!(matches!(met, Err(ControlError::UnknownProtocol { .. })), "{met:?}");
+    let (result, _stream) = tokio::join!(connect(addr, &client, &limits), send);
+    assert!(matches!(result, Err(ControlError::UnknownProtocol { .. })), "{result:?}");
 }
 
-/// What the listener makes of a stranger that speaks TLS and says this in place of its claim
+/// Returns the listener's error for a peer that completes TLS and sends this in place of its claim
 async fn judged_inside_tls(claim: &Value) -> ControlError {
     let listener = listening(&with_token(), &ControlLimits::default()).await;
     let client = with_token();
     let serve = async { listener.accept().await.unwrap().handshake().await };
-    let speak = async {
+    let send = async {
         let (mut frames, _) = tls_client(listener.local_addr(), &client).await;
         frames.send(claim).await.unwrap();
         frames.recv::<Value>().await
     };
-    tokio::join!(serve, speak).0.unwrap_err()
+    tokio::join!(serve, send).0.unwrap_err()
 }
 
 #[tokio::test]
-async fn a_claim_of_the_wrong_form_is_not_our_protocol() {
+async fn a_claim_of_the_wrong_type_is_an_unknown_protocol() {
     for claim in [json!(7), json!({ "token": 7 }), json!([[]]), json!("trusted")] {
         let error = judged_inside_tls(&claim).await;
         assert!(matches!(error, ControlError::UnknownProtocol { .. }), "{claim}: {error:?}");
@@ -86,7 +86,7 @@ async fn a_claim_of_the_wrong_form_is_not_our_protocol() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_no_proof_is_the_wrong_token() {
+async fn an_invalid_proof_is_a_wrong_token() {
     for proof in ["", "?", &"A".repeat(43), &"A".repeat(60_000)] {
         let error = judged_inside_tls(&json!({ "token": proof })).await;
         assert!(matches!(error, ControlError::WrongToken { .. }), "{error:?}");
@@ -94,56 +94,56 @@ async fn a_claim_that_is_no_proof_is_the_wrong_token() {
 }
 
 #[tokio::test]
-async fn strangers_of_all_kinds_get_one_and_the_same_refusal() {
+async fn all_unauthenticated_peers_get_the_same_refusal() {
     for claim in [json!({ "token": null }), json!({ "token": "?" }), json!({ "token": "A".repeat(43) })] {
         let listener = listening(&with_token(), &ControlLimits::default()).await;
         let client = with_token();
-        let speak = async {
+        let send = async {
             let (mut frames, _) = tls_client(listener.local_addr(), &client).await;
             frames.send(&claim).await.unwrap();
             (frames.recv::<Value>().await.unwrap(), frames.recv::<Value>().await.unwrap())
         };
         let serve = async { listener.accept().await.unwrap().handshake().await };
-        let (_, heard) = tokio::join!(serve, speak);
-        assert_eq!(heard, (Some(json!("untrusted")), None));
+        let (_, replies) = tokio::join!(serve, send);
+        assert_eq!(replies, (Some(json!("untrusted")), None));
     }
 }
 
 #[tokio::test]
-async fn a_silent_connection_is_closed_at_its_deadline_and_holds_nobody_up() {
+async fn a_silent_connection_is_closed_at_its_deadline_and_blocks_nobody() {
     let limits = ControlLimits { handshake_timeout: Duration::from_secs(2), ..ControlLimits::default() };
     let listener = listening(&with_token(), &limits).await;
     let mut silent = TcpStream::connect(listener.local_addr()).await.unwrap();
-    let reaped = tokio::spawn(listener.accept().await.unwrap().handshake());
+    let handshake = tokio::spawn(listener.accept().await.unwrap().handshake());
     let (at_server, at_client) = meeting_at(&listener, &with_token()).await;
     assert!(at_server.is_ok() && at_client.is_ok());
-    let reaped = reaped.await.unwrap();
-    assert!(matches!(reaped, Err(ControlError::HandshakeTimeout { .. })), "{reaped:?}");
+    let handshake = handshake.await.unwrap();
+    assert!(matches!(handshake, Err(ControlError::HandshakeTimeout { .. })), "{handshake:?}");
     assert_eq!(silent.read(&mut [0; 16]).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn a_server_that_never_proves_itself_is_given_up() {
+async fn the_handshake_with_a_silent_server_times_out() {
     let mute = TcpListener::bind(anywhere()).await.unwrap();
     let limits = ControlLimits { handshake_timeout: Duration::from_millis(50), ..ControlLimits::default() };
-    let met = connect(mute.local_addr().unwrap(), &with_token(), &limits).await;
-    assert!(matches!(met, Err(ControlError::HandshakeTimeout { .. })), "{met:?}");
+    let result = connect(mute.local_addr().unwrap(), &with_token(), &limits).await;
+    assert!(matches!(result, Err(ControlError::HandshakeTimeout { .. })), "{result:?}");
 }
 
 #[tokio::test]
-async fn more_strangers_than_places_are_turned_away() {
+async fn connections_beyond_the_limit_are_closed() {
     let listener = listening(&with_token(), &ControlLimits { half_open: 1, ..ControlLimits::default() }).await;
     let (addr, client, limits) = (listener.local_addr(), with_token(), ControlLimits::default());
     let _silent = TcpStream::connect(addr).await.unwrap();
-    let place = listener.accept().await.unwrap();
-    let turned_away = tokio::select! {
-        met = connect(addr, &client, &limits) => met.unwrap_err(),
-        _ = listener.accept() => panic!("a second stranger was let in"),
+    let half_open = listener.accept().await.unwrap();
+    let error = tokio::select! {
+        result = connect(addr, &client, &limits) => result.unwrap_err(),
+        _ = listener.accept() => panic!("a second connection was accepted"),
     };
-    assert!(matches!(turned_away, ControlError::ClosedEarly { .. }), "{turned_away:?}");
+    assert!(matches!(error, ControlError::ClosedEarly { .. }), "{error:?}");
     assert_eq!(listener.rejected_count(), 1);
 
-    drop(place);
+    drop(half_open);
     let (at_server, at_client) = meeting_at(&listener, &client).await;
     assert!(at_server.is_ok() && at_client.is_ok());
 }

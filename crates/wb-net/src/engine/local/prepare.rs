@@ -1,4 +1,4 @@
-//! What a site has before anything runs: strands with their ends of links, and the hands that carry them out.
+//! Preparation of an engine's run: strands with their ends of links, and the executors that run them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -33,7 +33,7 @@ use crate::transport::{
     listener::SharedListeners,
 };
 
-/// A site that is ready to be driven.
+/// A prepared run: the strands, links and threads of one engine.
 pub(super) struct PreparedRun {
     pub(super) side: Side,
     pub(super) executor: ExecutorKind,
@@ -41,17 +41,17 @@ pub(super) struct PreparedRun {
     pub(super) executors: Vec<Executor>,
     pub(super) live_counters: Vec<Arc<LiveCounters>>,
     pub(super) raw: Vec<RawLogReader>,
-    /// How many parts a report is made of.
+    /// Number of executor reports that make up the engine's report.
     pub(super) report_count: usize,
     links: HashMap<(LinkId, u32), (usize, HostAddress)>,
     groups: Vec<Vec<GroupStrands>>,
     settings: Settings,
-    /// How many strands of each group are here.
+    /// Number of strands of each group in this engine.
     strands: Vec<usize>,
     announcements: Vec<LinkAnnouncement>,
 }
 
-/// A thread that carries out strands.
+/// A thread that executes strands.
 pub(super) struct Executor {
     pub(super) commands: Sender<ExecutorCommand>,
     pub(super) waker: Option<Waker>,
@@ -59,28 +59,28 @@ pub(super) struct Executor {
     pub(super) thread: JoinHandle<()>,
 }
 
-/// With so many histograms in a process they are kept to two digits, of 18 kB each, instead of three, of 131 kB.
+/// With more histograms than this in a process, each has two significant digits and takes 18 kB, not three and 131 kB.
 const MAX_PRECISE_HISTOGRAMS: usize = 512;
 
 impl PreparedRun {
-    pub(super) fn new(assignment: Assignment, doors: &Arc<SharedListeners>) -> Result<Self, EngineError> {
+    pub(super) fn new(assignment: Assignment, listeners: &Arc<SharedListeners>) -> Result<Self, EngineError> {
         let Assignment { profile, side, strands, hosts, seed, settings } = assignment;
         descriptors::raise_limit();
         let positions: BTreeMap<String, u32> = hosts.keys().cloned().zip(0..).collect();
-        let places: Vec<HostAddresses> = hosts.values().copied().collect();
+        let addresses: Vec<HostAddresses> = hosts.values().copied().collect();
         let plans: Vec<Arc<GroupPlan>> =
             profile.groups.iter().map(|group| Arc::new(GroupPlan::new(group, side, &positions))).collect();
         let total: usize = strands.iter().map(|strands| strands.len()).sum();
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let cpus = if settings.cpus.is_empty() { cpus } else { settings.cpus.len() };
-        let executor = if total > settings.threads as usize {
-            ExecutorKind::Events { threads: cpus.min(total) as u32 }
+        let executor = if total > settings.max_threads as usize {
+            ExecutorKind::EventLoop { threads: cpus.min(total) as u32 }
         } else {
-            ExecutorKind::Threads
+            ExecutorKind::ThreadPerStrand
         };
-        let hands = match executor {
-            ExecutorKind::Threads => total,
-            ExecutorKind::Events { threads } => threads as usize,
+        let executor_count = match executor {
+            ExecutorKind::ThreadPerStrand => total,
+            ExecutorKind::EventLoop { threads } => threads as usize,
         };
         let mut this = Self {
             side,
@@ -91,43 +91,43 @@ impl PreparedRun {
             raw: Vec::new(),
             report_count: 0,
             links: HashMap::new(),
-            groups: (0..hands).map(|_| Vec::new()).collect(),
+            groups: (0..executor_count).map(|_| Vec::new()).collect(),
             settings,
             strands: strands.iter().map(|strands| strands.len()).collect(),
             announcements: Vec::new(),
         };
         let flowops: usize =
             plans.iter().flat_map(|plan| &plan.transactions).map(|transaction| transaction.flowops.len()).sum();
-        let digits = if flowops * hands > MAX_PRECISE_HISTOGRAMS { 2 } else { 3 };
+        let digits = if flowops * executor_count > MAX_PRECISE_HISTOGRAMS { 2 } else { 3 };
         let mut next = 0;
         for (group, range) in strands.iter().enumerate() {
             let files = if range.is_empty() { FileLists::default() } else { list_files(&this.plans[group])? };
             for index in range.clone() {
-                let strand = this.build_strand(group, index, seed, &places, doors, files.clone())?;
-                let hand = next % hands;
+                let strand = this.build_strand(group, index, seed, &addresses, listeners, files.clone())?;
+                let target = next % executor_count;
                 next += 1;
-                this.group_mut(hand, group, digits).strands.push(strand);
+                this.group_mut(target, group, digits).strands.push(strand);
             }
         }
         this.report_count = this.groups.iter().map(Vec::len).sum();
         Ok(this)
     }
 
-    fn group_mut(&mut self, hand: usize, group: usize, digits: u8) -> &mut GroupStrands {
-        let known = self.groups[hand].iter().position(|crew| crew.metrics.group == group);
-        let position = known.unwrap_or_else(|| {
+    fn group_mut(&mut self, executor: usize, group: usize, digits: u8) -> &mut GroupStrands {
+        let existing = self.groups[executor].iter().position(|entry| entry.metrics.group == group);
+        let position = existing.unwrap_or_else(|| {
             let published = Arc::new(LiveCounters::default());
             self.live_counters.push(published.clone());
             let raw: Option<RawLog> = self.settings.raw.then(|| {
-                let (log, parts) = raw_log::new_log(group as u32);
-                self.raw.push(parts);
+                let (log, reader) = raw_log::new_log(group as u32);
+                self.raw.push(reader);
                 log
             });
-            let notes = GroupMetrics::new(group, self.plans[group].clone(), digits, &self.settings, published, raw);
-            self.groups[hand].push(GroupStrands { metrics: notes, strands: Vec::new() });
-            self.groups[hand].len() - 1
+            let metrics = GroupMetrics::new(group, self.plans[group].clone(), digits, &self.settings, published, raw);
+            self.groups[executor].push(GroupStrands { metrics, strands: Vec::new() });
+            self.groups[executor].len() - 1
         });
-        &mut self.groups[hand][position]
+        &mut self.groups[executor][position]
     }
 
     fn build_strand(
@@ -135,12 +135,12 @@ impl PreparedRun {
         group: usize,
         index: u32,
         seed: u64,
-        places: &[HostAddresses],
-        doors: &Arc<SharedListeners>,
+        addresses: &[HostAddresses],
+        listeners: &Arc<SharedListeners>,
         files: FileLists,
     ) -> Result<Strand, EngineError> {
         let plan = self.plans[group].clone();
-        let own_thread = self.executor == ExecutorKind::Threads;
+        let own_thread = self.executor == ExecutorKind::ThreadPerStrand;
         let mut ends = Vec::new();
         for (transaction, flowops) in plan.transactions.iter().enumerate() {
             for (position, flowop) in flowops.flowops.iter().enumerate() {
@@ -149,23 +149,23 @@ impl PreparedRun {
                     FlowopAction::Accept(endpoint) => (endpoint, LinkRole::Acceptor),
                     _ => continue,
                 };
-                let place = Some(format!("{}, {}, {}", plan.name, flowops.name, flowop.flowop.name));
-                let failed = |what: String| EngineError { place: place.clone(), ..EngineError::new(what) };
-                let known = places.get(flowop.host as usize).copied();
-                let HostAddresses { here, there } =
-                    known.ok_or_else(|| failed(format!("host {} is not known", endpoint.remote)))?;
+                let location = Some(format!("{}, {}, {}", plan.name, flowops.name, flowop.flowop.name));
+                let failed = |message: String| EngineError { location: location.clone(), ..EngineError::new(message) };
+                let pair = addresses.get(flowop.host as usize).copied();
+                let HostAddresses { local: here, peer: there } =
+                    pair.ok_or_else(|| failed(format!("unknown host `{}`", endpoint.remote)))?;
                 let here = match (&endpoint.local, self.side) {
                     (Some(local), Side::Client) => HostAddress::Ip(
                         local
                             .parse()
-                            .map_err(|_| failed(format!("localhost={local} is no address of this machine")))?,
+                            .map_err(|_| failed(format!("invalid localhost={local}: expected an IP address of this machine")))?,
                     ),
                     _ => here,
                 };
                 let repeated =
                     flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
                 let deadline = (self.side == Side::Client && endpoint.protocol.is_datagram())
-                    .then(|| Duration::from_nanos(self.settings.deadline));
+                    .then(|| Duration::from_nanos(self.settings.datagram_timeout));
                 let end = LinkEnd::prepare(&LinkConfig {
                     endpoint,
                     part,
@@ -174,7 +174,7 @@ impl PreparedRun {
                     strands: self.strands[group],
                     blocking: own_thread && !endpoint.non_blocking,
                     receive_timeout: deadline,
-                    listeners: doors,
+                    listeners,
                 });
                 let end = end.map_err(|error| EngineError {
                     unsupported: is_unsupported(&error),
@@ -191,7 +191,7 @@ impl PreparedRun {
                 ends.push((flowop.id, end));
             }
         }
-        let (side, deadline, hosts) = (self.side, self.settings.deadline, places.len());
+        let (side, deadline, hosts) = (self.side, self.settings.datagram_timeout, addresses.len());
         Ok(Strand::new(StrandConfig {
             index,
             side,
@@ -209,45 +209,45 @@ impl PreparedRun {
         self.announcements.clone()
     }
 
-    /// Takes note of the other sides' addresses.
+    /// Sets the peers' addresses of the links.
     pub(super) fn set_peers(&mut self, links: Vec<LinkAnnouncement>) -> Result<(), EngineError> {
         for LinkAnnouncement { link, strand, announcement } in links {
-            // Links of strands at other sites of this machine are told to all of them.
-            let Some((place, there)) = self.links.remove(&(link, strand)) else { continue };
-            let mut crews = self.groups.iter_mut().flatten().filter(|crew| crew.metrics.group == link.group);
-            let end = crews
-                .find_map(|crew| crew.strands.iter_mut().find(|other| other.index == strand))
-                .and_then(|strand| strand.end_mut(place as u32));
+            // Every engine of this machine gets all links, also those of the other engines.
+            let Some((id, there)) = self.links.remove(&(link, strand)) else { continue };
+            let mut groups = self.groups.iter_mut().flatten().filter(|entry| entry.metrics.group == link.group);
+            let end = groups
+                .find_map(|entry| entry.strands.iter_mut().find(|other| other.index == strand))
+                .and_then(|strand| strand.end_mut(id as u32));
             if let Some(end) = end {
                 end.set_peer(announcement, there).map_err(|error| EngineError::new(error.to_string()))?;
             }
         }
         match self.links.len() {
             0 => Ok(()),
-            open => Err(EngineError::new(format!("the other side announced no address for {open} connections"))),
+            count => Err(EngineError::new(format!("no peer address for {count} connections"))),
         }
     }
 
-    /// Starts the hands.
-    pub(super) fn spawn_executors(&mut self, site: &Sender<EngineInput>) {
-        for (number, crews) in std::mem::take(&mut self.groups).into_iter().enumerate() {
-            let signals = crews
+    /// Starts the executors' threads.
+    pub(super) fn spawn_executors(&mut self, engine: &Sender<EngineInput>) {
+        for (number, groups) in std::mem::take(&mut self.groups).into_iter().enumerate() {
+            let signals = groups
                 .iter()
-                .flat_map(|crew| {
-                    crew.strands.iter().map(|strand| ((crew.metrics.group, strand.index), strand.signals.clone()))
+                .flat_map(|group| {
+                    group.strands.iter().map(|strand| ((group.metrics.group, strand.index), strand.signals.clone()))
                 })
                 .collect();
-            let (told, orders) = channel();
-            let (settings, input, executor) = (self.settings.clone(), site.clone(), self.executor);
-            let work = move || run_executor(number, crews, executor, &settings, &orders, &input);
+            let (sender, commands) = channel();
+            let (settings, input, executor) = (self.settings.clone(), engine.clone(), self.executor);
+            let work = move || run_executor(number, groups, executor, &settings, &commands, &input);
             let thread = thread::Builder::new().name(format!("strand-{number}")).stack_size(STACK_SIZE).spawn(work);
             match thread {
-                Ok(thread) => self.executors.push(Executor { commands: told, waker: None, signals, thread }),
+                Ok(thread) => self.executors.push(Executor { commands: sender, waker: None, signals, thread }),
                 Err(error) => {
                     let fault =
-                        EngineError::new(format!("no thread for strand {number}: {error}; fewer strands need fewer"));
-                    // The site is the caller: it listens.
-                    let _: Result<(), _> = site.send(EngineInput::Executor(super::ExecutorEvent::Failed(fault)));
+                        EngineError::new(format!("cannot start thread for strand {number}: {error}; use fewer strands"));
+                    // Ignored: the engine is the caller, so its channel is open.
+                    let _: Result<(), _> = engine.send(EngineInput::Executor(super::ExecutorEvent::Failed(fault)));
                     return;
                 }
             }
@@ -259,90 +259,90 @@ impl PreparedRun {
     }
 
     pub(super) fn signals(&self, group: usize) -> impl Iterator<Item = (u32, &Arc<Signals>)> {
-        let all = self.executors.iter().flat_map(|hand| &hand.signals);
-        all.filter(move |((of, _), _)| *of == group).map(|((_, strand), signals)| (*strand, signals))
+        let all = self.executors.iter().flat_map(|executor| &executor.signals);
+        all.filter(move |((owner, _), _)| *owner == group).map(|((_, strand), signals)| (*strand, signals))
     }
 
-    pub(super) fn send_to_group(&self, group: usize, told: impl Fn() -> ExecutorCommand) {
-        for hand in self.executors.iter().filter(|hand| hand.has_group(group)) {
-            hand.send(told());
+    pub(super) fn send_to_group(&self, group: usize, command: impl Fn() -> ExecutorCommand) {
+        for executor in self.executors.iter().filter(|executor| executor.has_group(group)) {
+            executor.send(command());
         }
     }
 
-    pub(super) fn broadcast(&self, told: impl Fn() -> ExecutorCommand) {
-        self.executors.iter().for_each(|hand| hand.send(told()));
+    pub(super) fn broadcast(&self, command: impl Fn() -> ExecutorCommand) {
+        self.executors.iter().for_each(|executor| executor.send(command()));
     }
 
     pub(super) fn drain(&self, group: usize, totals: Vec<StrandTotals>) {
         let mut totals: HashMap<u32, StrandTotals> = totals.into_iter().map(|totals| (totals.strand, totals)).collect();
-        for hand in &self.executors {
-            let mine: Vec<StrandTotals> = hand
+        for executor in &self.executors {
+            let own: Vec<StrandTotals> = executor
                 .signals
                 .iter()
-                .filter(|((of, _), _)| *of == group)
+                .filter(|((owner, _), _)| *owner == group)
                 .filter_map(|((_, strand), _)| totals.remove(strand))
                 .collect();
-            if !mine.is_empty() {
-                hand.send(ExecutorCommand::Drain { group, totals: mine });
+            if !own.is_empty() {
+                executor.send(ExecutorCommand::Drain { group, totals: own });
             }
         }
     }
 
-    /// Makes strands of a group that wait look whether they can go on.
+    /// Makes the waiting strands of a group poll for progress.
     pub(super) fn wake_group(&self, group: usize) {
-        for hand in self.executors.iter().filter(|hand| hand.has_group(group)) {
-            match &hand.waker {
-                Some(Waker::Eventfd(_)) => hand.send(ExecutorCommand::Poll { group }),
-                Some(reach) => reach.wake(),
+        for executor in self.executors.iter().filter(|executor| executor.has_group(group)) {
+            match &executor.waker {
+                Some(Waker::Eventfd(_)) => executor.send(ExecutorCommand::Poll { group }),
+                Some(waker) => waker.wake(),
                 None => {}
             }
         }
     }
 }
 
-/// A strand calls nothing deep.
+/// The stack of a strand's thread, in bytes: a strand has no deep calls.
 const STACK_SIZE: usize = 256 << 10;
 
 impl Executor {
     fn has_group(&self, group: usize) -> bool {
-        self.signals.iter().any(|((of, _), _)| *of == group)
+        self.signals.iter().any(|((owner, _), _)| *owner == group)
     }
 
-    fn send(&self, told: ExecutorCommand) {
-        // A thread that has ended told why.
-        let _: Result<(), _> = self.commands.send(told);
-        if let Some(reach @ Waker::Eventfd(_)) = &self.waker {
-            reach.wake();
+    fn send(&self, command: ExecutorCommand) {
+        // Ignored: a thread that has ended has reported why.
+        let _: Result<(), _> = self.commands.send(command);
+        if let Some(waker @ Waker::Eventfd(_)) = &self.waker {
+            waker.wake();
         }
     }
 }
 
 fn list_files(plan: &GroupPlan) -> Result<FileLists, EngineError> {
-    let mut listings = BTreeMap::new();
+    let mut lists = BTreeMap::new();
     for flowop in plan.transactions.iter().flat_map(|transaction| &transaction.flowops) {
         if let FlowopAction::SendFiles(files) = &flowop.flowop.action {
-            let listed = files::list(files).map_err(|error| EngineError::new(error.to_string()))?;
-            listings.insert(flowop.id, listed);
+            let list = files::list(files).map_err(|error| EngineError::new(error.to_string()))?;
+            lists.insert(flowop.id, list);
         }
     }
-    Ok(Arc::new(listings))
+    Ok(Arc::new(lists))
 }
 
 fn run_executor(
     number: usize,
-    mut crews: Vec<GroupStrands>,
+    mut groups: Vec<GroupStrands>,
     executor: ExecutorKind,
     settings: &Settings,
-    orders: &Receiver<ExecutorCommand>,
-    site: &Sender<EngineInput>,
+    commands: &Receiver<ExecutorCommand>,
+    engine: &Sender<EngineInput>,
 ) {
-    if executor == ExecutorKind::Threads
-        && let Some(GroupStrands { metrics: notes, mut strands }) = crews.pop()
+    if executor == ExecutorKind::ThreadPerStrand
+        && let Some(GroupStrands { metrics, mut strands }) = groups.pop()
         && let Some(strand) = strands.pop()
     {
-        executor::run_blocking(number, strand, notes, settings, orders, site);
+        executor::run_blocking(number, strand, metrics, settings, commands, engine);
     } else {
-        event_loop::run_event_loop(number, crews, settings, orders, site);
+        event_loop::run_event_loop(number, groups, settings, commands, engine);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections: made, taken and closed.
+//! Connections of a strand: opening, accepting and closing.
 
 use std::io::{self, ErrorKind};
 
@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::language::{Endpoint, FlowopAction};
 use crate::transport::{ConnectionInfo, Intent, Transport, socket::CONNECT_TIMEOUT};
 
-/// A connection that is open.
+/// An open connection.
 pub(super) struct OpenConnection {
     pub(super) name: Option<u32>,
     pub(super) host: u32,
@@ -19,12 +19,12 @@ pub(super) struct OpenConnection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) is_connector: bool,
     pub(super) datagrams: bool,
-    /// Whether its datagrams say where their sender is.
+    /// Whether its datagrams carry a header with the sender's position.
     pub(super) has_headers: bool,
     /// Bytes, or datagrams.
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// When the last datagram came.
+    /// When the last datagram arrived.
     pub(super) last_received: Nanos,
 }
 
@@ -36,7 +36,7 @@ impl OpenConnection {
 }
 
 impl Strand {
-    /// What the kernel says of the connections that are open.
+    /// Kernel statistics of all connections.
     pub(in crate::engine) fn info(&self) -> ConnectionInfo {
         self.open.iter().fold(self.closed_info, |mut sum, open| {
             sum.add(&open.transport.info());
@@ -52,7 +52,7 @@ impl Strand {
                 let Some(end) = self.end_mut(flowop.id) else { return no_link_end() };
                 match end.connect() {
                     Ok(transport) => {
-                        // Its descriptor may be one that an attempt before it had.
+                        // Its descriptor may have belonged to an earlier attempt.
                         self.generation += 1;
                         (began, transport)
                     }
@@ -71,11 +71,11 @@ impl Strand {
                 if self.now >= deadline {
                     return StepResult::Failed(self::io_error(
                         ErrorKind::TimedOut,
-                        "no answer to the connection attempt",
+                        "connection attempt timed out",
                     ));
                 }
                 let wait = transport.wait_condition(Intent::Send).or_until(deadline);
-                // Kept also when the time is up: the other side, whose clock is another, must not see it fail.
+                // Also kept after the end of the window: the other side, which has another clock, must not see it fail.
                 self.operation = StrandOperation::Connecting { began, transport };
                 if self.is_over() { StepResult::TransactionOver } else { StepResult::Wait(wait) }
             }
@@ -84,14 +84,14 @@ impl Strand {
     }
 
     pub(super) fn accept(&mut self, flowop: &FlowopPlan) -> StepResult {
-        let (began, taken) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
+        let (began, accepted) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
             StrandOperation::Connecting { began, transport } => (began, Some(transport)),
             StrandOperation::Accepting { began } => (began, None),
             _ => (self.now, None),
         };
         let Some(end) = self.end_mut(flowop.id) else { return no_link_end() };
-        let is_new = taken.is_none();
-        let mut transport = match taken.map_or_else(|| end.accept(), Ok) {
+        let is_new = accepted.is_none();
+        let mut transport = match accepted.map_or_else(|| end.accept(), Ok) {
             Ok(transport) => {
                 self.generation += u64::from(is_new);
                 transport
@@ -137,8 +137,8 @@ impl Strand {
                 let first = self.closed_info.connections == 0;
                 self.closed_info.add(&if first { open.transport.info() } else { open.transport.path_info() });
                 if open.datagrams {
-                    let gone = &mut self.closed_datagrams[open.host as usize];
-                    *gone = (gone.0 + open.sent, gone.1 + open.received);
+                    let closed = &mut self.closed_datagrams[open.host as usize];
+                    *closed = (closed.0 + open.sent, closed.1 + open.received);
                 }
                 (self.now, open)
             }
@@ -161,7 +161,7 @@ impl Strand {
         }
     }
 
-    fn add_connection(&mut self, flowop: &FlowopPlan, transport: Box<dyn Transport>, opener: bool) {
+    fn add_connection(&mut self, flowop: &FlowopPlan, transport: Box<dyn Transport>, is_connector: bool) {
         let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.flowop.action else { return };
         let datagrams = endpoint.protocol.is_datagram();
         let ordinal = &mut self.opened[flowop.host as usize];
@@ -172,7 +172,7 @@ impl Strand {
             host: flowop.host,
             ordinal: *ordinal,
             transport,
-            is_connector: opener,
+            is_connector,
             datagrams,
             has_headers: datagrams && fits_header(&self.plan, flowop.flowop.connection),
             sent: 0,
@@ -181,18 +181,18 @@ impl Strand {
         });
     }
 
-    /// Whether the other side, which is done, has opened no more connections than were taken.
+    /// Whether the other side has finished, and all the connections that it opened have been accepted.
     fn is_connector_done(&self, flowop: &FlowopPlan) -> bool {
         if !self.signals.finish.load(std::sync::atomic::Ordering::Relaxed) {
             return false;
         }
         let totals = self.signals.peer_totals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let host = flowop.host as usize;
-        totals.as_ref().is_some_and(|theirs| theirs.opened.get(host).copied().unwrap_or(0) <= self.opened[host])
+        totals.as_ref().is_some_and(|peer| peer.opened.get(host).copied().unwrap_or(0) <= self.opened[host])
     }
 }
 
-/// Whether every message on a connection has room for a header; both sides come to the same answer.
+/// Whether every message on a connection has room for a header; both sides compute the same.
 fn fits_header(plan: &GroupPlan, name: Option<u32>) -> bool {
     let flowops = plan.transactions.iter().flat_map(|transaction| &transaction.flowops);
     let mut messages = flowops
@@ -215,5 +215,5 @@ fn is_pending(error: &io::Error) -> bool {
 }
 
 fn no_link_end() -> StepResult {
-    StepResult::Failed(io_error(ErrorKind::NotConnected, "no address was agreed on for this connection"))
+    StepResult::Failed(io_error(ErrorKind::NotConnected, "no address was exchanged for this connection"))
 }

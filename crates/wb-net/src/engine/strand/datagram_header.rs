@@ -1,9 +1,9 @@
 //! The header of a datagram: its position in the transaction, by which the receiver detects loss and reordering.
 //!
-//! It is where the sender is in its transaction. Both sides carry out the same positions, so a receiver that was
-//! waiting for an earlier one knows that everything between is not coming, and goes on from there.
+//! Both sides execute the same sequence of positions, so a receiver that was waiting for an earlier one knows that
+//! everything in between is lost, and continues from there.
 
-/// Where a sender is.
+/// The position of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DatagramHeader {
     pub(super) transaction: u8,
@@ -13,7 +13,7 @@ pub(super) struct DatagramHeader {
     pub(super) execution: u16,
 }
 
-/// Bytes that it takes.
+/// Length of the header in bytes.
 pub(super) const LENGTH: usize = 8;
 
 const ROUNDS: u32 = 1 << 24;
@@ -48,7 +48,7 @@ impl DatagramHeader {
         })
     }
 
-    /// How many rounds this is ahead of a round; negative if behind.
+    /// Number of rounds that this is ahead of a round; negative if behind.
     pub(super) fn rounds_ahead(self, round: u64) -> i64 {
         let ahead = self.round.wrapping_sub((round % u64::from(ROUNDS)) as u32) % ROUNDS;
         if ahead < ROUNDS / 2 { i64::from(ahead) } else { i64::from(ahead) - i64::from(ROUNDS) }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_ahead_or_behind_also_where_they_wrap() {
+    fn rounds_are_ahead_or_behind_across_the_wrap() {
         let at = |round| DatagramHeader::new(1, round, 2, 3);
         assert_eq!(at(5).rounds_ahead(3), 2);
         assert_eq!(at(3).rounds_ahead(5), -2);

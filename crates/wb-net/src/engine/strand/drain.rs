@@ -10,10 +10,10 @@ use crate::engine::{
 use crate::language::{Message, MessageSize, SctpMessage, SyscallFamily};
 use crate::transport::{Intent, WaitCondition};
 
-/// A connection on which nothing moves for so long will not move any more.
+/// A stream connection is given up after this long without progress, in nanoseconds.
 const DRAIN_TIMEOUT: Nanos = 5_000_000_000;
 
-/// How it is received.
+/// The options of a non-blocking receive.
 const NON_BLOCKING_MESSAGE: Message = Message {
     size: MessageSize::Fixed(1),
     remote_size: None,
@@ -23,37 +23,37 @@ const NON_BLOCKING_MESSAGE: Message = Message {
     sctp: SctpMessage { stream: None, unordered: false, partial: None },
 };
 
-/// How far it is.
+/// The progress of draining a strand's connections.
 #[derive(Debug, Default)]
 pub(super) struct DrainState {
     peer_totals: Vec<ConnectionTotals>,
-    /// Connections before this one are quiet.
+    /// Connections before this one are drained.
     position: usize,
-    /// When something moved on this one.
+    /// When data last arrived on this connection.
     last_moved: Nanos,
 }
 
 impl Strand {
-    /// What this strand's connections have moved.
+    /// Totals of this strand's connections.
     pub(in crate::engine) fn totals(&self) -> StrandTotals {
-        // Connections are numbered from 1; what closed ones moved together stands under 0.
-        let gone =
+        // Connections are numbered from 1; 0 stands for all closed ones together.
+        let closed =
             self.closed_datagrams.iter().zip(0..).filter(|(moved, _)| **moved != (0, 0)).map(
                 |(&(sent, received), host)| ConnectionTotals { host, ordinal: 0, datagrams: true, sent, received },
             );
         StrandTotals {
             strand: self.index,
-            connections: self.open.iter().map(OpenConnection::totals).chain(gone).collect(),
+            connections: self.open.iter().map(OpenConnection::totals).chain(closed).collect(),
             opened: self.opened.clone(),
         }
     }
 
-    /// Begins to settle with what the other side has sent.
-    pub(in crate::engine) fn begin_drain(&mut self, theirs: Vec<ConnectionTotals>) {
-        self.drain = DrainState { peer_totals: theirs, position: 0, last_moved: clock::now() };
+    /// Begins to drain, up to the other side's totals.
+    pub(in crate::engine) fn begin_drain(&mut self, peer_totals: Vec<ConnectionTotals>) {
+        self.drain = DrainState { peer_totals, position: 0, last_moved: clock::now() };
     }
 
-    /// Sends what is left here and takes in what the other side has sent, until it has to wait.
+    /// Flushes outgoing data and receives what the other side has sent, until it has to wait.
     pub(in crate::engine) fn drain(&mut self, buffer: &mut [u8]) -> StrandStatus {
         while let Some(open) = self.open.get(self.drain.position) {
             if self.signals.stop.load(Relaxed) {
@@ -67,35 +67,35 @@ impl Strand {
                     self.drain.last_moved = clock::now();
                 }
                 Ok(Some(wait)) => return StrandStatus::Wait(wait),
-                Err(fault) => return StrandStatus::Failed(fault),
+                Err(error) => return StrandStatus::Failed(error),
             }
         }
         StrandStatus::Ended
     }
 
-    /// What came from the same host on other connections, closed ones included.
-    fn received_on_others(&self, than: &OpenConnection) -> u64 {
-        let others = self.open.iter().filter(|open| open.host == than.host && open.ordinal != than.ordinal);
-        let gone = self.closed_datagrams.get(than.host as usize).map_or(0, |(_, received)| *received);
-        gone + others.map(|open| open.received).sum::<u64>()
+    /// Datagrams received from the same host on other connections, including closed ones.
+    fn received_on_others(&self, connection: &OpenConnection) -> u64 {
+        let others = self.open.iter().filter(|open| open.host == connection.host && open.ordinal != connection.ordinal);
+        let closed = self.closed_datagrams.get(connection.host as usize).map_or(0, |(_, received)| *received);
+        closed + others.map(|open| open.received).sum::<u64>()
     }
 }
 
 impl DrainState {
-    /// How much the other side has sent on a connection. Of datagrams on one that it has closed already, that is what
-    /// is missing in sum; of other such connections nothing more is expected.
+    /// What the other side has sent on a connection, if known. For datagrams on a connection that it has closed
+    /// already, that is what is missing in the sum; on other such connections nothing more is expected.
     fn expected_bytes(&self, open: &OpenConnection, received_elsewhere: u64) -> Option<u64> {
-        let of_host = || self.peer_totals.iter().filter(|their| their.host == open.host);
-        match of_host().find(|their| their.ordinal == open.ordinal) {
-            Some(their) => Some(their.sent),
+        let of_host = || self.peer_totals.iter().filter(|totals| totals.host == open.host);
+        match of_host().find(|totals| totals.ordinal == open.ordinal) {
+            Some(totals) => Some(totals.sent),
             None if open.datagrams => {
-                Some(of_host().map(|their| their.sent).sum::<u64>().saturating_sub(received_elsewhere))
+                Some(of_host().map(|totals| totals.sent).sum::<u64>().saturating_sub(received_elsewhere))
             }
             None => None,
         }
     }
 
-    /// Takes in what has come on one connection; says what to wait for if that was not all.
+    /// Receives what has arrived on one connection; returns the condition to wait for if more is expected.
     fn drain_connection(
         &mut self,
         open: &mut OpenConnection,
@@ -103,7 +103,7 @@ impl DrainState {
         buffer: &mut [u8],
     ) -> Result<Option<WaitCondition>, EngineError> {
         let Some(expected) = expected else { return Ok(None) };
-        let patience = if open.datagrams { DATAGRAM_GRACE } else { DRAIN_TIMEOUT };
+        let timeout = if open.datagrams { DATAGRAM_GRACE } else { DRAIN_TIMEOUT };
         loop {
             let flushed = !open.transport.flush().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
             if flushed && open.received >= expected {
@@ -117,7 +117,7 @@ impl DrainState {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let until = self.last_moved + patience;
+                    let until = self.last_moved + timeout;
                     return match (clock::now() < until, open.datagrams) {
                         (true, _) => {
                             let intent = if flushed { Intent::Receive } else { Intent::Send };
@@ -126,11 +126,11 @@ impl DrainState {
                         (false, true) => Ok(None),
                         (false, false) => {
                             let missing = expected.saturating_sub(open.received);
-                            Err(EngineError::new(format!("{missing} bytes that were sent did not arrive")))
+                            Err(EngineError::new(format!("{missing} bytes not received: nothing arrived for 5 s")))
                         }
                     };
                 }
-                Err(error) => return Err(EngineError::new(format!("after the transaction: {error}"))),
+                Err(error) => return Err(EngineError::new(format!("cannot drain connection: {error}"))),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Files: sent by the kernel, picked by chance that both sides know.
+//! Transfer of files: sent by the kernel, selected by pseudo-random numbers that both sides compute.
 
 use std::{
     collections::BTreeMap,
@@ -12,30 +12,30 @@ use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, message}
 use crate::engine::{clock::Nanos, plan::FlowopPlan, protocol::Side, random::RandomKey};
 use crate::language::{FileSizes, Files, Message, MessageSize, SctpMessage, SyscallFamily};
 
-/// A file to send, or its size to receive.
+/// A file to send, or the size of a file to receive.
 #[derive(Debug)]
 pub(super) struct SelectedFile {
     file: Option<File>,
     size: u64,
 }
 
-/// The files of a group's flowops, by place. They are listed once, before anything is measured.
+/// The files of a group's flowops, by the flowop's number. They are listed once, before the measurement.
 pub(in crate::engine) type FileLists = Arc<BTreeMap<u32, Vec<(PathBuf, u64)>>>;
 
-/// The regular files below a folder that can be read and hold something, in the order of their names.
+/// Lists the readable, non-empty regular files below a folder, sorted by path.
 pub fn list(files: &Files) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     collect_files(Path::new(&files.dir), &mut found)?;
     found.sort();
     if found.is_empty() {
-        return Err(io::Error::new(ErrorKind::NotFound, format!("{} holds no file that can be sent", files.dir)));
+        return Err(io::Error::new(ErrorKind::NotFound, format!("no readable, non-empty file in `{}`", files.dir)));
     }
     Ok(found)
 }
 
 fn collect_files(folder: &Path, found: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
-    for entry in std::fs::read_dir(folder).map_err(named)? {
+    let add_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(add_path)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
@@ -77,8 +77,8 @@ impl Strand {
         let (began, picks, offset) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
             StrandOperation::File { began, picks, offset } => (began, picks, offset),
             _ => {
-                let picked = self.select_files(flowop, sizes.count, sizes.sizes.len());
-                let picks = picked.map(|position| SelectedFile { file: None, size: sizes.sizes[position] }).collect();
+                let positions = self.select_files(flowop, sizes.count, sizes.sizes.len());
+                let picks = positions.map(|position| SelectedFile { file: None, size: sizes.sizes[position] }).collect();
                 (self.now, picks, 0)
             }
         };
@@ -93,7 +93,7 @@ impl Strand {
         chunk: Option<u32>,
         context: &mut StrandContext<'_>,
     ) -> StepResult {
-        let how = FILE_MESSAGE;
+        let file_message = FILE_MESSAGE;
         let total: u64 = picks.iter().map(|pick| pick.size).sum();
         let Some(open) = message::find_connection(&mut self.open, flowop) else {
             return message::not_connected(flowop);
@@ -103,16 +103,16 @@ impl Strand {
             let left = pick.size - within;
             let length = chunk.map_or(left, |chunk| left.min(u64::from(chunk))) as usize;
             let (moved, intent) = match &pick.file {
-                Some(file) => (open.transport.send_file(file, within, length, &how), Intent::Send),
+                Some(file) => (open.transport.send_file(file, within, length, &file_message), Intent::Send),
                 None => {
                     let room = length.min(context.buffer.len());
-                    (open.transport.receive(&mut context.buffer[..room], &how), Intent::Receive)
+                    (open.transport.receive(&mut context.buffer[..room], &file_message), Intent::Receive)
                 }
             };
             match moved {
                 Ok(0) => {
-                    let what = "the connection or the file ended before the file's end";
-                    return StepResult::Failed(super::io_error(ErrorKind::UnexpectedEof, what));
+                    let message = "the connection or the file ended prematurely";
+                    return StepResult::Failed(super::io_error(ErrorKind::UnexpectedEof, message));
                 }
                 Ok(moved) if intent == Intent::Send => {
                     open.sent += moved as u64;
@@ -144,35 +144,35 @@ impl Strand {
         self.select_files(flowop, files.count, found.len())
             .map(|position| {
                 let (path, size) = &found[position];
-                let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-                Ok(SelectedFile { file: Some(File::open(path).map_err(named)?), size: *size })
+                let add_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+                Ok(SelectedFile { file: Some(File::open(path).map_err(add_path)?), size: *size })
             })
             .collect()
     }
 
-    fn select_files(&self, flowop: &FlowopPlan, count: u32, of: usize) -> impl Iterator<Item = usize> {
+    fn select_files(&self, flowop: &FlowopPlan, count: u32, available: usize) -> impl Iterator<Item = usize> {
         let executions = flowop.flowop.executions();
         let execution = self.position.round.wrapping_mul(executions).wrapping_add(self.position.execution);
-        let (seed, strand, place) = (self.seed, self.index, flowop.id);
-        (0..u64::from(count)).map(move |which| {
-            let execution = execution.wrapping_mul(u64::from(count)).wrapping_add(which);
-            RandomKey { seed, strand, flowop: place, execution }.uniform(0, of as u64 - 1) as usize
+        let (seed, strand, id) = (self.seed, self.index, flowop.id);
+        (0..u64::from(count)).map(move |index| {
+            let execution = execution.wrapping_mul(u64::from(count)).wrapping_add(index);
+            RandomKey { seed, strand, flowop: id, execution }.uniform(0, available as u64 - 1) as usize
         })
     }
 }
 
-/// The file at an offset into all of them, and where in it that is.
+/// Finds the file at an offset into the concatenation of all files, and the offset within it.
 fn locate(picks: &[SelectedFile], offset: u64) -> (&SelectedFile, u64) {
-    let mut within = offset;
-    let mut pick = &picks[0];
+    let mut rest = offset;
+    let mut file = &picks[0];
     for next in picks {
-        pick = next;
-        if within < next.size {
+        file = next;
+        if rest < next.size {
             break;
         }
-        within -= next.size;
+        rest -= next.size;
     }
-    (pick, within)
+    (file, rest)
 }
 
 const FILE_MESSAGE: Message = Message {

@@ -1,4 +1,4 @@
-//! Messages: so many bytes of a stream, or a datagram.
+//! Messages: a number of bytes of a stream, or a datagram.
 
 use std::io::ErrorKind;
 
@@ -16,13 +16,13 @@ use crate::engine::{
 };
 use crate::language::MessageSize;
 
-/// A message that is being moved.
+/// A message in transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageTransfer {
     began: Nanos,
-    /// When a rate wanted it to begin.
+    /// Intended start, given by a rate.
     intended: Option<Nanos>,
-    /// Bytes moved, of `goal`.
+    /// Bytes moved so far, of `size`.
     moved: usize,
     size: usize,
 }
@@ -34,42 +34,42 @@ impl Strand {
         message: &Message,
         context: &mut StrandContext<'_>,
     ) -> StepResult {
-        let mut moving = match self.begin_message(flowop, message) {
-            Ok(moving) => moving,
+        let mut transfer = match self.begin_message(flowop, message) {
+            Ok(transfer) => transfer,
             Err(wait) => return StepResult::Wait(wait),
         };
         let messages = self.batch_size(flowop);
-        let MessageTransfer { began, intended, size: goal, .. } = moving;
+        let MessageTransfer { began, intended, size: goal, .. } = transfer;
         let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
         if open.datagrams {
             let (at, size) = (&self.position, goal / messages as usize);
-            if moving.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
+            if transfer.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
                 for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
                     DatagramHeader::new(at.transaction, at.round, at.flowop, execution).write(datagram);
                 }
             }
-            while moving.moved < goal {
+            while transfer.moved < goal {
                 let sent = match messages {
                     1 => open.transport.send(&context.buffer[..goal], message).map(|_| 1),
-                    _ => open.transport.send_many(&context.buffer[moving.moved..goal], size, message),
+                    _ => open.transport.send_many(&context.buffer[transfer.moved..goal], size, message),
                 };
                 match sent {
                     Ok(sent) => {
                         open.sent += sent as u64;
-                        moving.moved += sent * size;
+                        transfer.moved += sent * size;
                     }
-                    Err(error) => return self.handle_interruption(flowop, message, Intent::Send, moving, error),
+                    Err(error) => return self.handle_interruption(flowop, message, Intent::Send, transfer, error),
                 }
             }
             return StepResult::Done { messages, began, intended, sent: goal as u64, received: 0 };
         }
-        while moving.moved < goal {
-            match open.transport.send(&context.buffer[moving.moved..goal], message) {
+        while transfer.moved < goal {
+            match open.transport.send(&context.buffer[transfer.moved..goal], message) {
                 Ok(moved) => {
                     open.sent += moved as u64;
-                    moving.moved += moved;
+                    transfer.moved += moved;
                 }
-                Err(error) => return self.handle_interruption(flowop, message, Intent::Send, moving, error),
+                Err(error) => return self.handle_interruption(flowop, message, Intent::Send, transfer, error),
             }
         }
         StepResult::Done { messages, began, intended, sent: goal as u64, received: 0 }
@@ -81,18 +81,18 @@ impl Strand {
         message: &Message,
         context: &mut StrandContext<'_>,
     ) -> StepResult {
-        let mut moving = match self.begin_message(flowop, message) {
-            Ok(moving) => moving,
+        let mut transfer = match self.begin_message(flowop, message) {
+            Ok(transfer) => transfer,
             Err(wait) => return StepResult::Wait(wait),
         };
         let messages = self.batch_size(flowop);
-        let MessageTransfer { began, intended, size: goal, .. } = moving;
+        let MessageTransfer { began, intended, size: goal, .. } = transfer;
         let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
         if open.datagrams {
-            return self.receive_datagram(flowop, message, context, moving);
+            return self.receive_datagram(flowop, message, context, transfer);
         }
-        while moving.moved < goal {
-            match open.transport.receive(&mut context.buffer[moving.moved..goal], message) {
+        while transfer.moved < goal {
+            match open.transport.receive(&mut context.buffer[transfer.moved..goal], message) {
                 Ok(0) => {
                     return StepResult::Failed(io_error(
                         ErrorKind::UnexpectedEof,
@@ -101,9 +101,9 @@ impl Strand {
                 }
                 Ok(moved) => {
                     open.received += moved as u64;
-                    moving.moved += moved;
+                    transfer.moved += moved;
                 }
-                Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, moving, error),
+                Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, transfer, error),
             }
         }
         StepResult::Done { messages, began, intended, sent: 0, received: goal as u64 }
@@ -114,66 +114,66 @@ impl Strand {
         flowop: &FlowopPlan,
         message: &Message,
         context: &mut StrandContext<'_>,
-        moving: MessageTransfer,
+        transfer: MessageTransfer,
     ) -> StepResult {
         loop {
             let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
             let moved = match open.transport.receive(context.buffer, message) {
                 Ok(moved) => moved,
-                Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, moving, error),
+                Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, transfer, error),
             };
             open.received += 1;
             open.last_received = self.now;
-            let numbered = open.has_headers;
-            let position = DatagramHeader::read(&context.buffer[..moved]).filter(|_| numbered);
+            let has_headers = open.has_headers;
+            let position = DatagramHeader::read(&context.buffer[..moved]).filter(|_| has_headers);
             if position.is_none_or(|position| self.resync(flowop, position, context)) {
-                let MessageTransfer { began, intended, .. } = moving;
+                let MessageTransfer { began, intended, .. } = transfer;
                 return StepResult::Done { messages: 1, began, intended, sent: 0, received: moved as u64 };
             }
         }
     }
 
-    /// Whether a datagram is the one that is waited for, or one after it; then this strand goes on from there.
+    /// Whether a datagram is the expected one, or a later one; then the strand continues from its position.
     fn resync(&mut self, flowop: &FlowopPlan, position: DatagramHeader, context: &mut StrandContext<'_>) -> bool {
         let at = &mut self.position;
-        let here = (0, at.flowop as u16, at.execution as u16);
-        let there = (position.rounds_ahead(at.round), position.flowop, position.execution);
-        if position.transaction != at.transaction as u8 || there < here {
+        let expected = (0, at.flowop as u16, at.execution as u16);
+        let actual = (position.rounds_ahead(at.round), position.flowop, position.execution);
+        if position.transaction != at.transaction as u8 || actual < expected {
             context.transactions[at.transaction].flowops[at.flowop].late += 1;
             return false;
         }
-        if there != here {
-            // It sends again only what it is asked for, so a client goes on where it is; a server follows.
+        if actual != expected {
+            // A server sends only in response to requests, so a client keeps its position; a server follows.
             let flowops = &self.plan.transactions[at.transaction].flowops;
-            let known = flowops.get(position.flowop as usize).is_some_and(|other| {
+            let same_action = flowops.get(position.flowop as usize).is_some_and(|other| {
                 std::mem::discriminant(&other.flowop.action) == std::mem::discriminant(&flowop.flowop.action)
             });
-            if !known {
+            if !same_action {
                 context.transactions[at.transaction].flowops[at.flowop].late += 1;
                 return false;
             }
-            at.round += there.0.unsigned_abs();
+            at.round += actual.0.unsigned_abs();
             at.flowop = position.flowop as usize;
             at.execution = u64::from(position.execution);
         }
         true
     }
 
-    /// Where a message begins or goes on.
+    /// Begins a message, or continues the current one.
     #[inline]
     fn begin_message(
         &mut self,
         flowop: &FlowopPlan,
         message: &Message,
     ) -> Result<MessageTransfer, crate::transport::WaitCondition> {
-        if let StrandOperation::Message(moving) = self.operation {
-            return Ok(moving);
+        if let StrandOperation::Message(transfer) = self.operation {
+            return Ok(transfer);
         }
         let intended = self.intended_start(flowop)?;
         Ok(MessageTransfer { began: self.now, intended, moved: 0, size: self.target_size(flowop, message) })
     }
 
-    /// How many messages the next system call moves: as many as one batch, or what is left of the row.
+    /// Number of messages that the next system call moves: a batch, or the rest of the executions.
     #[inline]
     fn batch_size(&self, flowop: &FlowopPlan) -> u64 {
         match flowop.executions {
@@ -184,7 +184,7 @@ impl Strand {
         }
     }
 
-    /// How many bytes this execution moves.
+    /// Number of bytes that this execution moves.
     #[inline]
     fn target_size(&self, flowop: &FlowopPlan, message: &Message) -> usize {
         match (flowop.executions, message.size) {
@@ -195,34 +195,35 @@ impl Strand {
             (Executions::AsWritten(_), MessageSize::Fixed(size)) => size as usize * self.batch_size(flowop) as usize,
             (Executions::AsWritten(executions), MessageSize::Random { min, max }) => {
                 let execution = self.position.round.wrapping_mul(executions).wrapping_add(self.position.execution);
-                let question = RandomKey { seed: self.seed, strand: self.index, flowop: flowop.id, execution };
-                question.uniform(u64::from(min), u64::from(max)) as usize
+                let key = RandomKey { seed: self.seed, strand: self.index, flowop: flowop.id, execution };
+                key.uniform(u64::from(min), u64::from(max)) as usize
             }
         }
     }
 
-    /// A system call came back without a message: because there is none, because of a signal, or of a failure.
+    /// Handles a system call that returned no message: because none is there, because of a signal, or because it
+    /// failed.
     #[cold]
     fn handle_interruption(
         &mut self,
         flowop: &FlowopPlan,
         message: &Message,
         intent: Intent,
-        moving: MessageTransfer,
-        failure: std::io::Error,
+        transfer: MessageTransfer,
+        error: std::io::Error,
     ) -> StepResult {
-        let began = moving.began;
-        self.operation = StrandOperation::Message(moving);
-        if !matches!(failure.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) {
+        let began = transfer.began;
+        self.operation = StrandOperation::Message(transfer);
+        if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) {
             self.operation = StrandOperation::Idle;
-            return StepResult::Failed(failure);
+            return StepResult::Failed(error);
         }
         self.now = clock::now();
         if self.is_over() {
             return StepResult::TransactionOver;
         }
         if self.flowop_end(flowop).is_some_and(|end| self.now >= end) {
-            // The flowop's own time is up: it is left where it is.
+            // The flowop's own time limit has expired: the message is abandoned.
             self.operation = StrandOperation::Idle;
             return StepResult::TimeUp;
         }
@@ -238,10 +239,10 @@ impl Strand {
             if datagrams && intent == Intent::Receive {
                 return StepResult::Lost;
             }
-            let what = "nothing came within its timeout";
+            let message = "timed out receiving";
             return StepResult::Failed(io_error(
                 ErrorKind::TimedOut,
-                if intent == Intent::Receive { what } else { "it could not be sent within its timeout" },
+                if intent == Intent::Receive { message } else { "timed out sending" },
             ));
         }
         let (received, ordinal, host, last) = (open.received, open.ordinal, open.host, open.last_received);
@@ -259,22 +260,22 @@ impl Strand {
         })
     }
 
-    /// Whether the other side, which is done, has sent or will take nothing more.
+    /// Whether the other side has finished and will neither send nor receive any more.
     fn is_peer_done(&self, intent: Intent, host: u32, ordinal: u32, received: u64, last: Option<Nanos>) -> bool {
         let totals = self.signals.peer_totals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(totals) = totals.as_ref() else { return false };
-        let theirs = totals.connections.iter().find(|theirs| (theirs.host, theirs.ordinal) == (host, ordinal));
-        match (intent, theirs) {
+        let peer = totals.connections.iter().find(|peer| (peer.host, peer.ordinal) == (host, ordinal));
+        match (intent, peer) {
             (Intent::Send, _) | (_, None) => true,
-            (Intent::Receive, Some(theirs)) => {
-                theirs.sent <= received
+            (Intent::Receive, Some(peer)) => {
+                peer.sent <= received
                     || last.is_some_and(|last| self.now >= last.max(self.position.began) + DATAGRAM_GRACE)
             }
         }
     }
 }
 
-/// The connection that a flowop is about.
+/// The connection that a flowop uses.
 #[inline]
 pub(super) fn find_connection<'a>(
     open: &'a mut [OpenConnection],

@@ -1,7 +1,7 @@
-//! One strand: where it is in its transactions, and what it does next.
+//! A strand: its position in its transactions, and its next step.
 //!
-//! A strand is carried on by [`Strand::advance`] until it has to wait. Under a thread of its own its sockets block,
-//! so that this is in the kernel; under events it says what it waits for. All else is the same.
+//! [`Strand::advance`] runs a strand until it has to wait. On a thread of its own its sockets block, so that it waits
+//! in the kernel; in an event loop it returns the condition that it waits for. Everything else is the same.
 
 mod connections;
 mod datagram_header;
@@ -43,7 +43,7 @@ pub(super) struct Strand {
     seed: u64,
     datagram_timeout: Nanos,
     plan: Arc<GroupPlan>,
-    /// By the place of the connect or accept.
+    /// Link ends, by the number of the connect or accept.
     ends: Vec<(u32, LinkEnd)>,
     files: FileLists,
     open: Vec<OpenConnection>,
@@ -53,13 +53,13 @@ pub(super) struct Strand {
     operation: StrandOperation,
     now: Nanos,
     own_thread: bool,
-    /// What the kernel said of connections that are closed.
+    /// Kernel statistics of closed connections.
     closed_info: ConnectionInfo,
-    /// Datagrams of connections that are closed, by host, sent and received.
+    /// Datagrams of closed connections, by host: sent and received.
     closed_datagrams: Vec<(u64, u64)>,
-    /// What it takes in after a transaction.
+    /// State of draining after a transaction.
     drain: DrainState,
-    /// Changes with every connection that is opened or closed.
+    /// Changes whenever a connection is opened or closed.
     generation: u64,
     pub(super) signals: Arc<Signals>,
     pub(super) tally: StrandTally,
@@ -68,15 +68,15 @@ pub(super) struct Strand {
 /// Flags by which other threads stop or finish a running strand.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// Give up.
+    /// Abort.
     pub(super) stop: AtomicBool,
-    /// The other side is done: end when nothing more can come.
+    /// The other side has finished: end when nothing more can arrive.
     pub(super) finish: AtomicBool,
-    /// With these totals.
+    /// The other side's totals, for `finish`.
     pub(super) peer_totals: std::sync::Mutex<Option<StrandTotals>>,
 }
 
-/// What a strand works with; strands of one executor share it.
+/// State of an executor that its strands share.
 pub(super) struct StrandContext<'a> {
     pub(super) buffer: &'a mut [u8],
     pub(super) transactions: &'a mut [TransactionTally],
@@ -84,42 +84,42 @@ pub(super) struct StrandContext<'a> {
     pub(super) latencies: &'a mut LatencyBuffer,
     pub(super) raw: Option<&'a mut RawLog>,
     pub(super) counters: Option<&'a mut PerfCounters>,
-    /// Whether CPU time is asked for around each execution.
+    /// Whether CPU time is measured around each execution.
     pub(super) measure_cpu: bool,
-    /// Whether times are recorded.
+    /// Whether latencies are recorded.
     pub(super) record: bool,
 }
 
-/// How far a strand came.
+/// How a strand's advance ended.
 #[derive(Debug)]
 pub(super) enum StrandStatus {
-    /// It waits.
+    /// It waits for a condition.
     Wait(WaitCondition),
-    /// Others had no turn for long; it could go on.
+    /// It could continue, but lets other strands run.
     Yield,
-    /// It is done with the transaction.
+    /// It has finished the transaction.
     Ended,
-    /// It cannot go on.
+    /// It has failed.
     Failed(EngineError),
 }
 
-/// Where a strand is.
+/// The position of a strand in its group's transactions.
 #[derive(Debug, Clone, Copy, Default)]
 struct StrandPosition {
     transaction: usize,
-    /// Whether it belongs to the data phase.
+    /// Whether the transaction belongs to the data phase.
     is_data_phase: bool,
     round: u64,
     flowop: usize,
     execution: u64,
-    /// Of the transaction.
+    /// Start of the transaction.
     began: Nanos,
-    /// Of its window.
+    /// End of the transaction's window.
     end: Option<Nanos>,
     round_began: Nanos,
-    /// When the rate wanted this round to start.
+    /// Intended start of this round, given by the rate.
     round_intended: Nanos,
-    /// Of the flowop's first execution in this round.
+    /// Start of the flowop's first execution in this round.
     flowop_began: Nanos,
     /// Bytes moved in pieces in this round.
     piece_bytes: u64,
@@ -127,66 +127,66 @@ struct StrandPosition {
 
 /// The operation that a strand has begun and not finished.
 enum StrandOperation {
-    /// Nothing: the next execution has not begun.
+    /// None: the next execution has not begun.
     Idle,
-    /// It waits for the time that a rate sets.
+    /// Waiting for the time that a rate sets.
     Pacing,
-    /// A message.
+    /// Transferring a message.
     Message(MessageTransfer),
-    /// A file.
+    /// Transferring files.
     File { began: Nanos, picks: Vec<SelectedFile>, offset: u64 },
-    /// A connection that is being made.
+    /// Establishing a connection.
     Connecting { began: Nanos, transport: Box<dyn Transport> },
-    /// It waits for a connection.
+    /// Waiting for an incoming connection.
     Accepting { began: Nanos },
-    /// A connection that is being closed.
+    /// Closing a connection.
     Closing { began: Nanos, open: OpenConnection },
-    /// It does nothing.
+    /// Thinking: doing nothing until a point in time.
     Thinking { began: Nanos, until: Nanos },
 }
 
-/// How an execution went.
+/// The result of a step of an execution.
 enum StepResult {
-    /// To its end, with so many bytes sent and received.
+    /// The execution is complete, with this many messages and bytes.
     Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
-    /// It waits.
+    /// It waits for a condition.
     Wait(WaitCondition),
-    /// The time of the flowop is up in the middle of it.
+    /// The flowop's time limit has expired.
     TimeUp,
     /// The transaction is over for this strand.
     TransactionOver,
-    /// A datagram did not come in time.
+    /// A datagram did not arrive in time.
     Lost,
     /// It failed.
     Failed(io::Error),
 }
 
-/// So many executions go by before others have their turn.
+/// Number of executions after which a strand lets others run.
 const EXECUTIONS_PER_TURN: u32 = 64;
 
-/// Datagrams that have not come so long after the other side was done are lost.
+/// Datagrams that have not arrived this long after the other side finished are lost, in nanoseconds.
 const DATAGRAM_GRACE: Nanos = 100_000_000;
 
-/// What a strand is made of.
+/// The configuration of a strand.
 pub(super) struct StrandConfig {
     pub(super) index: u32,
     pub(super) side: Side,
     pub(super) seed: u64,
-    /// How long a client waits for a datagram where the profile does not say.
+    /// How long a client waits for a datagram by default, in nanoseconds.
     pub(super) datagram_timeout: Nanos,
     pub(super) plan: Arc<GroupPlan>,
-    /// By the place of the connect or accept.
+    /// Link ends, by the number of the connect or accept.
     pub(super) ends: Vec<(u32, LinkEnd)>,
     pub(super) files: FileLists,
-    /// How many other machines there are.
+    /// Number of other hosts.
     pub(super) hosts: usize,
-    /// Whether it may block its thread.
+    /// Whether it runs on a thread of its own, which it may block.
     pub(super) own_thread: bool,
 }
 
 impl Strand {
-    pub(super) fn new(setup: StrandConfig) -> Self {
-        let StrandConfig { index, side, seed, datagram_timeout, plan, ends, files, hosts, own_thread } = setup;
+    pub(super) fn new(config: StrandConfig) -> Self {
+        let StrandConfig { index, side, seed, datagram_timeout, plan, ends, files, hosts, own_thread } = config;
         Self {
             index,
             side,
@@ -210,22 +210,22 @@ impl Strand {
         }
     }
 
-    /// The end of a link of this strand.
-    pub(super) fn end_mut(&mut self, place: u32) -> Option<&mut LinkEnd> {
-        self.ends.iter_mut().find(|(at, _)| *at == place).map(|(_, end)| end)
+    /// The strand's end of a link, by the number of the connect or accept.
+    pub(super) fn end_mut(&mut self, id: u32) -> Option<&mut LinkEnd> {
+        self.ends.iter_mut().find(|(other, _)| *other == id).map(|(_, end)| end)
     }
 
-    /// Connections from elsewhere that were dropped.
+    /// Takes the number of unexpected connections that were dropped.
     pub(super) fn take_refused(&self) -> u64 {
         self.ends.iter().map(|(_, end)| end.take_refused()).sum()
     }
 
-    /// Makes ready to carry out a transaction in a window.
+    /// Prepares the execution of a transaction in a window.
     pub(super) fn begin_transaction(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
-        let matters = self.plan.is_data_phase(transaction);
+        let is_data_phase = self.plan.is_data_phase(transaction);
         self.position = StrandPosition {
             transaction,
-            is_data_phase: matters,
+            is_data_phase,
             began,
             end,
             round_began: began,
@@ -235,7 +235,7 @@ impl Strand {
         self.operation = StrandOperation::Idle;
     }
 
-    /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
+    /// Maintains the connections of an idle strand; returns whether that must be repeated soon.
     pub(super) fn maintain(&mut self) -> bool {
         let mut again = false;
         for open in &mut self.open {
@@ -244,7 +244,7 @@ impl Strand {
         again
     }
 
-    /// Goes on until it has to wait.
+    /// Runs until the strand has to wait.
     pub(super) fn advance(&mut self, context: &mut StrandContext<'_>) -> StrandStatus {
         self.now = clock::now();
         let plan = self.plan.clone();
@@ -275,7 +275,7 @@ impl Strand {
                 }
             }
             let flowop = &transaction.flowops[self.position.flowop];
-            if matches!(flowop.flowop.action, FlowopAction::Elsewhere) {
+            if matches!(flowop.flowop.action, FlowopAction::Skip) {
                 self.next_flowop(transaction, context);
                 continue;
             }
@@ -283,7 +283,7 @@ impl Strand {
             if let Some(counters) = context.counters.as_deref_mut() {
                 counters.start();
             }
-            let went = self.execute(flowop, context);
+            let result = self.execute(flowop, context);
             if let Some(before) = before {
                 let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
                 tally.cpu += clock::thread_cpu_time() - before;
@@ -293,13 +293,13 @@ impl Strand {
                     &mut context.transactions[self.position.transaction].flowops[self.position.flowop].counters,
                 );
             }
-            match went {
+            match result {
                 StepResult::Done { messages, began, intended, sent, received } => {
                     self.now = clock::now();
                     if self.position.end.is_some_and(|end| self.now > end) {
                         return StrandStatus::Ended;
                     }
-                    // A datagram may have been another than the one that was waited for.
+                    // The datagram that arrived may belong to another position than the expected one.
                     let flowop = &transaction.flowops[self.position.flowop];
                     self.record(flowop, messages, (began, intended), (sent, received), context);
                     self.next_execution(flowop, transaction, (messages, sent + received), context);
@@ -336,7 +336,7 @@ impl Strand {
         }
     }
 
-    /// Another one whenever connections were opened or closed, so that descriptors may be others.
+    /// A number that changes whenever connections are opened or closed, since descriptors may be reused.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
@@ -345,8 +345,8 @@ impl Strand {
         self.signals.stop.load(Relaxed) || self.position.end.is_some_and(|end| self.now >= end)
     }
 
-    /// Leaves what it is in the middle of; but a connection that is being made stays until the next transaction, when
-    /// the other side does not wait for it any more.
+    /// Abandons the current operation; but a connection that is being established remains until the next transaction,
+    /// when the other side no longer waits for it.
     fn abandon_operation(&mut self) {
         if !matches!(self.operation, StrandOperation::Connecting { .. }) {
             self.operation = StrandOperation::Idle;
@@ -360,7 +360,7 @@ impl Strand {
             return RoundStart::Never;
         }
         if let Some(period) = transaction.period {
-            // From the number of the round, not from the last one: an open loop makes up for what it missed.
+            // Computed from the number of the round, not from the last start: an open loop catches up.
             let intended = self.position.began + (self.position.round as f64 * period) as Nanos;
             if self.now < intended {
                 self.now = clock::now();
@@ -387,7 +387,7 @@ impl Strand {
             FlowopAction::SendFiles(files) => self.send_files(flowop, files, context),
             FlowopAction::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
             FlowopAction::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            FlowopAction::Nop | FlowopAction::Elsewhere => {
+            FlowopAction::Nop | FlowopAction::Skip => {
                 StepResult::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
             }
         }
@@ -416,7 +416,7 @@ impl Strand {
         StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
     }
 
-    /// When an execution may start; remembers that it waits for it.
+    /// The intended start of an execution, or the condition to wait for if it has not come yet.
     fn intended_start(&mut self, flowop: &FlowopPlan) -> Result<Option<Nanos>, WaitCondition> {
         let Some(period) = flowop.period else { return Ok(None) };
         let number = self.position.round.saturating_mul(flowop.flowop.executions()) + self.position.execution;
@@ -456,9 +456,9 @@ impl Strand {
             response.record(self.now.saturating_sub(intended));
             lag.record(began.saturating_sub(intended));
         }
-        let of = LatencyKind::Flowop { flowop: self.position.flowop as u32, messages: messages as u32 };
+        let kind = LatencyKind::Flowop { flowop: self.position.flowop as u32, messages: messages as u32 };
         context.latencies.push(
-            LatencyEntry { transaction: self.position.transaction as u32, kind: of, nanos: service },
+            LatencyEntry { transaction: self.position.transaction as u32, kind, nanos: service },
             context.transactions,
         );
         if let Some(raw) = context.raw.as_deref_mut() {
@@ -509,17 +509,17 @@ impl Strand {
     }
 
     fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
-        let took = self.now.saturating_sub(self.position.round_began);
+        let duration = self.now.saturating_sub(self.position.round_began);
         if self.position.is_data_phase {
-            self.tally.record_round(took);
+            self.tally.record_round(duration);
         }
         if context.record {
-            let jot = LatencyEntry {
+            let entry = LatencyEntry {
                 transaction: self.position.transaction as u32,
                 kind: LatencyKind::Round { now: self.now },
-                nanos: took,
+                nanos: duration,
             };
-            context.latencies.push(jot, context.transactions);
+            context.latencies.push(entry, context.transactions);
             if transaction.period.is_some()
                 && let tally = &mut context.transactions[self.position.transaction]
                 && let (Some(response), Some(lag)) = (&mut tally.response, &mut tally.lag)
@@ -530,20 +530,20 @@ impl Strand {
         }
         self.position.flowop = 0;
         self.position.round += 1;
-        // Without a rate the next round begins where this one ended.
+        // Without a rate the next round begins when this one ends.
         self.position.round_began = self.now;
     }
 
     fn engine_error(&self, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
         let transaction = &self.plan.transactions[self.position.transaction].name;
         EngineError {
-            place: Some(format!(
+            location: Some(format!(
                 "{}, {transaction}, {} with {}",
                 self.plan.name,
                 flowop.flowop.name,
                 self.plan.host(flowop)
             )),
-            what: descriptors::describe_error(error),
+            message: descriptors::describe_error(error),
             unsupported: matches!(
                 error.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
@@ -558,7 +558,7 @@ enum RoundStart {
     Never,
 }
 
-/// What went wrong, in the system's words where it has some.
-fn io_error(kind: io::ErrorKind, what: &str) -> io::Error {
-    io::Error::new(kind, what)
+/// Creates an I/O error with a message.
+fn io_error(kind: io::ErrorKind, message: &str) -> io::Error {
+    io::Error::new(kind, message)
 }

@@ -1,4 +1,4 @@
-//! Before anything runs: every party gets ready, and learns the others' addresses.
+//! Preparation of a run: every participant creates its sockets, and gets the others' addresses.
 
 use std::collections::HashMap;
 
@@ -7,47 +7,47 @@ use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, Link
 use crate::language::{FlowopAction, NetProfile};
 
 impl Coordinator<'_> {
-    /// Gets every party ready, and tells each the others' addresses.
+    /// Prepares every participant, and sends each the others' addresses.
     pub(super) async fn exchange_addresses(&mut self) -> Result<(), RunFailure> {
-        for party in &self.participants {
-            let assignment = Box::new(party.assignment.clone());
-            (party.send)(EngineCommand::Prepare(assignment));
+        for participant in &self.participants {
+            let assignment = Box::new(participant.assignment.clone());
+            (participant.send)(EngineCommand::Prepare(assignment));
         }
         let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.participants.iter().map(|_| None).collect();
         while let Some(missing) = links.iter().position(Option::is_none) {
             match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
-                (party, EngineEvent::Prepared { links: announced, executor }) => {
-                    self.executors[party] = Some(executor);
-                    links[party] = Some(announced);
+                (participant, EngineEvent::Prepared { links: announcements, executor }) => {
+                    self.executors[participant] = Some(executor);
+                    links[participant] = Some(announcements);
                 }
-                (party, _) => return Err(self.unexpected_event(party)),
+                (participant, _) => return Err(self.unexpected_event(participant)),
             }
         }
         let hosts: HashMap<LinkId, String> = link_hosts(self.profile);
-        let (mut of_clients, mut of_servers) = (Vec::new(), Vec::new());
-        for (party, links) in self.participants.iter().zip(links) {
-            let into = if party.host.is_some() { &mut of_servers } else { &mut of_clients };
-            into.extend(links.into_iter().flatten());
+        let (mut client_links, mut server_links) = (Vec::new(), Vec::new());
+        for (participant, links) in self.participants.iter().zip(links) {
+            let target = if participant.host.is_some() { &mut server_links } else { &mut client_links };
+            target.extend(links.into_iter().flatten());
         }
-        for party in &self.participants {
-            let links = match &party.host {
-                None => of_servers.clone(),
-                Some(host) => of_clients.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect(),
+        for participant in &self.participants {
+            let links = match &participant.host {
+                None => server_links.clone(),
+                Some(host) => client_links.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect(),
             };
-            (party.send)(EngineCommand::Meet(links));
+            (participant.send)(EngineCommand::SetPeers(links));
         }
-        let mut met = vec![false; self.participants.len()];
-        while let Some(missing) = met.iter().position(|met| !met) {
+        let mut ready = vec![false; self.participants.len()];
+        while let Some(missing) = ready.iter().position(|ready| !ready) {
             match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
-                (party, EngineEvent::Met) => met[party] = true,
-                (party, _) => return Err(self.unexpected_event(party)),
+                (participant, EngineEvent::Ready) => ready[participant] = true,
+                (participant, _) => return Err(self.unexpected_event(participant)),
             }
         }
         Ok(())
     }
 }
 
-/// To which host the connections of a profile go.
+/// The host of each link of a profile.
 fn link_hosts(profile: &NetProfile) -> HashMap<LinkId, String> {
     let mut hosts = HashMap::new();
     for (group, groups) in profile.groups.iter().enumerate() {

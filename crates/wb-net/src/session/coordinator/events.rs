@@ -1,4 +1,4 @@
-//! What the parties say, in time.
+//! Reception of the participants' events, with timeouts.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{Coordinator, Participant, ParticipantEvent, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineError, EngineEvent};
 
-/// How long parties may take for what is not measured.
+/// How long participants may take to respond outside of measurements.
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A server that says nothing for so long is lost.
+/// A server that sends nothing for this long is lost.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After a failure here, one of a server that caused it is heard of within this time.
+/// After a failure on this machine, a server's failure that caused it is expected within this time.
 const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
-/// Between two signs of life to the servers.
+/// Interval between heartbeats to the servers.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Coordinator<'_> {
-    /// The next event that has to be acted on.
+    /// The next event that requires an action.
     pub(super) async fn next_event(&mut self) -> Result<(usize, EngineEvent), RunFailure> {
-        let mut beat = Instant::now() + HEARTBEAT_INTERVAL;
+        let mut next_heartbeat = Instant::now() + HEARTBEAT_INTERVAL;
         loop {
-            let overdue = self.groups.iter().filter(|group| !group.done).filter_map(|group| group.deadline).min();
-            let wake = overdue.map_or(beat, |overdue| overdue.min(beat));
+            let deadline = self.groups.iter().filter(|group| !group.done).filter_map(|group| group.deadline).min();
+            let wake = deadline.map_or(next_heartbeat, |deadline| deadline.min(next_heartbeat));
             tokio::select! {
-                news = self.events.recv() => {
-                    let Some((party, news)) = news else { return Err(RunFailure::participant_lost(None, "nobody is left")) };
-                    if let Some(event) = self.handle_routine_event(party, news)? {
-                        return Ok((party, event));
+                message = self.events.recv() => {
+                    let Some((participant, message)) = message else { return Err(RunFailure::participant_lost(None, "all participants disconnected")) };
+                    if let Some(event) = self.handle_routine_event(participant, message)? {
+                        return Ok((participant, event));
                     }
                 }
                 () = sleep_until(wake) => {
                     let now = Instant::now();
-                    if overdue.is_some_and(|overdue| now >= overdue) {
-                        return Err(RunFailure::participant_lost(self.find_silent_participant(), "its strands did not end with their window"));
+                    if deadline.is_some_and(|deadline| now >= deadline) {
+                        return Err(RunFailure::participant_lost(self.find_silent_participant(), "strands still running 5 s after the end of their window"));
                     }
-                    if now >= beat {
-                        self.broadcast(|| EngineCommand::Alive);
-                        beat = now + HEARTBEAT_INTERVAL;
+                    if now >= next_heartbeat {
+                        self.broadcast(|| EngineCommand::Heartbeat);
+                        next_heartbeat = now + HEARTBEAT_INTERVAL;
                     }
-                    for (party, heard) in self.participants.iter().zip(&self.last_heard) {
-                        if party.host.is_some() && now > *heard + HEARTBEAT_TIMEOUT {
-                            return Err(RunFailure::participant_lost(party.host.clone(), "it has said nothing for 5 s"));
+                    for (participant, last_heard) in self.participants.iter().zip(&self.last_heard) {
+                        if participant.host.is_some() && now > *last_heard + HEARTBEAT_TIMEOUT {
+                            return Err(RunFailure::participant_lost(participant.host.clone(), "no heartbeat for 5 s"));
                         }
                     }
                 }
@@ -52,51 +52,51 @@ impl Coordinator<'_> {
         }
     }
 
-    /// The next event, which must come in time; `missing` is a party that has not answered yet.
+    /// The next event, with a timeout; `missing` is a participant that has not responded yet.
     pub(super) async fn next_event_within(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         missing: usize,
     ) -> Result<(usize, EngineEvent), RunFailure> {
-        let deadline = Instant::now() + patience;
-        let mut beat = Instant::now() + HEARTBEAT_INTERVAL;
-        // The groups' own deadlines do not count here, nor does silence: there is nothing to say yet.
+        let deadline = Instant::now() + timeout;
+        let mut next_heartbeat = Instant::now() + HEARTBEAT_INTERVAL;
+        // The groups' deadlines and the heartbeat timeout do not apply here: no transaction is running.
         loop {
-            match timeout_at(deadline.min(beat), self.events.recv()).await {
-                Ok(Some((party, news))) => {
-                    if let Some(event) = self.handle_routine_event(party, news)? {
-                        return Ok((party, event));
+            match timeout_at(deadline.min(next_heartbeat), self.events.recv()).await {
+                Ok(Some((participant, message))) => {
+                    if let Some(event) = self.handle_routine_event(participant, message)? {
+                        return Ok((participant, event));
                     }
                 }
-                Ok(None) => return Err(RunFailure::participant_lost(None, "nobody is left")),
+                Ok(None) => return Err(RunFailure::participant_lost(None, "all participants disconnected")),
                 Err(_) if Instant::now() < deadline => {
-                    self.broadcast(|| EngineCommand::Alive);
-                    beat = Instant::now() + HEARTBEAT_INTERVAL;
+                    self.broadcast(|| EngineCommand::Heartbeat);
+                    next_heartbeat = Instant::now() + HEARTBEAT_INTERVAL;
                 }
                 Err(_) => {
                     let host = self.participants[missing].host.clone();
                     return Err(RunFailure::participant_lost(
                         host,
-                        &format!("no answer within {} s", patience.as_secs()),
+                        &format!("no answer within {} s", timeout.as_secs()),
                     ));
                 }
             }
         }
     }
 
-    /// Takes note of what needs no action.
+    /// Handles events that require no action by the caller; returns all others.
     fn handle_routine_event(
         &mut self,
-        party: usize,
-        news: ParticipantEvent,
+        participant: usize,
+        message: ParticipantEvent,
     ) -> Result<Option<EngineEvent>, RunFailure> {
-        let host = self.participants[party].host.clone();
-        self.last_heard[party] = Instant::now();
-        match news {
-            ParticipantEvent::Lost(why) if self.reports[party].is_none() => Err(RunFailure::Lost { host, why }),
+        let host = self.participants[participant].host.clone();
+        self.last_heard[participant] = Instant::now();
+        match message {
+            ParticipantEvent::Lost(why) if self.reports[participant].is_none() => Err(RunFailure::Lost { host, why }),
             ParticipantEvent::Lost(_) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Failed(fault)) => Err(RunFailure::Engine { host, fault }),
-            ParticipantEvent::Event(EngineEvent::Alive) => Ok(None),
+            ParticipantEvent::Event(EngineEvent::Heartbeat) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Progress(progress)) => {
                 self.observer.on_progress(host.as_deref(), progress);
                 Ok(None)
@@ -111,21 +111,21 @@ impl Coordinator<'_> {
         }
     }
 
-    pub(super) fn store_report(&mut self, party: usize, event: EngineEvent) {
+    pub(super) fn store_report(&mut self, participant: usize, event: EngineEvent) {
         if let EngineEvent::Report(report) = event {
-            self.reports[party] = Some(*report);
+            self.reports[participant] = Some(*report);
         }
     }
 
-    /// Strands of this machine often fail because a server did or is gone: then that is what has to be told.
+    /// Finds the cause of a failure: strands of this machine often fail because a server failed or was lost.
     pub(super) async fn find_root_cause(&mut self, failure: RunFailure) -> RunFailure {
         if !matches!(failure, RunFailure::Engine { host: None, .. }) {
             return failure;
         }
         let deadline = Instant::now() + ROOT_CAUSE_WINDOW;
-        while let Ok(Some((party, news))) = timeout_at(deadline, self.events.recv()).await {
-            if let Err(cause) = self.handle_routine_event(party, news)
-                && self.participants[party].host.is_some()
+        while let Ok(Some((participant, message))) = timeout_at(deadline, self.events.recv()).await {
+            if let Err(cause) = self.handle_routine_event(participant, message)
+                && self.participants[participant].host.is_some()
             {
                 return cause;
             }
@@ -133,7 +133,7 @@ impl Coordinator<'_> {
         failure
     }
 
-    /// After a fault: lets strands end, and takes what was measured until then.
+    /// Shuts down after a failure: lets strands end, and collects the results so far.
     pub(super) async fn shut_down(&mut self, failure: &RunFailure) {
         if !self.started {
             self.broadcast(|| EngineCommand::Report);
@@ -141,8 +141,8 @@ impl Coordinator<'_> {
         }
         // Servers first: a client that has reported closes its connections, and a server that still uses them fails.
         for servers in [true, false] {
-            for party in self.participants.iter().filter(|party| party.host.is_some() == servers) {
-                (party.send)(EngineCommand::Report);
+            for participant in self.participants.iter().filter(|participant| participant.host.is_some() == servers) {
+                (participant.send)(EngineCommand::Report);
             }
             self.collect_reports(failure, servers).await;
         }
@@ -150,20 +150,20 @@ impl Coordinator<'_> {
 
     async fn collect_reports(&mut self, failure: &RunFailure, servers: bool) {
         let deadline = Instant::now() + Duration::from_secs(2);
-        let gone = |party: &Participant| match failure {
-            RunFailure::Lost { host, .. } | RunFailure::Engine { host, .. } => host.is_some() && party.host == *host,
+        let failed = |participant: &Participant| match failure {
+            RunFailure::Lost { host, .. } | RunFailure::Engine { host, .. } => host.is_some() && participant.host == *host,
             RunFailure::Interrupted => false,
         };
-        let awaited = |party: &Participant| party.host.is_some() == servers && !gone(party);
-        let parties = self.participants.iter().zip(&self.reports);
-        let mut coming: Vec<bool> = parties.map(|(party, report)| report.is_none() && awaited(party)).collect();
-        while coming.contains(&true) {
+        let expected = |participant: &Participant| participant.host.is_some() == servers && !failed(participant);
+        let participants = self.participants.iter().zip(&self.reports);
+        let mut pending: Vec<bool> = participants.map(|(participant, report)| report.is_none() && expected(participant)).collect();
+        while pending.contains(&true) {
             match timeout_at(deadline, self.events.recv()).await {
-                Ok(Some((party, ParticipantEvent::Event(event @ EngineEvent::Report(_))))) => {
-                    coming[party] = false;
-                    self.store_report(party, event);
+                Ok(Some((participant, ParticipantEvent::Event(event @ EngineEvent::Report(_))))) => {
+                    pending[participant] = false;
+                    self.store_report(participant, event);
                 }
-                Ok(Some((party, ParticipantEvent::Lost(_)))) => coming[party] = false,
+                Ok(Some((participant, ParticipantEvent::Lost(_)))) => pending[participant] = false,
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
             }
@@ -174,12 +174,12 @@ impl Coordinator<'_> {
         let group =
             self.groups.iter().position(|group| group.deadline.is_some_and(|deadline| deadline <= Instant::now()))?;
         let silent =
-            self.group_participants(group, true).find(|party| !self.groups[group].totals.contains_key(party))?;
+            self.group_participants(group, true).find(|participant| !self.groups[group].totals.contains_key(participant))?;
         self.participants[silent].host.clone()
     }
 
-    pub(super) fn unexpected_event(&self, party: usize) -> RunFailure {
-        let fault = EngineError::new("it said something that does not belong there");
-        RunFailure::Engine { host: self.participants[party].host.clone(), fault }
+    pub(super) fn unexpected_event(&self, participant: usize) -> RunFailure {
+        let fault = EngineError::new("unexpected message");
+        RunFailure::Engine { host: self.participants[participant].host.clone(), fault }
     }
 }

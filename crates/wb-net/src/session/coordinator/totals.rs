@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{Coordinator, DatagramTotals};
 use crate::engine::protocol::{ConnectionTotals, EngineCommand, StrandTotals};
 
-/// What the client and the server say of a connection.
+/// The totals that the client and the server report for a connection.
 pub(super) type TotalsPair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
 
 impl Coordinator<'_> {
-    /// Whether everything that was sent has come.
+    /// Whether everything that was sent has been received.
     pub(super) fn is_drained(&self, group: usize) -> bool {
         let pairs = self.connection_pairs(group);
         pairs.values().all(|pair| match pair {
@@ -18,11 +18,11 @@ impl Coordinator<'_> {
         })
     }
 
-    /// What both sides of each connection moved: by host, strand and ordinal.
+    /// The totals of each connection from both sides, by host, strand and ordinal.
     pub(super) fn connection_pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), TotalsPair> {
         let mut pairs: BTreeMap<_, TotalsPair> = BTreeMap::new();
-        for (&party, strands) in &self.groups[group].totals {
-            let server = self.host_index(party);
+        for (&participant, strands) in &self.groups[group].totals {
+            let server = self.host_index(participant);
             for strand in strands {
                 for totals in &strand.connections {
                     let host = server.unwrap_or(totals.host);
@@ -34,8 +34,8 @@ impl Coordinator<'_> {
         pairs
     }
 
-    /// What strands sent and received as datagrams, both sides counted: by host and strand. One side may have closed a
-    /// connection that the other has not, so that they are not compared one by one.
+    /// Datagram totals of strands from both sides, by host and strand. Connections are not compared individually, since
+    /// one side may have closed a connection that the other has not.
     pub(super) fn datagram_totals(&self, group: usize) -> BTreeMap<(u32, u32), DatagramTotals> {
         let mut all: BTreeMap<(u32, u32), (Option<DatagramTotals>, Option<DatagramTotals>)> = BTreeMap::new();
         for ((host, strand, _), (client, server)) in self.connection_pairs(group) {
@@ -56,21 +56,21 @@ impl Coordinator<'_> {
         both.collect()
     }
 
-    /// The position of a server among the client's hosts.
-    fn host_index(&self, party: usize) -> Option<u32> {
-        let host = self.participants[party].host.as_ref()?;
-        let client = self.participants.iter().find(|party| party.host.is_none())?;
+    /// The index of a server among the client's hosts.
+    fn host_index(&self, participant: usize) -> Option<u32> {
+        let host = self.participants[participant].host.as_ref()?;
+        let client = self.participants.iter().find(|participant| participant.host.is_none())?;
         client.assignment.hosts.keys().position(|other| other == host).map(|position| position as u32)
     }
 
-    /// Tells each server what its clients' strands moved with it.
+    /// Sends each server the totals of the client's strands for their connections to it.
     pub(super) fn send_totals_to_servers(
         &self,
         group: usize,
-        order: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
+        command: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
     ) {
-        for party in self.group_participants(group, true) {
-            let position = self.host_index(party);
+        for participant in self.group_participants(group, true) {
+            let position = self.host_index(participant);
             let clients =
                 self.group_participants(group, false).filter_map(|client| self.groups[group].totals.get(&client));
             let totals = clients.flatten().map(|strand| StrandTotals {
@@ -83,32 +83,32 @@ impl Coordinator<'_> {
                     .collect(),
                 opened: vec![position.and_then(|host| strand.opened.get(host as usize).copied()).unwrap_or(0)],
             });
-            (self.participants[party].send)(order(group, totals.collect()));
+            (self.participants[participant].send)(command(group, totals.collect()));
         }
     }
 
-    /// Tells the clients' sites what all servers' strands moved.
+    /// Sends the client's engines the totals of all servers' strands.
     pub(super) fn send_totals_to_clients(
         &self,
         group: usize,
-        order: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
+        command: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
     ) {
         let mut totals: BTreeMap<u32, StrandTotals> = BTreeMap::new();
         for server in self.group_participants(group, true) {
             let Some(host) = self.host_index(server) else { continue };
             for strand in self.groups[group].totals.get(&server).into_iter().flatten() {
-                let all = totals.entry(strand.strand).or_insert_with(|| StrandTotals {
+                let entry = totals.entry(strand.strand).or_insert_with(|| StrandTotals {
                     strand: strand.strand,
                     connections: Vec::new(),
                     opened: Vec::new(),
                 });
-                all.connections.extend(strand.connections.iter().map(|totals| ConnectionTotals { host, ..*totals }));
+                entry.connections.extend(strand.connections.iter().map(|totals| ConnectionTotals { host, ..*totals }));
             }
         }
         for client in self.group_participants(group, false) {
             let strands = &self.participants[client].assignment.strands[group];
-            let mine = totals.values().filter(|totals| strands.contains(&totals.strand)).cloned().collect();
-            (self.participants[client].send)(order(group, mine));
+            let own = totals.values().filter(|totals| strands.contains(&totals.strand)).cloned().collect();
+            (self.participants[client].send)(command(group, own));
         }
     }
 }

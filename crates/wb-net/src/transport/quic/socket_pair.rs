@@ -1,4 +1,4 @@
-//! What successive connections over the same pair of sockets share.
+//! State shared by successive connections over the same pair of sockets.
 
 use std::{
     io,
@@ -18,32 +18,32 @@ use socket2::Socket;
 
 use super::super::certificate::{self, CertificateFingerprint};
 
-/// By which both sides know what they speak.
+/// Application protocol, negotiated in TLS.
 const ALPN: &[u8] = b"weighbridge";
 
-/// So many datagrams, or rows of them that the kernel put together, are taken at once.
+/// Maximum number of datagrams, or groups of them that the kernel coalesced (GRO), per receive call.
 pub(super) const RECEIVE_SLOTS: usize = 4;
 
-/// The largest of them.
+/// Size of a receive slot in bytes: the largest datagram or group.
 pub(super) const SLOT_SIZE: usize = 1 << 16;
 
-/// The opener's first connection id: a number and as many random bytes. No other has this length.
+/// Length of the opener's first connection ID: a number and as many random bytes. No other ID has this length.
 const INITIAL_ID_LENGTH: usize = 16;
 
-/// So many datagrams are kept for the next connection; the others come again.
+/// Maximum number of datagrams that are stored for the next connection; others are retransmitted.
 const MAX_EARLY: usize = 16;
 
-/// How connections over a link are made.
+/// The role of one side, with its QUIC configuration.
 #[derive(Debug, Clone)]
 pub(in crate::transport) enum QuicConfig {
-    /// By connecting.
+    /// Connects.
     Connector(ClientConfig),
-    /// By accepting.
+    /// Accepts.
     Acceptor(Arc<ServerConfig>),
 }
 
 impl QuicConfig {
-    /// Of a side that knows the other's certificate.
+    /// The configuration of a side that knows the peer's certificate.
     pub(in crate::transport) fn connector(
         fingerprint: CertificateFingerprint,
         window: Option<u32>,
@@ -56,7 +56,7 @@ impl QuicConfig {
         Ok(Self::Connector(config))
     }
 
-    /// Of a side that shows one.
+    /// The configuration of a side that presents a certificate.
     pub(in crate::transport) fn acceptor(window: Option<u32>) -> io::Result<Self> {
         let mut tls = certificate::server_certificate()?.server_config()?;
         tls.alpn_protocols = vec![ALPN.to_vec()];
@@ -69,7 +69,7 @@ impl QuicConfig {
     }
 }
 
-/// Receive window of a stream in bytes, where the profile names none: quinn's.
+/// Default receive window of a stream in bytes, that of quinn.
 const DEFAULT_WINDOW: u32 = 1_250_000;
 
 fn transport_config(window: Option<u32>) -> Arc<TransportConfig> {
@@ -77,19 +77,19 @@ fn transport_config(window: Option<u32>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config.max_idle_timeout(None);
     config.max_concurrent_uni_streams(VarInt::from_u32(0)).max_concurrent_bidi_streams(VarInt::from_u32(1));
-    // No more is kept here than the other side would take.
+    // Does not buffer more than the peer would accept.
     config.stream_receive_window(VarInt::from_u32(window)).send_window(u64::from(window));
     Arc::new(config)
 }
 
-/// Gives a socket room for what may be under way, as far as the kernel allows (`net.core.rmem_max`): what finds none is
-/// lost, and a loss slows QUIC down.
+/// Sets buffer sizes that hold all data in flight, as far as the kernel allows (`net.core.rmem_max`): packets that do
+/// not fit are lost, and packet loss slows QUIC down.
 pub(in crate::transport) fn set_buffer_sizes(socket: &Socket) -> io::Result<()> {
     socket.set_recv_buffer_size(DEFAULT_WINDOW as usize)?;
     socket.set_send_buffer_size(DEFAULT_WINDOW as usize)
 }
 
-/// A pair of sockets, seen from one side.
+/// A pair of connected sockets, seen from one side.
 pub(in crate::transport) struct QuicSocketPair {
     pub(super) udp: UdpSocketState,
     pub(super) peer: SocketAddr,
@@ -98,31 +98,31 @@ pub(in crate::transport) struct QuicSocketPair {
     state: Mutex<SharedState>,
 }
 
-/// What one connection leaves to the next.
+/// State that one connection leaves to the next.
 #[derive(Default)]
 struct SharedState {
-    /// The number of the last one.
+    /// Number of the last connection.
     last: u64,
-    /// What came of the next one.
+    /// Early datagrams of the next connection.
     early: Vec<BytesMut>,
-    /// Memory to receive into.
+    /// Buffer for receiving.
     buffer: Vec<u8>,
 }
 
 impl std::fmt::Debug for QuicSocketPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
+        f.debug_struct("QuicSocketPair").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
 impl QuicSocketPair {
-    /// Over a socket that is connected.
+    /// Creates the pair from a connected socket.
     pub(in crate::transport) fn new(socket: &Socket, peer: SocketAddr, role: QuicConfig) -> io::Result<Self> {
         let udp = UdpSocketState::new(socket.into())?;
         Ok(Self { udp, peer, role, config: Arc::default(), state: Mutex::default() })
     }
 
-    /// A new one for each connection: to it, packets of others are strange.
+    /// A new endpoint for each connection: it ignores packets of other connections.
     pub(super) fn endpoint(&self) -> Endpoint {
         let server = match &self.role {
             QuicConfig::Connector(_) => None,
@@ -135,28 +135,28 @@ impl QuicSocketPair {
         matches!(self.role, QuicConfig::Connector(_))
     }
 
-    /// The number of an opener's next connection, and how it is made.
+    /// The number of an opener's next connection, and its configuration.
     pub(super) fn next_connection(&self) -> Option<(u64, ClientConfig)> {
         let QuicConfig::Connector(config) = &self.role else { return None };
-        let mut between = self.lock();
-        between.last += 1;
-        let number = between.last;
+        let mut state = self.lock();
+        state.last += 1;
+        let number = state.last;
         let mut config = config.clone();
         config.initial_dst_cid_provider(Arc::new(move || initial_id(number)));
         Some((number, config))
     }
 
-    /// Whether a connection that is waited for can have this number; then it has it.
+    /// Assigns a number to an accepted connection, if it is newer than the last.
     pub(super) fn claim_if_next(&self, number: u64) -> bool {
-        let mut between = self.lock();
-        let is_next = number > between.last;
+        let mut state = self.lock();
+        let is_next = number > state.last;
         if is_next {
-            between.last = number;
+            state.last = number;
         }
         is_next
     }
 
-    /// Keeps a datagram for the next connection.
+    /// Stores a datagram for the next connection.
     pub(super) fn save_early(&self, datagram: BytesMut) {
         let early = &mut self.lock().early;
         if early.len() < MAX_EARLY {
@@ -164,24 +164,24 @@ impl QuicSocketPair {
         }
     }
 
-    /// What was kept.
+    /// Takes the stored datagrams.
     pub(super) fn take_early(&self) -> Vec<BytesMut> {
         std::mem::take(&mut self.lock().early)
     }
 
-    /// Memory to receive into.
+    /// Takes the receive buffer of the previous connection, or allocates one.
     pub(super) fn take_buffer(&self) -> Vec<u8> {
         let buffer = std::mem::take(&mut self.lock().buffer);
         if buffer.is_empty() { vec![0; SLOT_SIZE * RECEIVE_SLOTS] } else { buffer }
     }
 
-    /// Leaves it to the next connection.
+    /// Returns the receive buffer for the next connection.
     pub(super) fn return_buffer(&self, buffer: Vec<u8>) {
         self.lock().buffer = buffer;
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // What is guarded is whole after every step.
+        // Ignores poisoning: the data is consistent after every step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,12 +189,12 @@ impl QuicSocketPair {
 fn initial_id(number: u64) -> ConnectionId {
     let mut id = [0; INITIAL_ID_LENGTH];
     id[..8].copy_from_slice(&number.to_be_bytes());
-    // Without randomness it would still be told apart from others.
+    // Ignored: the number alone makes the ID unique.
     let _: rustix::io::Result<usize> = getrandom(&mut id[8..], GetRandomFlags::empty());
     ConnectionId::new(&id)
 }
 
-/// The number in a packet that begins a connection (RFC 9000, section 17.2.2).
+/// The number in a packet that opens a connection (RFC 9000, section 17.2.2).
 pub(super) fn initial_number(datagram: &[u8]) -> Option<u64> {
     let (&first, rest) = datagram.split_first()?;
     let is_initial = first & 0b1011_0000 == 0b1000_0000;

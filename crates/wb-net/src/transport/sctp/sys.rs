@@ -1,4 +1,4 @@
-//! What linux/sctp.h says, as far as it is used; no library has it all.
+//! Definitions from linux/sctp.h; no library provides all of them.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ const SCTP_UNORDERED: u16 = 1;
 const SPP_HB_ENABLE: u32 = 1 << 0;
 const SPP_PMTUD_DISABLE: u32 = 1 << 4;
 
-/// Of `struct sctp_status`.
+/// Size of `struct sctp_status`.
 const STATUS_LENGTH: usize = 176;
 
 /// Whether a one-to-one socket has an association.
@@ -37,7 +37,7 @@ pub(super) fn is_associated(socket: BorrowedFd<'_>) -> bool {
     get(socket, LEVEL, SCTP_STATUS, [0_u8; STATUS_LENGTH]) != Err(Errno::INVAL)
 }
 
-/// `struct sctp_rtoinfo`, in milliseconds; 0 leaves a value as it is.
+/// `struct sctp_rtoinfo`, in milliseconds; 0 leaves a value unchanged.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct RtoInfo {
@@ -53,7 +53,7 @@ impl RtoInfo {
     }
 }
 
-/// `struct sctp_sack_info`; 0 leaves a value as it is.
+/// `struct sctp_sack_info`; 0 leaves a value unchanged.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct SackInfo {
@@ -88,7 +88,7 @@ pub(super) fn set_no_delay(socket: BorrowedFd<'_>) -> Result<(), Errno> {
     set(socket, LEVEL, SCTP_NODELAY, &1_i32)
 }
 
-/// `struct sctp_initmsg`; 0 leaves a value as it is.
+/// `struct sctp_initmsg`; 0 leaves a value unchanged.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct InitMessage {
@@ -108,10 +108,10 @@ impl InitMessage {
     }
 }
 
-/// Of `struct sockaddr_storage`; all zero means every address.
+/// A zeroed `struct sockaddr_storage`, which stands for every address.
 const ANY_ADDRESS: [u8; 128] = [0; 128];
 
-/// `struct sctp_paddrparams`, which is packed but as long as if it ended on four bytes.
+/// `struct sctp_paddrparams`, which is packed, but padded to a multiple of four bytes.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 pub(super) struct PathParameters {
@@ -129,8 +129,8 @@ pub(super) struct PathParameters {
 
 impl PathParameters {
     pub(super) fn new(heartbeat: Option<u32>, mtu: Option<u32>) -> Self {
-        let flag = |is_said: bool, flag| if is_said { flag } else { 0 };
-        // A path MTU holds only where it is not looked for.
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
+        // A fixed path MTU requires path MTU discovery to be disabled.
         let flags = flag(heartbeat.is_some(), SPP_HB_ENABLE) | flag(mtu.is_some(), SPP_PMTUD_DISABLE);
         Self {
             association: 0,
@@ -151,15 +151,15 @@ impl PathParameters {
     }
 }
 
-/// `struct sctp_udpencaps`. To receive such packets the kernel needs net.sctp.udp_port as well.
+/// `struct sctp_udpencaps`. To receive encapsulated packets the kernel also needs net.sctp.udp_port.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Encapsulation {
     association: i32,
-    /// The address begins at a multiple of eight bytes.
+    /// Padding: the address is aligned to eight bytes.
     before: [u8; 4],
     address: [u8; 128],
-    /// In network order.
+    /// In network byte order.
     port: [u8; 2],
     end: [u8; 6],
 }
@@ -174,7 +174,7 @@ impl Encapsulation {
     }
 }
 
-/// When a message is given up.
+/// When a message is abandoned.
 #[repr(u16)]
 #[derive(Clone, Copy)]
 pub(super) enum ReliabilityPolicy {
@@ -205,7 +205,7 @@ struct ReliabilityInfo {
     value: u32,
 }
 
-/// Both as control messages, one behind the other.
+/// Both structures as consecutive control messages.
 #[repr(C)]
 pub(super) struct ControlMessages {
     send_header: libc::cmsghdr,
@@ -231,10 +231,10 @@ impl ControlMessages {
     }
 }
 
-/// Sends a message as it is told to.
+/// Sends a message with control messages.
 #[allow(unsafe_code)]
-pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], told: ControlMessages, flags: SendFlags) -> io::Result<usize> {
-    let mut told = told;
+pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], control: ControlMessages, flags: SendFlags) -> io::Result<usize> {
+    let mut control = control;
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
     // that outlive the call, and the kernel only reads them. No library sends these control messages.
@@ -242,7 +242,7 @@ pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], told: ControlMessages, 
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
-        message.msg_control = (&raw mut told).cast();
+        message.msg_control = (&raw mut control).cast();
         message.msg_controllen = size_of::<ControlMessages>() as _;
         libc::sendmsg(socket.as_raw_fd(), &raw const message, flags.bits() as libc::c_int)
     };
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_are_laid_out_as_linux_sctp_h_says() {
+    fn structures_have_the_layout_of_linux_sctp_h() {
         assert_eq!(size_of::<RtoInfo>(), 16);
         assert_eq!(size_of::<SackInfo>(), 12);
         assert_eq!(size_of::<AssociationValue>(), 8);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_follow_each_other_as_the_kernel_walks_them() {
+    fn control_messages_are_laid_out_for_cmsg_nxthdr() {
         // SAFETY: these compute lengths.
         let (send, reliability, length) = unsafe { (libc::CMSG_SPACE(16), libc::CMSG_SPACE(8), libc::CMSG_LEN(16)) };
         assert_eq!(size_of::<ControlMessages>(), (send + reliability) as usize);

@@ -1,8 +1,8 @@
-//! TLS in the kernel (its documentation: networking/tls): keys are handed to a socket, and from then on what is
-//! written to it is encrypted there.
+//! Kernel TLS (its documentation: networking/tls): the keys are installed on a socket, which from then on encrypts what
+//! is written to it.
 //!
-//! The kernel changes no keys. AES-GCM's are good for 2^24.5 records; what is sent here is no secret, so a longer
-//! connection is not ended.
+//! The kernel does not update keys. AES-GCM keys are safe for 2^24.5 records; the data sent here is not secret, so
+//! longer connections are not ended.
 
 use std::{
     io,
@@ -21,22 +21,22 @@ use super::{
 /// Types of TLS records (RFC 8446, section 5.1).
 const ALERT: u8 = 21;
 
-/// What an alert says that ends a connection in order: warning, close_notify.
+/// The contents of the alert that closes a connection: warning, close_notify.
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 
-/// TLS 1.3 as it is written in records.
+/// The version number of TLS 1.3.
 const VERSION: u16 = 0x0304;
 
-/// Says whether the kernel of this machine can do it at all, while nothing is lost.
+/// Checks whether this machine's kernel supports kTLS, before a connection depends on it.
 pub(in crate::transport) fn check_support(socket: &Socket) -> io::Result<()> {
     match attach_ulp(socket.as_fd()) {
-        // The kernel knows it, and wants the socket connected first.
+        // Supported; the kernel only requires a connected socket.
         Ok(()) | Err(Errno::NOTCONN) => Ok(()),
         Err(error) => Err(unsupported(error)),
     }
 }
 
-/// Gives a session's keys to the kernel.
+/// Installs a session's keys in the kernel.
 pub(super) fn offload(socket: BorrowedFd<'_>, session: TlsSession) -> io::Result<()> {
     let secrets = match session {
         TlsSession::Connector(session) => session.dangerous_into_kernel_connection().map(|(secrets, _)| secrets),
@@ -50,32 +50,32 @@ pub(super) fn offload(socket: BorrowedFd<'_>, session: TlsSession) -> io::Result
     Ok(())
 }
 
-/// Receives plain bytes; 0 when the other side has said that it sends no more.
+/// Receives decrypted bytes; 0 after a close_notify alert.
 pub(super) fn receive(socket: &Socket, into: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
     match rustix::net::recv(socket, &mut *into, flags) {
         Ok((0, _)) => Err(super::truncated_error()),
-        // A record that carries no data is only given to who can be told its type.
+        // The kernel returns records without data only to a recvmsg(2) with room for their type.
         Err(Errno::IO) => match receive_record(socket.as_fd(), into, flags)? {
             (ALERT, CLOSE_NOTIFY_LENGTH) if into[..CLOSE_NOTIFY_LENGTH] == CLOSE_NOTIFY => Ok(0),
             (kind, _) => {
-                let what = format!("the other side sent a TLS record of type {kind}, which the kernel leaves to us");
-                Err(io::Error::new(io::ErrorKind::InvalidData, what))
+                let message = format!("unexpected TLS record of type {kind} from the peer");
+                Err(io::Error::new(io::ErrorKind::InvalidData, message))
             }
         },
-        moved => Ok(moved?.0),
+        result => Ok(result?.0),
     }
 }
 
 const CLOSE_NOTIFY_LENGTH: usize = CLOSE_NOTIFY.len();
 
 fn unsupported(error: Errno) -> io::Error {
-    let what = format!(
-        "engine=ktls: this kernel has no TLS ({error}); `modprobe tls` loads it where it was built, or leave engine= out"
+    let message = format!(
+        "engine=ktls: kernel TLS is not available ({error}): run `modprobe tls`, or remove `engine=`"
     );
-    io::Error::new(io::ErrorKind::Unsupported, what)
+    io::Error::new(io::ErrorKind::Unsupported, message)
 }
 
-/// Keys as the kernel wants them.
+/// Keys in the kernel's representation.
 enum CryptoInfo {
     Aes128(libc::tls12_crypto_info_aes_gcm_128),
     Aes256(libc::tls12_crypto_info_aes_gcm_256),
@@ -110,22 +110,22 @@ impl CryptoInfo {
                     rec_seq,
                 })
             }
-            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel does not know this cipher")),
+            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "kernel TLS does not support this cipher")),
         })
     }
 
     fn install(&self, socket: BorrowedFd<'_>, direction: libc::c_int) -> io::Result<()> {
-        let (cipher, set) = match self {
+        let (cipher, result) = match self {
             Self::Aes128(keys) => ("AES-128-GCM", set(socket, libc::SOL_TLS, direction, keys)),
             Self::Aes256(keys) => ("AES-256-GCM", set(socket, libc::SOL_TLS, direction, keys)),
             Self::ChaCha(keys) => ("ChaCha20-Poly1305", set(socket, libc::SOL_TLS, direction, keys)),
         };
-        set.map_err(|error| match error {
+        result.map_err(|error| match error {
             Errno::NOENT => {
-                let what = format!(
-                    "engine=ktls: this kernel has no {cipher}; modules of its crypto/ bring it where it was built"
+                let message = format!(
+                    "engine=ktls: the kernel does not support {cipher}: load the crypto module that provides it"
                 );
-                io::Error::new(io::ErrorKind::Unsupported, what)
+                io::Error::new(io::ErrorKind::Unsupported, message)
             }
             error => error.into(),
         })
@@ -133,14 +133,14 @@ impl CryptoInfo {
 }
 
 fn to_array<const N: usize>(bytes: &[u8]) -> io::Result<[u8; N]> {
-    bytes.try_into().map_err(|_| io::Error::other(format!("a TLS key of {} bytes where {N} are wanted", bytes.len())))
+    bytes.try_into().map_err(|_| io::Error::other(format!("invalid TLS key of {} bytes: expected {N} bytes", bytes.len())))
 }
 
 fn attach_ulp(socket: BorrowedFd<'_>) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_ULP, b"tls")
 }
 
-/// Room for one control message of a byte, laid out as the kernel does it (`CMSG_SPACE(1)`).
+/// A control message of one byte, in the kernel's layout (`CMSG_SPACE(1)`).
 #[repr(C)]
 struct ControlMessage {
     header: libc::cmsghdr,
@@ -150,7 +150,7 @@ struct ControlMessage {
 /// `CMSG_LEN(1)`
 const CONTROL_LENGTH: usize = size_of::<libc::cmsghdr>() + 1;
 
-/// Says that no more will be sent.
+/// Sends a close_notify alert.
 #[allow(unsafe_code)]
 pub(super) fn send_close_notify(socket: BorrowedFd<'_>) -> io::Result<()> {
     let mut alert = CLOSE_NOTIFY;
@@ -174,14 +174,14 @@ pub(super) fn send_close_notify(socket: BorrowedFd<'_>) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives a record of any type, and says of which.
+/// Receives a record of any type; returns its type and length.
 #[allow(unsafe_code)]
 fn receive_record(socket: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> io::Result<(u8, usize)> {
     let header = libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 };
     let mut control = ControlMessage { header, kind: 0 };
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: as above; the kernel writes into the buffer and the control message no more than their lengths.
-    let came = unsafe {
+    let received = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
@@ -189,9 +189,9 @@ fn receive_record(socket: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> 
         message.msg_controllen = size_of::<ControlMessage>() as _;
         libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags.bits() as libc::c_int)
     };
-    let came = usize::try_from(came).map_err(|_| io::Error::last_os_error())?;
-    let typed = control.header.cmsg_level == libc::SOL_TLS && control.header.cmsg_type == libc::TLS_GET_RECORD_TYPE;
-    if typed { Ok((control.kind, came)) } else { Err(io::Error::other("the kernel did not say a TLS record's type")) }
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    let has_type = control.header.cmsg_level == libc::SOL_TLS && control.header.cmsg_type == libc::TLS_GET_RECORD_TYPE;
+    if has_type { Ok((control.kind, received)) } else { Err(io::Error::other("the kernel returned no TLS record type")) }
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_are_as_large_as_linux_tls_h_says() {
+    fn structures_have_the_sizes_of_linux_tls_h() {
         assert_eq!(size_of::<libc::tls12_crypto_info_aes_gcm_128>(), 4 + 8 + 16 + 4 + 8);
         assert_eq!(size_of::<libc::tls12_crypto_info_aes_gcm_256>(), 4 + 8 + 32 + 4 + 8);
         assert_eq!(size_of::<libc::tls12_crypto_info_chacha20_poly1305>(), 4 + 12 + 32 + 8);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_tls_is_told_apart_from_a_socket_without_connection() {
+    fn missing_kernel_tls_is_distinguished_from_a_missing_connection() {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         if let Err(error) = check_support(&socket) {
             assert_eq!(error.kind(), io::ErrorKind::Unsupported);

@@ -1,6 +1,6 @@
-//! TLS between buffers: what has come from the socket goes in, what has to be sent comes out.
+//! The TLS record layer between buffers: data from the socket goes in, data for the socket comes out.
 //!
-//! rustls is used without its own buffers, so that many records are read and written by one system call.
+//! Uses rustls without its internal buffers, so that one system call reads or writes many records.
 
 use std::{io, sync::Arc};
 
@@ -14,22 +14,22 @@ use rustls::{
 
 use super::super::certificate::{SERVER_NAME, to_io_error};
 
-/// So much is encrypted at once at most: four full records.
+/// Maximum number of bytes that are encrypted at once: four full records.
 const MAX_PLAINTEXT: usize = 1 << 16;
 
-/// Of a record: its type, a version and its length.
+/// Length of a record's header: type, version and length.
 const HEADER: usize = 5;
 
-/// What a record adds to what it carries: header, type and tag.
+/// Overhead of a record in bytes: header, inner type and tag.
 const RECORD_OVERHEAD: usize = HEADER + 1 + 16;
 
-/// The largest record as it goes over the wire.
+/// Maximum size of an encrypted record.
 const MAX_RECORD: usize = HEADER + (1 << 14) + 256;
 
-/// So much is read at once at most.
+/// Maximum number of bytes per read.
 const MAX_READ: usize = 4 * MAX_RECORD;
 
-/// Bytes in order, added behind and taken away in front.
+/// A byte queue: appended at the back, consumed at the front.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
     bytes: Vec<u8>,
@@ -50,7 +50,7 @@ impl ByteQueue {
         &mut self.bytes[self.from..self.to]
     }
 
-    /// Takes bytes away.
+    /// Removes bytes from the front.
     pub(super) fn consume(&mut self, count: usize) {
         self.from += count;
         if self.from == self.to {
@@ -58,25 +58,25 @@ impl ByteQueue {
         }
     }
 
-    /// Room behind, for so many bytes at least.
-    pub(super) fn reserve(&mut self, wanted: usize) -> &mut [u8] {
-        if self.bytes.len() - self.to < wanted && self.from > 0 {
+    /// Returns free space at the back, of at least this size.
+    pub(super) fn reserve(&mut self, size: usize) -> &mut [u8] {
+        if self.bytes.len() - self.to < size && self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);
         }
-        if self.bytes.len() - self.to < wanted {
-            self.bytes.resize(self.to + wanted, 0);
+        if self.bytes.len() - self.to < size {
+            self.bytes.resize(self.to + size, 0);
         }
         &mut self.bytes[self.to..]
     }
 
-    /// Says that so many bytes were put into the room.
+    /// Appends bytes that were written into the free space.
     pub(super) fn commit(&mut self, count: usize) {
         self.to += count;
     }
 }
 
-/// Who we are.
+/// The rustls session of one side.
 pub(super) enum TlsSession {
     Connector(UnbufferedClientConnection),
     Acceptor(UnbufferedServerConnection),
@@ -85,25 +85,25 @@ pub(super) enum TlsSession {
 /// TLS record layer: encrypts and decrypts between buffers, without a socket.
 pub(super) struct RecordLayer {
     session: TlsSession,
-    /// What has come and is not decrypted yet.
+    /// Received bytes that are not decrypted yet.
     pub(super) incoming: ByteQueue,
-    /// What is encrypted and not sent yet.
+    /// Encrypted bytes that are not sent yet.
     pub(super) outgoing: ByteQueue,
-    /// What is decrypted and not fetched yet.
+    /// Decrypted bytes that are not fetched yet.
     plain: ByteQueue,
-    /// Whether the other side has said that it sends no more.
+    /// Whether the other side has sent a close_notify alert.
     pub(super) closed: bool,
-    /// How much is asked of the socket at once; grows when that is there.
+    /// Bytes per read from the socket; doubled whenever a read is full.
     read_size: usize,
 }
 
-/// Where rustls stands.
+/// The result of one step of rustls.
 enum RecordStatus {
-    /// It gave or took something, and goes on.
+    /// It produced or consumed something, and can continue.
     Progressed,
-    /// It can do nothing more until something comes.
+    /// It needs more input.
     Blocked,
-    /// The same, but it can encrypt.
+    /// It needs more input, but can encrypt.
     Ready,
 }
 
@@ -124,7 +124,7 @@ impl RecordLayer {
         Self { session, incoming, outgoing, plain, closed: false, read_size: MAX_RECORD }
     }
 
-    /// Goes on with the handshake as far as what has come allows; says whether it is done.
+    /// Continues the handshake as far as the received data allows; returns whether it is complete.
     pub(super) fn handshake(&mut self) -> io::Result<bool> {
         loop {
             match self.process(&mut [])? {
@@ -136,15 +136,15 @@ impl RecordLayer {
         }
     }
 
-    /// Room for what comes from the socket.
+    /// Returns the buffer for data from the socket.
     pub(super) fn receive_buffer(&mut self) -> &mut [u8] {
-        let wanted = self.read_size;
-        let room = self.incoming.reserve(wanted);
-        let length = room.len().min(wanted);
+        let size = self.read_size;
+        let room = self.incoming.reserve(size);
+        let length = room.len().min(size);
         &mut room[..length]
     }
 
-    /// How much more has to come for the record that comes next, or for its header.
+    /// Bytes missing from the next record, or from its header.
     pub(super) fn remaining_in_record(&self) -> usize {
         let mut rest = self.incoming.as_slice();
         loop {
@@ -158,7 +158,7 @@ impl RecordLayer {
         }
     }
 
-    /// So much of the room was filled.
+    /// Commits bytes that were received into the buffer.
     pub(super) fn commit_received(&mut self, count: usize) {
         self.incoming.commit(count);
         if count == self.read_size {
@@ -166,21 +166,21 @@ impl RecordLayer {
         }
     }
 
-    /// Decrypts what has come; 0 if that is less than a record.
+    /// Decrypts received data; 0 if that is less than a record.
     pub(super) fn decrypt(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let mut done = self.plain.as_slice().len().min(into.len());
-        into[..done].copy_from_slice(&self.plain.as_slice()[..done]);
-        self.plain.consume(done);
-        while done < into.len() && !self.closed && !self.incoming.is_empty() {
-            match self.process(&mut into[done..])? {
-                (RecordStatus::Progressed, moved) => done += moved,
+        let mut filled = self.plain.as_slice().len().min(into.len());
+        into[..filled].copy_from_slice(&self.plain.as_slice()[..filled]);
+        self.plain.consume(filled);
+        while filled < into.len() && !self.closed && !self.incoming.is_empty() {
+            match self.process(&mut into[filled..])? {
+                (RecordStatus::Progressed, moved) => filled += moved,
                 (RecordStatus::Blocked | RecordStatus::Ready, _) => break,
             }
         }
-        Ok(done)
+        Ok(filled)
     }
 
-    /// Encrypts as much as is sent at once; says how much that was.
+    /// Encrypts up to the maximum that is sent at once; returns how many bytes that was.
     pub(super) fn encrypt(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let part = &bytes[..bytes.len().min(MAX_PLAINTEXT)];
         let length = part.len() + part.len().div_ceil(1 << 14) * RECORD_OVERHEAD;
@@ -188,60 +188,60 @@ impl RecordLayer {
         Ok(part.len())
     }
 
-    /// Says that no more will be sent.
+    /// Queues a close_notify alert.
     pub(super) fn queue_close_notify(&mut self) -> io::Result<()> {
         self.write_records(WriteRequest::CloseNotify, 2 + RECORD_OVERHEAD)
     }
 
-    fn write_records(&mut self, what: WriteRequest<'_>, room: usize) -> io::Result<()> {
-        // Without anything that has come: what there is stays until it is asked for.
+    fn write_records(&mut self, request: WriteRequest<'_>, room: usize) -> io::Result<()> {
+        // Passes no input: received data stays until it is read.
         let out = &mut self.outgoing;
         match &mut self.session {
             TlsSession::Connector(session) => loop {
-                if write_when_ready(session.process_tls_records(&mut []), &what, room, out)? {
+                if write_when_ready(session.process_tls_records(&mut []), &request, room, out)? {
                     return Ok(());
                 }
             },
             TlsSession::Acceptor(session) => loop {
-                if write_when_ready(session.process_tls_records(&mut []), &what, room, out)? {
+                if write_when_ready(session.process_tls_records(&mut []), &request, room, out)? {
                     return Ok(());
                 }
             },
         }
     }
 
-    /// One step of rustls; says how many bytes went to `into`.
+    /// Performs one step of rustls; returns how many bytes were written to `into`.
     fn process(&mut self, into: &mut [u8]) -> io::Result<(RecordStatus, usize)> {
         let Self { session, incoming, outgoing, plain, closed, .. } = self;
-        let came = incoming.as_mut_slice();
-        let (discard, stand) = match session {
+        let received = incoming.as_mut_slice();
+        let (discard, result) = match session {
             TlsSession::Connector(session) => {
-                process_status(session.process_tls_records(came), outgoing, plain, closed, into)
+                process_status(session.process_tls_records(received), outgoing, plain, closed, into)
             }
             TlsSession::Acceptor(session) => {
-                process_status(session.process_tls_records(came), outgoing, plain, closed, into)
+                process_status(session.process_tls_records(received), outgoing, plain, closed, into)
             }
         };
         incoming.consume(discard);
-        stand.inspect_err(|_| self.queue_alert())
+        result.inspect_err(|_| self.queue_alert())
     }
 
-    /// What rustls wants the other side to know of an error.
+    /// Queues the alert that rustls has for the other side after an error.
     fn queue_alert(&mut self) {
-        let (out, mut none) = (&mut self.outgoing, [0; 0]);
+        let (out, mut nothing) = (&mut self.outgoing, [0; 0]);
         let (mut plain, mut closed) = (ByteQueue::default(), false);
-        // It says it once, and then the error again.
+        // Ignored: rustls produces the alert once, and then repeats the error.
         let _: (usize, io::Result<(RecordStatus, usize)>) = match &mut self.session {
             TlsSession::Connector(session) => {
-                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
+                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut nothing)
             }
             TlsSession::Acceptor(session) => {
-                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
+                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut nothing)
             }
         };
     }
 
-    /// The session, of which no bytes are left here.
+    /// The session, if no bytes are left in the buffers.
     pub(super) fn into_session(self) -> Option<TlsSession> {
         let nothing_left = self.incoming.is_empty() && self.outgoing.is_empty() && self.plain.is_empty();
         nothing_left.then_some(self.session)
@@ -253,10 +253,10 @@ enum WriteRequest<'a> {
     CloseNotify,
 }
 
-/// Writes when rustls is ready to; says whether it was.
+/// Writes if rustls is ready for it; returns whether it was.
 fn write_when_ready<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
-    what: &WriteRequest<'_>,
+    request: &WriteRequest<'_>,
     room: usize,
     out: &mut ByteQueue,
 ) -> io::Result<bool> {
@@ -265,7 +265,7 @@ fn write_when_ready<Data>(
             let mut room = room;
             loop {
                 let into = out.reserve(room);
-                let written = match what {
+                let written = match request {
                     WriteRequest::Data(bytes) => traffic.encrypt(bytes, into),
                     WriteRequest::CloseNotify => traffic.queue_close_notify(into),
                 };
@@ -274,13 +274,13 @@ fn write_when_ready<Data>(
                         out.commit(written);
                         return Ok(true);
                     }
-                    // It has to send something before, such as a change of keys.
+                    // Something else must be sent first, such as a key update.
                     Err(EncryptError::InsufficientSize(more)) => room = more.required_size,
                     Err(error) => return Err(io::Error::other(error)),
                 }
             }
         }
-        ConnectionState::Closed if matches!(what, WriteRequest::CloseNotify) => Ok(true),
+        ConnectionState::Closed if matches!(request, WriteRequest::CloseNotify) => Ok(true),
         ConnectionState::Closed => Err(io::ErrorKind::BrokenPipe.into()),
         state => handle_common_state(state, out).map(|_| false),
     }
@@ -294,7 +294,7 @@ fn process_status<Data>(
     into: &mut [u8],
 ) -> (usize, io::Result<(RecordStatus, usize)>) {
     let UnbufferedStatus { mut discard, state, .. } = status;
-    let stand = match state {
+    let result = match state {
         Ok(ConnectionState::ReadTraffic(mut traffic)) => match traffic.next_record() {
             Some(Ok(record)) => {
                 discard += record.discard;
@@ -311,13 +311,13 @@ fn process_status<Data>(
             *closed = true;
             Ok((RecordStatus::Blocked, 0))
         }
-        Ok(state) => handle_common_state(state, out).map(|stand| (stand, 0)),
+        Ok(state) => handle_common_state(state, out).map(|status| (status, 0)),
         Err(error) => Err(to_io_error(&error)),
     };
-    (discard, stand)
+    (discard, result)
 }
 
-/// What is the same whether one reads or writes.
+/// Handles the states that reading and writing have in common.
 fn handle_common_state<Data>(state: ConnectionState<'_, '_, Data>, out: &mut ByteQueue) -> io::Result<RecordStatus> {
     match state {
         ConnectionState::EncodeTlsData(mut data) => {
@@ -334,19 +334,19 @@ fn handle_common_state<Data>(state: ConnectionState<'_, '_, Data>, out: &mut Byt
             }
         }
         ConnectionState::TransmitTlsData(data) => {
-            // It is in the queue, in order.
+            // The data is already queued, in order.
             data.done();
             Ok(RecordStatus::Progressed)
         }
         ConnectionState::WriteTraffic(_) => Ok(RecordStatus::Ready),
         ConnectionState::BlockedHandshake => Ok(RecordStatus::Blocked),
-        state => Err(io::Error::other(format!("TLS is in a state that is not expected: {state:?}"))),
+        state => Err(io::Error::other(format!("unexpected TLS state: {state:?}"))),
     }
 }
 
-/// The connection ended in the middle.
+/// The error for a connection that ended without a close_notify alert.
 pub(super) fn truncated_error() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut, without the end that TLS announces")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed without a TLS close_notify alert")
 }
 
 #[cfg(test)]
@@ -357,15 +357,15 @@ mod tests {
     };
 
     fn pair() -> (RecordLayer, RecordLayer) {
-        let identity = server_certificate().expect("a certificate");
-        let (mut accepts, mut connects) =
-            (identity.server_config().expect("valid"), client_config(identity.fingerprint.clone()).expect("valid"));
-        (accepts.enable_secret_extraction, connects.enable_secret_extraction) = (true, true);
-        let opener = RecordLayer::connector(Arc::new(connects)).expect("it begins");
-        (opener, RecordLayer::acceptor(Arc::new(accepts)).expect("it begins"))
+        let certificate = server_certificate().expect("a certificate");
+        let (mut server_config, mut client_config) =
+            (certificate.server_config().expect("valid"), client_config(certificate.fingerprint.clone()).expect("valid"));
+        (server_config.enable_secret_extraction, client_config.enable_secret_extraction) = (true, true);
+        let connector = RecordLayer::connector(Arc::new(client_config)).expect("it begins");
+        (connector, RecordLayer::acceptor(Arc::new(server_config)).expect("it begins"))
     }
 
-    /// Moves at most so many bytes at once, and of handshakes no more than the next record.
+    /// Moves the outgoing bytes in parts of limited size; with `by_record` no more than the next record of a handshake.
     fn carry(from: &mut RecordLayer, to: &mut RecordLayer, part: usize, by_record: bool) {
         while !from.outgoing.is_empty() {
             let limit = if by_record { to.remaining_in_record() } else { usize::MAX };
@@ -376,41 +376,41 @@ mod tests {
             to.commit_received(length);
             from.outgoing.consume(length);
             if by_record {
-                to.handshake().expect("it goes on");
+                to.handshake().expect("it continues");
             }
         }
     }
 
-    fn shake_hands(opener: &mut RecordLayer, taker: &mut RecordLayer, part: usize, by_record: bool) {
+    fn shake_hands(connector: &mut RecordLayer, acceptor: &mut RecordLayer, part: usize, by_record: bool) {
         for _ in 0..4 {
-            let done = opener.handshake().expect("it goes on");
-            carry(opener, taker, part, by_record);
-            if taker.handshake().expect("it goes on") && done {
+            let done = connector.handshake().expect("it continues");
+            carry(connector, acceptor, part, by_record);
+            if acceptor.handshake().expect("it continues") && done {
                 return;
             }
-            carry(taker, opener, part, by_record);
+            carry(acceptor, connector, part, by_record);
         }
         panic!("the handshake does not end");
     }
 
     #[test]
-    fn bytes_come_through_however_they_are_cut() {
+    fn bytes_arrive_unchanged_however_they_are_split() {
         for part in [1, 7, 1000, 40_000] {
-            let (mut opener, mut taker) = pair();
-            shake_hands(&mut opener, &mut taker, usize::MAX, false);
+            let (mut connector, mut acceptor) = pair();
+            shake_hands(&mut connector, &mut acceptor, usize::MAX, false);
             let bytes: Vec<u8> = (0..100_000_u32).map(|number| (number / 7) as u8).collect();
             let (mut sent, mut received) = (0, Vec::new());
             while received.len() < bytes.len() {
-                sent += opener.encrypt(&bytes[sent..]).expect("it can");
-                while !opener.outgoing.is_empty() {
-                    let (room, filled) = (taker.receive_buffer(), opener.outgoing.as_slice());
+                sent += connector.encrypt(&bytes[sent..]).expect("it can");
+                while !connector.outgoing.is_empty() {
+                    let (room, filled) = (acceptor.receive_buffer(), connector.outgoing.as_slice());
                     let length = part.min(room.len()).min(filled.len());
                     room[..length].copy_from_slice(&filled[..length]);
-                    taker.commit_received(length);
-                    opener.outgoing.consume(length);
+                    acceptor.commit_received(length);
+                    connector.outgoing.consume(length);
                     let mut into = [0; 3000];
                     loop {
-                        match taker.decrypt(&mut into).expect("it can") {
+                        match acceptor.decrypt(&mut into).expect("it can") {
                             0 => break,
                             count => received.extend_from_slice(&into[..count]),
                         }
@@ -422,23 +422,23 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_and_what_came_before_it_is_not_lost() {
-        let (mut opener, mut taker) = pair();
-        shake_hands(&mut opener, &mut taker, usize::MAX, false);
-        opener.encrypt(b"last").expect("it can");
-        opener.queue_close_notify().expect("it can");
-        carry(&mut opener, &mut taker, usize::MAX, false);
+    fn the_end_is_announced_and_earlier_data_is_not_lost() {
+        let (mut connector, mut acceptor) = pair();
+        shake_hands(&mut connector, &mut acceptor, usize::MAX, false);
+        connector.encrypt(b"last").expect("it can");
+        connector.queue_close_notify().expect("it can");
+        carry(&mut connector, &mut acceptor, usize::MAX, false);
         let mut into = [0; 3];
-        assert_eq!(taker.decrypt(&mut into).expect("it can"), 3);
-        assert_eq!(taker.decrypt(&mut into).expect("it can"), 1);
-        assert_eq!(taker.decrypt(&mut into).expect("it can"), 0);
-        assert!(taker.closed);
+        assert_eq!(acceptor.decrypt(&mut into).expect("it can"), 3);
+        assert_eq!(acceptor.decrypt(&mut into).expect("it can"), 1);
+        assert_eq!(acceptor.decrypt(&mut into).expect("it can"), 0);
+        assert!(acceptor.closed);
     }
 
     #[test]
-    fn nothing_is_left_behind_when_the_kernel_takes_over() {
-        let (mut opener, mut taker) = pair();
-        shake_hands(&mut opener, &mut taker, usize::MAX, true);
-        assert!(opener.into_session().is_some() && taker.into_session().is_some());
+    fn no_bytes_are_left_when_the_kernel_takes_over() {
+        let (mut connector, mut acceptor) = pair();
+        shake_hands(&mut connector, &mut acceptor, usize::MAX, true);
+        assert!(connector.into_session().is_some() && acceptor.into_session().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Both ends of one link, without an engine.
+//! Helpers for both ends of one link, without an engine.
 
 use std::{
     io::{self, ErrorKind},
@@ -16,11 +16,11 @@ use wb_net::{
     },
 };
 
-/// An end that does not block, on the loopback interface.
+/// Creates a non-blocking end on the loopback interface.
 pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<LinkEnd> {
-    let doors = SharedListeners::new(None).expect("an event descriptor");
-    // Shared doors take connections for as long as this is held: until the test's process ends.
-    std::mem::forget(doors.clone());
+    let listeners = SharedListeners::new(None).expect("an event descriptor");
+    // Shared listeners accept connections as long as this is alive: until the test's process ends.
+    std::mem::forget(listeners.clone());
     LinkEnd::prepare(&LinkConfig {
         endpoint,
         part,
@@ -29,7 +29,7 @@ pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<Li
         strands: 1,
         blocking: false,
         receive_timeout: None,
-        listeners: &doors,
+        listeners: &listeners,
     })
 }
 
@@ -40,46 +40,46 @@ fn here(endpoint: &Endpoint) -> HostAddress {
     }
 }
 
-/// Opener and taker, which know each other; what the taker announces can be changed on its way.
+/// Creates both ends and exchanges their addresses; `change` may modify the acceptor's announcement.
 pub fn link(
     endpoint: &Endpoint,
     repeated: bool,
     change: impl Fn(Announcement) -> Announcement,
 ) -> io::Result<(LinkEnd, LinkEnd)> {
-    let mut opener = end(endpoint, LinkRole::Connector, repeated)?;
-    let mut taker = end(endpoint, LinkRole::Acceptor, repeated)?;
-    opener.set_peer(change(taker.announcement()), here(endpoint))?;
-    taker.set_peer(opener.announcement(), here(endpoint))?;
-    Ok((opener, taker))
+    let mut connector = end(endpoint, LinkRole::Connector, repeated)?;
+    let mut acceptor = end(endpoint, LinkRole::Acceptor, repeated)?;
+    connector.set_peer(change(acceptor.announcement()), here(endpoint))?;
+    acceptor.set_peer(connector.announcement(), here(endpoint))?;
+    Ok((connector, acceptor))
 }
 
 pub type Made = io::Result<Box<dyn Transport>>;
 
-/// One connection as both ends see it.
-pub fn connect((opener, taker): &mut (LinkEnd, LinkEnd)) -> (Made, Made) {
-    let mut one: Option<Made> = None;
-    let mut other: Option<Made> = None;
-    let (mut opening, mut taking) = (Some(opener.connect().expect("it can begin")), None);
+/// Opens one connection; returns its result at both ends.
+pub fn connect((connector, acceptor): &mut (LinkEnd, LinkEnd)) -> (Made, Made) {
+    let mut connected: Option<Made> = None;
+    let mut accepted: Option<Made> = None;
+    let (mut connecting, mut accepting) = (Some(connector.connect().expect("it can begin")), None);
     let began = Instant::now();
-    while (one.is_none() || other.is_none()) && began.elapsed() < Duration::from_secs(2) {
-        if let Some(transport) = opening.take() {
-            go_on(transport, &mut opening, &mut one);
+    while (connected.is_none() || accepted.is_none()) && began.elapsed() < Duration::from_secs(2) {
+        if let Some(transport) = connecting.take() {
+            go_on(transport, &mut connecting, &mut connected);
         }
-        if other.is_none() && taking.is_none() {
-            taking = taker.accept().ok();
+        if accepted.is_none() && accepting.is_none() {
+            accepting = acceptor.accept().ok();
         }
-        if let Some(transport) = taking.take() {
-            go_on(transport, &mut taking, &mut other);
+        if let Some(transport) = accepting.take() {
+            go_on(transport, &mut accepting, &mut accepted);
         }
     }
     let missing = || Err(ErrorKind::TimedOut.into());
-    (one.unwrap_or_else(missing), other.unwrap_or_else(missing))
+    (connected.unwrap_or_else(missing), accepted.unwrap_or_else(missing))
 }
 
-fn go_on(mut transport: Box<dyn Transport>, doing: &mut Option<Box<dyn Transport>>, made: &mut Option<Made>) {
+fn go_on(mut transport: Box<dyn Transport>, pending: &mut Option<Box<dyn Transport>>, result: &mut Option<Made>) {
     match transport.establish() {
-        Ok(()) => *made = Some(Ok(transport)),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => *doing = Some(transport),
-        Err(error) => *made = Some(Err(error)),
+        Ok(()) => *result = Some(Ok(transport)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => *pending = Some(transport),
+        Err(error) => *result = Some(Err(error)),
     }
 }

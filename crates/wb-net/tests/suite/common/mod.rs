@@ -1,4 +1,4 @@
-//! Both sides of a run in one process.
+//! Helpers that run both sides of a profile in one process.
 
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test binary uses its part
 
@@ -81,7 +81,7 @@ pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
     Transaction { name: "Txn".to_owned(), extent, rate: None, flowops }
 }
 
-/// Connect, this, disconnect.
+/// A profile that connects, executes `middle`, and disconnects.
 pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProfile {
     let once = |flowop| transaction(Extent::Iterations(1), vec![flowop]);
     let transactions = vec![
@@ -97,7 +97,7 @@ pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProf
 
 pub fn mirrored(profile: &NetProfile) -> NetProfile {
     let mut mirror = profile.clone();
-    for flowop in mirror.groups.iter_mut().flat_map(|group| &mut group.transactions).flat_map(|t| &mut t.flowops) {
+    for flowop in mirror.groups.iter_mut().flat_map(|group| &mut group.transactions).flat_map(|transaction| &mut transaction.flowops) {
         flowop.action = match flowop.action.clone() {
             FlowopAction::Connect(endpoint) => FlowopAction::Accept(endpoint),
             FlowopAction::Accept(endpoint) => FlowopAction::Connect(endpoint),
@@ -113,30 +113,30 @@ pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineRepo
     run_at(profile, settings, HostAddress::Ip(Ipv4Addr::LOCALHOST.into()))
 }
 
-/// With both sides at a place.
+/// Runs a profile with both sides at this address.
 pub fn run_at(
     profile: &NetProfile,
     settings: &Settings,
-    here: HostAddress,
+    host: HostAddress,
 ) -> (RunOutcome, EngineReport, EngineReport) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut ended = runtime.block_on(async {
-        let (tell, events) = unbounded_channel();
-        let parties =
+    let mut outcome = runtime.block_on(async {
+        let (sender, events) = unbounded_channel();
+        let participants =
             [(None, Side::Client, profile.clone()), (Some("there".to_owned()), Side::Server, mirrored(profile))];
-        let parties = parties.into_iter().enumerate().map(|(position, (host, side, profile))| {
-            let tell = tell.clone();
-            let site = LocalEngine::start(move |event| tell.send((position, ParticipantEvent::Event(event))).is_ok())
+        let participants = participants.into_iter().enumerate().map(|(position, (name, side, profile))| {
+            let sender = sender.clone();
+            let engine = LocalEngine::start(move |event| sender.send((position, ParticipantEvent::Event(event))).is_ok())
                 .expect("a thread");
             let strands = profile.groups.iter().map(|group| 0..group.strands).collect();
-            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]);
+            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { local: host, peer: host })]);
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };
-            Participant { host, assignment, send: Box::new(move |order: EngineCommand| site.send(order)) }
+            Participant { host: name, assignment, send: Box::new(move |command: EngineCommand| engine.send(command)) }
         });
-        coordinate(profile, parties.collect(), events, None, std::future::pending(), &mut Nobody).await
+        coordinate(profile, participants.collect(), events, None, std::future::pending(), &mut Nobody).await
     });
-    assert_eq!(ended.failure, None);
-    let server = ended.reports.pop().flatten().expect("the server reports");
-    let client = ended.reports.pop().flatten().expect("the client reports");
-    (ended, client, server)
+    assert_eq!(outcome.failure, None);
+    let server = outcome.reports.pop().flatten().expect("the server reports");
+    let client = outcome.reports.pop().flatten().expect("the client reports");
+    (outcome, client, server)
 }

@@ -1,4 +1,4 @@
-//! What is in the folder, and its removal.
+//! Lists and removes the entries of the image store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,49 +10,49 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use wb_model::Bytes;
 
-use crate::image::Failure;
-use crate::image::cache::{Entry, Left};
+use crate::image::ImageFailure;
+use crate::image::cache::{CachedImage, NotRemoved};
 
-use super::folder::{Folder, remove_all};
+use super::store::{ImageStore, remove_all};
 use super::users;
 
-/// What is there, by name.
-pub(super) fn list(folder: &Folder) -> Result<Vec<Entry>, Failure> {
+/// Lists all entries by name.
+pub(super) fn list(folder: &ImageStore) -> Result<Vec<CachedImage>, ImageFailure> {
     let names = names(folder)?;
     names.into_iter().map(|name| entry(folder, name)).collect()
 }
 
-/// Removes entries of these names, with what was begun of them; what is left, and why.
-pub(super) fn remove(folder: &Folder, names: &[String]) -> Result<Vec<Left>, Failure> {
-    let mut left = Vec::new();
-    let there = self::names(folder)?;
-    for name in names.iter().filter(|name| there.contains(*name)) {
+/// Removes entries by name, including incomplete ones; returns those that remain, with the reason.
+pub(super) fn remove(folder: &ImageStore, names: &[String]) -> Result<Vec<NotRemoved>, ImageFailure> {
+    let mut remaining = Vec::new();
+    let existing = self::names(folder)?;
+    for name in names.iter().filter(|name| existing.contains(*name)) {
         if let Err(why) = remove_one(folder, name) {
-            left.push(Left { name: name.clone(), why });
+            remaining.push(NotRemoved { name: name.clone(), why });
         }
     }
-    folder.leave();
-    Ok(left)
+    folder.remove_if_empty();
+    Ok(remaining)
 }
 
-fn remove_one(folder: &Folder, name: &str) -> Result<(), String> {
-    let told = |failure: Failure| failure.to_string();
-    let Some(_lock) = folder.try_lock(name).map_err(told)? else {
-        return Err("it is being made".to_owned());
+fn remove_one(folder: &ImageStore, name: &str) -> Result<(), String> {
+    let message = |failure: ImageFailure| failure.to_string();
+    let Some(_lock) = folder.try_lock(name).map_err(message)? else {
+        return Err("it is being created".to_owned());
     };
-    if let Some(user) = users::of(&folder.entry(name)) {
-        return Err(format!("{user} uses it"));
+    if let Some(user) = users::find_user(&folder.entry_path(name)) {
+        return Err(format!("in use by {user}"));
     }
-    remove_all(&folder.entry(name)).map_err(told)?;
-    remove_all(&folder.part(name)).map_err(told)
+    remove_all(&folder.entry_path(name)).map_err(message)?;
+    remove_all(&folder.partial_path(name)).map_err(message)
 }
 
-/// The names of all entries, whole or not: what is hidden belongs to the one in its name.
-fn names(folder: &Folder) -> Result<BTreeSet<String>, Failure> {
+/// The names of all entries, complete or not; hidden files belong to the entry in their name.
+fn names(folder: &ImageStore) -> Result<BTreeSet<String>, ImageFailure> {
     let entries = match fs::read_dir(folder.path()) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        Err(error) => return Err(Failure::file(folder.path(), &error)),
+        Err(error) => return Err(ImageFailure::file(folder.path(), &error)),
     };
     let name = |entry: fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -64,34 +64,34 @@ fn names(folder: &Folder) -> Result<BTreeSet<String>, Failure> {
     Ok(entries.flatten().filter_map(name).collect())
 }
 
-fn entry(folder: &Folder, name: String) -> Result<Entry, Failure> {
-    let (whole, part) = (folder.entry(&name), folder.part(&name));
+fn entry(folder: &ImageStore, name: String) -> Result<CachedImage, ImageFailure> {
+    let (complete, part) = (folder.entry_path(&name), folder.partial_path(&name));
     let record = folder.record(&name);
     let changed = || {
-        let paths = [&whole, &part, &folder.lock_file(&name)];
-        let last = paths.into_iter().filter_map(|path| path.metadata().and_then(|of| of.modified()).ok()).max();
+        let paths = [&complete, &part, &folder.lock_file(&name)];
+        let last = paths.into_iter().filter_map(|path| path.metadata().and_then(|metadata| metadata.modified()).ok()).max();
         Timestamp::try_from(last.unwrap_or(SystemTime::UNIX_EPOCH)).unwrap_or_default()
     };
-    let is_made = folder.try_lock(&name)?.is_none();
-    let in_use = if is_made { Some("whoever makes it".to_owned()) } else { users::of(&whole) };
-    let (made, used) = record.as_ref().map_or_else(|| (changed(), changed()), |record| (record.made, record.used));
-    Ok(Entry {
-        folder: whole.display().to_string(),
-        size: Bytes(taken(&whole) + taken(&part)),
+    let is_busy = folder.try_lock(&name)?.is_none();
+    let in_use = if is_busy { Some("the process that creates it".to_owned()) } else { users::find_user(&complete) };
+    let (created, used) = record.as_ref().map_or_else(|| (changed(), changed()), |record| (record.made, record.used));
+    Ok(CachedImage {
+        folder: complete.display().to_string(),
+        size: Bytes(disk_usage(&complete) + disk_usage(&part)),
         base: record.map(|record| record.base),
-        made: made.to_string(),
-        used: used.to_string(),
+        created: created.to_string(),
+        last_used: used.to_string(),
         in_use,
         name,
     })
 }
 
-/// What the files of a folder take of the disk, holes not counted.
-fn taken(path: &Path) -> u64 {
-    let of_one = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(of) if of.is_dir() => taken(&entry.path()),
-        Ok(of) => of.len().min(of.blocks() * 512),
+/// The disk space that the files of a folder use, without holes.
+fn disk_usage(path: &Path) -> u64 {
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_usage(&entry.path()),
+        Ok(metadata) => metadata.len().min(metadata.blocks() * 512),
         Err(_) => 0,
     };
-    fs::read_dir(path).into_iter().flatten().flatten().map(of_one).sum()
+    fs::read_dir(path).into_iter().flatten().flatten().map(size).sum()
 }

@@ -1,10 +1,10 @@
-//! The host's side: carries out an order, in a process of its own there.
+//! Executes image requests on a host, in a process of its own.
 
 mod debian;
 mod fetch;
-mod folder;
 mod listing;
-mod make;
+mod prepare;
+mod store;
 mod tools;
 mod users;
 
@@ -13,67 +13,69 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::order::{Order, Progress, Word};
+use super::request::{ImageEvent, ImageProgress, ImageRequest};
 
-use folder::Folder;
+use store::ImageStore;
 
-/// How often progress is told.
-const OFTEN: Duration = Duration::from_secs(1);
+/// Minimum interval between progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Carries out an order and tells what comes of it, a line a [`Word`].
+/// Executes a request and writes progress and result as lines, each a [`Word`].
 ///
 /// # Errors
-/// When nobody takes the lines: then nobody waits for the image either.
-pub fn carry_out(order: &Order, out: &mut dyn Write) -> io::Result<()> {
-    let mut teller = Teller { out, last: None };
-    let word = match order {
-        Order::Ready { image, stall } => {
-            let ready = Folder::open().and_then(|folder| {
-                let ready = make::ready(&folder, image, (*stall).into(), &mut teller);
-                ready.inspect_err(|_| folder.leave())
+/// If the lines cannot be written: then nobody waits for the image either.
+pub fn execute(order: &ImageRequest, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = ProgressWriter { out, last: None };
+    let event = match order {
+        ImageRequest::Prepare { image, stall } => {
+            let result = ImageStore::open().and_then(|folder| {
+                let result = prepare::prepare(&folder, image, (*stall).into(), &mut writer);
+                result.inspect_err(|_| folder.remove_if_empty())
             });
-            ready.map(value)
+            result.map(done)
         }
-        Order::Check { image, stall } => {
-            Folder::find().and_then(|folder| make::check(&folder, image, (*stall).into())).map(value)
+        ImageRequest::Check { image, stall } => {
+            ImageStore::find().and_then(|folder| prepare::check(&folder, image, (*stall).into())).map(done)
         }
-        Order::List => Folder::find().and_then(|folder| listing::list(&folder)).map(value),
-        Order::Remove { names } => Folder::find().and_then(|folder| listing::remove(&folder, names)).map(value),
+        ImageRequest::List => ImageStore::find().and_then(|folder| listing::list(&folder)).map(done),
+        ImageRequest::Remove { names } => {
+            ImageStore::find().and_then(|folder| listing::remove(&folder, names)).map(done)
+        }
     };
-    teller.say(&word.unwrap_or_else(Word::Failed))
+    writer.write_line(&event.unwrap_or_else(ImageEvent::Failed))
 }
 
-fn value(done: impl Serialize) -> Word {
-    Word::Done(serde_json::to_value(done).unwrap_or_default())
+fn done(result: impl Serialize) -> ImageEvent {
+    ImageEvent::Done(serde_json::to_value(result).unwrap_or_default())
 }
 
-/// Tells how far it is, not too often.
-struct Teller<'a> {
+/// Writes events as lines, with progress at a limited rate.
+struct ProgressWriter<'a> {
     out: &'a mut dyn Write,
     last: Option<Instant>,
 }
 
-impl Teller<'_> {
-    /// That something else is done now.
-    fn doing(&mut self, what: impl Into<String>) {
-        self.tell(Progress::Doing { what: what.into() });
+impl ProgressWriter<'_> {
+    /// Reports the start of a step.
+    fn report_step(&mut self, step: impl Into<String>) {
+        self.report(ImageProgress::Doing { what: step.into() });
     }
 
-    fn tell(&mut self, progress: Progress) {
+    fn report(&mut self, progress: ImageProgress) {
         self.last = Some(Instant::now());
-        // Whoever does not listen any more ends this process.
-        let _ = self.say(&Word::Progress(progress));
+        // A controller that no longer reads also ends this process.
+        let _ = self.write_line(&ImageEvent::Progress(progress));
     }
 
-    /// That it goes on, if that was not said just now.
-    fn tell_sometimes(&mut self, progress: impl FnOnce() -> Progress) {
-        if self.last.is_none_or(|last| last.elapsed() >= OFTEN) {
-            self.tell(progress());
+    /// Reports progress, unless that was done within the last interval.
+    fn report_throttled(&mut self, progress: impl FnOnce() -> ImageProgress) {
+        if self.last.is_none_or(|last| last.elapsed() >= PROGRESS_INTERVAL) {
+            self.report(progress());
         }
     }
 
-    fn say(&mut self, word: &Word) -> io::Result<()> {
-        let mut line = serde_json::to_vec(word)?;
+    fn write_line(&mut self, event: &ImageEvent) -> io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         self.out.write_all(&line)?;
         self.out.flush()

@@ -1,22 +1,22 @@
-//! How many checks of each build came to what.
+//! Counts of verdicts per build, as table and bar chart.
 
 use serde::Serialize;
-use wb_compare::outcome::{History, Totals};
+use wb_compare::comparison::{BuildHistory, Totals};
 
-use crate::chart::{CountRow, Counts, count_key};
-use crate::page::pieces::{Figure, Ids};
+use crate::chart::{CountRow, CountsChart, count_key};
+use crate::page::components::{IdGenerator, PageFigure};
 
-/// A table: a row for each later build, a column for each kind that occurs.
+/// A table with a row for each later build and a column for each verdict that occurs.
 #[derive(Serialize)]
 pub(super) struct CountsView {
     heads: Vec<&'static str>,
     rows: Vec<(String, Vec<usize>)>,
-    figure: Option<Figure>,
+    figure: Option<PageFigure>,
 }
 
-type Column = (&'static str, fn(&Totals) -> usize);
+type CountColumn = (&'static str, fn(&Totals) -> usize);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [CountColumn; 15] = [
     ("gains", |totals| totals.gains),
     ("minor gains", |totals| totals.minor_gains),
     ("equals", |totals| totals.equals),
@@ -26,7 +26,7 @@ const COLUMNS: [Column; 15] = [
     ("inconclusive", |totals| totals.inconclusive),
     ("missing", |totals| totals.missing),
     ("invalid", |totals| totals.invalid),
-    ("defined otherwise", |totals| totals.incomparable),
+    ("incomparable", |totals| totals.incomparable),
     ("errors", |totals| totals.errors),
     ("not primary", |totals| totals.not_primary),
     ("not primary, failed", |totals| totals.not_primary_failed),
@@ -34,14 +34,14 @@ const COLUMNS: [Column; 15] = [
     ("groups gained", |totals| totals.groups_gained),
 ];
 
-/// Those that are always told, as on a terminal.
-const ALWAYS: usize = 5;
+/// Number of columns that are always shown, as on a terminal.
+const ALWAYS_SHOWN: usize = 5;
 
-/// A part of a bar: style, name, count.
-type Part = (&'static str, &'static str, fn(&Totals) -> usize);
+/// A part of a bar: CSS class, name and count.
+type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
-/// From what is good to what is not there.
-const PARTS: [Part; 8] = [
+/// The parts of a bar, from gains to missing checks.
+const PARTS: [BarPart; 8] = [
     ("gain", "gains", |totals| totals.gains),
     ("minor-gain", "minor gains", |totals| totals.minor_gains),
     ("equal", "equals", |totals| totals.equals),
@@ -49,21 +49,21 @@ const PARTS: [Part; 8] = [
     ("loss", "losses", |totals| totals.losses),
     ("differs", "differing", |totals| totals.differing),
     ("inconclusive", "inconclusive", |totals| totals.inconclusive),
-    ("lacking", "missing, invalid or defined otherwise", |totals| {
+    ("lacking", "missing, invalid or incomparable", |totals| {
         totals.missing + totals.invalid + totals.incomparable
     }),
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &History<'_>, names: &[String], charts: bool, ids: &mut Ids) -> Self {
+    pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
         let later = 1..history.builds.list().len();
-        let totals: Vec<(&str, Totals)> = later.map(|at| (names[at].as_str(), history.totals(at))).collect();
-        let occurs = |column: &Column| totals.iter().any(|(_, totals)| column.1(totals) > 0);
-        let columns: Vec<&Column> = COLUMNS
+        let totals: Vec<(&str, Totals)> = later.map(|index| (names[index].as_str(), history.totals(index))).collect();
+        let occurs = |column: &CountColumn| totals.iter().any(|(_, totals)| column.1(totals) > 0);
+        let columns: Vec<&CountColumn> = COLUMNS
             .iter()
             .enumerate()
-            .filter(|(at, column)| *at < ALWAYS || occurs(column))
-            .map(|(_, it)| it)
+            .filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column))
+            .map(|(_, column)| column)
             .collect();
         let row = |(name, totals): &(&str, Totals)| {
             ((*name).to_owned(), columns.iter().map(|column| column.1(totals)).collect())
@@ -71,17 +71,18 @@ impl CountsView {
         Self {
             heads: columns.iter().map(|(name, _)| *name).collect(),
             rows: totals.iter().map(row).collect(),
-            figure: charts.then(|| figure(&totals, ids)),
+            figure: charts.then(|| counts_chart(&totals, ids)),
         }
     }
 }
 
-fn figure(totals: &[(&str, Totals)], ids: &mut Ids) -> Figure {
+fn counts_chart(totals: &[(&str, Totals)], ids: &mut IdGenerator) -> PageFigure {
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
-    let counts = Counts { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
+    let counts =
+        CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
     let legend = legend(totals.iter().map(|(_, totals)| totals));
-    let caption = "How many primary checks of each build came to what, held against the first build.";
-    Figure::of(&counts, caption.to_owned(), ids).explaining(legend.into_iter())
+    let caption = "Verdicts on the primary checks of each build, compared with the first build.";
+    PageFigure::of(&counts, caption.to_owned(), ids).with_legend(legend.into_iter())
 }
 
 /// The parts of a bar.
@@ -89,7 +90,7 @@ pub(super) fn parts(totals: &Totals) -> Vec<(&'static str, &'static str, usize)>
     PARTS.map(|(class, name, count)| (class, name, count(totals))).to_vec()
 }
 
-/// The shapes and names of the parts that any bar has.
+/// Symbols and names of the parts that occur in any bar.
 pub(super) fn legend<'a>(bars: impl Iterator<Item = &'a Totals> + Clone) -> Vec<(String, &'static str)> {
     let occurs = |count: fn(&Totals) -> usize| bars.clone().any(|totals| count(totals) > 0);
     let parts = PARTS.into_iter().filter(|(.., count)| occurs(*count));

@@ -1,31 +1,30 @@
-//! The page of a comparison: one file that needs no network, can be read without scripts and is better with.
+//! Renders the HTML page of a comparison: one self-contained file, readable without scripts.
 //!
-//! Without scripts: the builds, how many checks came to what, every primary check that failed in any build, the groups,
-//! charts and environments. With them the table has every check, from [`data`], with filters, the reason for each cell
-//! and its history. Text from outside is escaped by the template engine, or where markup is written here ([`markup`]),
-//! by the same function.
+//! Without scripts it shows the builds, counts of verdicts, every primary check that failed in any build, the groups,
+//! charts and environments. With scripts the table has every check, from [`data`], with filters, the reason for each
+//! cell and its history. Untrusted text is escaped by the template engine, and in [`markup`] by the same function.
 //!
 //! Start with [`html`] and [`view`].
 
-mod boxes;
+mod box_plots;
+mod build_names;
 mod builds;
 mod counts;
 mod data;
+mod display_unit;
 mod environment;
 mod figures;
 mod groups;
-mod kinds;
 mod links;
 mod markup;
-mod measure;
 mod models;
-mod names;
 mod rows;
 mod trends;
+mod verdict_style;
 mod view;
 
-use wb_compare::Outcome;
-use wb_compare::outcome::History;
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::BuildHistory;
 
 use crate::page::PageError;
 use crate::page::document::Document;
@@ -45,22 +44,26 @@ const DOCUMENT: Document<'_> = Document {
     ],
 };
 
-/// What goes onto the page beside the comparison.
+/// Options of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageOptions<'a> {
     /// Whether charts are drawn.
     pub charts: bool,
     /// Whether the environments of the builds are shown.
     pub environments: bool,
-    /// What was odd about the builds, a sentence each.
+    /// Remarks about the builds, one sentence each.
     pub notes: &'a [String],
-    /// Whether what got better fails as well.
+    /// Whether gains count as failures.
     pub fail_on_gain: bool,
 }
 
-/// The page of a comparison; `history` is of the same builds as `outcome`.
+/// Renders the page of a comparison; `history` is of the same builds as `outcome`.
 ///
-/// Errors: a template that does not fit, which is a fault of this program.
-pub fn html(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'_>) -> Result<String, PageError> {
-    DOCUMENT.render(view::Page::new(outcome, history, options))
+/// Errors: if a template is invalid, which is a bug of this program.
+pub fn html(
+    outcome: &ComparisonResult,
+    history: &BuildHistory<'_>,
+    options: &PageOptions<'_>,
+) -> Result<String, PageError> {
+    DOCUMENT.render(view::ComparisonPage::new(outcome, history, options))
 }

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by the DevTools protocol over a pipe: no port, no library.
+//! Controls a headless Chromium by the DevTools protocol over a pipe, without a port or a library.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a browser that misbehaves ends the test")]
@@ -9,19 +9,19 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// The browser with one open page. Dropped, it ends.
+/// A browser with one open page; dropping it ends the process.
 pub(crate) struct Chromium {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     session: String,
     last: u64,
-    /// Everything it told without being asked, since the page was opened.
+    /// The events since the page was opened.
     pub(crate) events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
 
-/// A browser, or none and a loud remark.
+/// Starts a browser; without Chromium prints that the test is skipped.
 pub(crate) fn browser() -> Option<Chromium> {
     let browser = Chromium::start();
     if browser.is_none() {
@@ -31,12 +31,12 @@ pub(crate) fn browser() -> Option<Chromium> {
 }
 
 impl Chromium {
-    /// None where there is no Chromium here.
+    /// Starts Chromium; none if it is not installed.
     fn start() -> Option<Self> {
         let profile = tempfile::tempdir().unwrap();
         let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update \
                      --disable-background-networking --disable-sync --hide-scrollbars --remote-debugging-pipe";
-        // The protocol is spoken on descriptors 3 and 4.
+        // The protocol uses file descriptors 3 and 4.
         let script =
             format!("exec chromium {flags} --user-data-dir=\"$1\" about:blank 3<&0 4>&1 </dev/null >/dev/null");
         let mut process = Command::new("sh")
@@ -75,15 +75,15 @@ impl Chromium {
         }
     }
 
-    /// What an expression comes to in the page.
+    /// Evaluates an expression in the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
-        let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", &asked);
-        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
-        answer["result"]["value"].clone()
+        let request = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let reply = self.call("Runtime.evaluate", &request);
+        assert!(reply.get("exceptionDetails").is_none(), "{expression}: {reply}");
+        reply["result"]["value"].clone()
     }
 
-    /// Presses a key as a person would.
+    /// Simulates pressing a key.
     pub(crate) fn press(&mut self, key: &str, code: &str, number: u32, text: &str) {
         for kind in ["keyDown", "keyUp"] {
             let text = if kind == "keyDown" { text } else { "" };
@@ -93,28 +93,28 @@ impl Chromium {
         }
     }
 
-    /// The whole page as PNG, in base 64.
+    /// The whole page as PNG in base64.
     pub(crate) fn screenshot(&mut self) -> String {
-        let asked = json!({ "format": "png", "captureBeyondViewport": true });
-        self.call("Page.captureScreenshot", &asked)["data"].as_str().unwrap().to_owned()
+        let request = json!({ "format": "png", "captureBeyondViewport": true });
+        self.call("Page.captureScreenshot", &request)["data"].as_str().unwrap().to_owned()
     }
 
-    /// Whether the pages that are opened from now on may run scripts.
+    /// Enables or disables scripts on pages opened from now on.
     pub(crate) fn scripts(&mut self, run: bool) {
         self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": !run }));
     }
 
-    /// Fails where the open page fetched anything but its own file, or complained.
+    /// Asserts that the open page requested nothing but its own file and logged nothing.
     pub(crate) fn was_quiet(&self, file: &Path) {
         for event in &self.events {
-            let complaint = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
-            assert!(!complaint.contains(&event["method"].as_str().unwrap_or_default()), "{event}");
+            let log_methods = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
+            assert!(!log_methods.contains(&event["method"].as_str().unwrap_or_default()), "{event}");
             let url = event["params"]["request"]["url"].as_str().unwrap_or("data:");
             assert!(url.starts_with("data:") || url == format!("file://{}", file.display()), "fetched {url}");
         }
     }
 
-    /// Fails where the open page scrolls sideways; names what is too wide.
+    /// Asserts that the open page does not scroll horizontally; names elements that are too wide.
     pub(crate) fn fits(&mut self, width: u32, state: &str) {
         let wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 \
                     && !e.closest('.scroll, .live, svg')).map(e => e.outerHTML.slice(0, 80)).join('\\n')";
@@ -134,12 +134,12 @@ impl Chromium {
         }
         self.input.write_all(format!("{message}\0").as_bytes()).ok()?;
         loop {
-            let answer = self.read()?;
-            if answer["id"] == self.last {
-                assert!(answer.get("error").is_none(), "{method}: {answer}");
-                return Some(answer["result"].clone());
+            let reply = self.read()?;
+            if reply["id"] == self.last {
+                assert!(reply.get("error").is_none(), "{method}: {reply}");
+                return Some(reply["result"].clone());
             }
-            self.events.push(answer);
+            self.events.push(reply);
         }
     }
 

@@ -1,15 +1,17 @@
-//! A cell made of a centre, a spread and whatever happened to it.
+//! Builder of example cells from a centre, a spread, disturbances and failures.
 
-#![allow(clippy::unwrap_used, reason = "what is made here is sound or the test is wrong")]
+#![allow(clippy::unwrap_used, reason = "the examples are valid, or the test is wrong")]
 
 use std::collections::BTreeMap;
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Serial, TestName, Validity, Value};
-use wb_stats::{Rule, Samples, Summary};
+use wb_model::{
+    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, ParamValue, Params, Serial, TestName, Validity,
+};
+use wb_stats::{Samples, SamplingRule, Summary};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, SampleResult};
 
-/// Figures that look random and are the same each time.
+/// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -20,24 +22,25 @@ impl Noise {
         )
     }
 
-    /// From −1 to 1, more often near 0, rounded so that it is the same everywhere.
+    /// The next number from −1 to 1, denser near 0, rounded so that it is equal on all machines.
     fn next(&mut self) -> f64 {
-        let mut part = || {
+        let mut uniform = || {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((self.0 >> 33) % 2001) as f64 / 1000.0 - 1.0
         };
-        (part() + part() + part()) / 3.0
+        (uniform() + uniform() + uniform()) / 3.0
     }
 
-    /// Around a centre, `percent` of it on the way.
+    /// A number around a centre, with a spread of `percent` of it.
     pub(crate) fn around(&mut self, centre: f64, percent: f64) -> f64 {
         centre * (1.0 + self.next() * 2.0 * percent / 100.0)
     }
 }
 
+/// A builder of a cell's result.
 pub(crate) struct Made {
     result: CellResult,
-    /// The metrics with their centres and spreads, the primary one first.
+    /// The metrics with their centres and spreads, primary first.
     metrics: Vec<(Metric, f64, f64)>,
 }
 
@@ -52,15 +55,15 @@ impl Made {
             case: case.parse().unwrap(),
         };
         let mut params: Params =
-            cell.case.axes().map(|(name, value)| (name.to_owned(), Value::Text(value.to_owned()))).collect();
-        params.insert("huge-pages".into(), Value::Text("inherit".into()));
+            cell.case.axes().map(|(name, value)| (name.to_owned(), ParamValue::Text(value.to_owned()))).collect();
+        params.insert("huge-pages".into(), ParamValue::Text("inherit".into()));
         let result = CellResult {
             key: DefinitionKey::new(&test, 1, &params),
             cell,
             summary: String::new(),
             params,
             workers: vec![],
-            rule: Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
+            rule: SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
             outcome: CellOutcome::Measured,
             ended_by: Some("its rule is met".to_owned()),
             metrics: vec![],
@@ -81,7 +84,7 @@ impl Made {
         self
     }
 
-    /// A warm-up and `n` samples around a centre.
+    /// Adds a warm-up and `n` samples around a centre.
     pub(crate) fn samples(mut self, centre: f64, percent: f64, n: u32) -> Self {
         let (metric, ..) = self.metrics.remove(0);
         let name = self.result.cell.to_string();
@@ -90,7 +93,7 @@ impl Made {
             sample,
             attempt: 0,
             purpose,
-            at: start + round * 6.5,
+            start_seconds: start + round * 6.5,
             seconds: 0.52,
             measured_seconds: 0.5,
             outcome: AttemptOutcome::Completed,
@@ -106,7 +109,7 @@ impl Made {
         self.metric(metric, centre, percent)
     }
 
-    /// A metric in every sample there is so far.
+    /// Adds a metric to every sample so far.
     pub(crate) fn metric(mut self, metric: Metric, centre: f64, percent: f64) -> Self {
         let key = format!("{}/{}", metric.class, metric.name);
         let mut noise = Noise::new(&format!("{}{key}", self.result.cell));
@@ -122,29 +125,29 @@ impl Made {
         self.metric(metric, value, 0.0)
     }
 
-    pub(crate) fn disturb(mut self, sample: usize, how: &str) -> Self {
-        let hit = &mut self.result.samples[sample + 1];
-        hit.disturbances.push(how.into());
-        hit.values.values_mut().for_each(|value| *value *= 0.96);
+    pub(crate) fn disturb(mut self, sample: usize, disturbance: &str) -> Self {
+        let target = &mut self.result.samples[sample + 1];
+        target.disturbances.push(disturbance.into());
+        target.values.values_mut().for_each(|value| *value *= 0.96);
         self
     }
 
     pub(crate) fn invalid(mut self, sample: usize, figures: &str) -> Self {
-        let hit = &mut self.result.samples[sample + 1];
-        hit.validity = Some(Validity::Invalid { gate: Gate::Answer, figures: figures.into() });
-        hit.counted = false;
+        let target = &mut self.result.samples[sample + 1];
+        target.validity = Some(Validity::Invalid { gate: Gate::Answer, figures: figures.into() });
+        target.counted = false;
         self
     }
 
     pub(crate) fn crash(mut self, sample: usize, status: &str) -> Self {
-        let mut lost = self.result.samples[sample + 1].clone();
-        lost.outcome = AttemptOutcome::Crashed { status: status.into() };
-        (lost.validity, lost.counted) = (None, false);
-        lost.values.clear();
-        let again = &mut self.result.samples[sample + 1];
-        (again.attempt, again.at) = (1, again.at + 2.0);
-        again.folder = again.folder.replace(".0", ".1");
-        self.result.samples.insert(sample + 1, lost);
+        let mut crashed = self.result.samples[sample + 1].clone();
+        crashed.outcome = AttemptOutcome::Crashed { status: status.into() };
+        (crashed.validity, crashed.counted) = (None, false);
+        crashed.values.clear();
+        let retry = &mut self.result.samples[sample + 1];
+        (retry.attempt, retry.start_seconds) = (1, retry.start_seconds + 2.0);
+        retry.folder = retry.folder.replace(".0", ".1");
+        self.result.samples.insert(sample + 1, crashed);
         self
     }
 
@@ -169,8 +172,8 @@ impl Made {
         self
     }
 
-    pub(crate) fn partial(mut self, valid: usize, wanted: usize) -> Self {
-        self.result.outcome = CellOutcome::Partial { valid, wanted };
+    pub(crate) fn partial(mut self, valid: usize, required: usize) -> Self {
+        self.result.outcome = CellOutcome::Partial { valid, required };
         self.result.ended_by = Some("its time budget of 10min is spent".to_owned());
         self
     }
@@ -185,18 +188,18 @@ impl Made {
         self.result
     }
 
-    /// With its summaries.
+    /// Builds the result with summaries.
     pub(crate) fn done(mut self) -> CellResult {
         let samples = &self.result.samples;
         let summary = |key: &str, all: bool| {
-            let wanted = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
-            let values: Vec<f64> = samples.iter().filter(wanted).filter_map(|s| s.values.get(key).copied()).collect();
+            let is_selected = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
+            let values: Vec<f64> = samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
             Samples::new(&values).ok().map(|samples| Summary::of(&samples))
         };
-        let disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());
+        let has_disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());
         let metrics = self.metrics.into_iter().map(|(metric, ..)| {
             let key = format!("{}/{}", metric.class, metric.name);
-            let undisturbed = disturbed.then(|| summary(&key, false)).flatten();
+            let undisturbed = has_disturbed.then(|| summary(&key, false)).flatten();
             MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
         });
         self.result.metrics = metrics.collect();

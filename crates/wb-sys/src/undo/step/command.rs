@@ -1,4 +1,4 @@
-//! What commands show and set.
+//! States that are read and set by commands.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use super::StepError;
 
-/// What a command prints.
+/// Runs a command and returns its standard output.
 pub(super) fn output(name: &str, words: &[String]) -> Result<Vec<u8>, StepError> {
     run(name, words, Stdio::null())
 }
 
-/// Lets a command set a state.
+/// Runs a command that sets a state.
 ///
-/// It has the lock as its standard input, which none of them reads, and a process group of its own: where we are killed
-/// while it runs, whoever comes next finds it by them, and ends it before anything is put back.
+/// The command gets the lock as its standard input, which it must not read, and a process group of its own. If this
+/// process is killed meanwhile, the next one finds the command by them and kills it before it reverts anything.
 pub(super) fn set(name: &str, words: &[String], state: &[u8], lock: &File) -> Result<(), StepError> {
     let state = String::from_utf8_lossy(state).trim().to_owned();
     let words: Vec<String> = words.iter().map(|word| word.replace("{}", &state)).collect();
@@ -27,15 +27,15 @@ fn failed(name: &str, why: String) -> StepError {
 }
 
 fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, StepError> {
-    let (program, arguments) = words.split_first().ok_or_else(|| failed(name, "there is no command".to_owned()))?;
+    let (program, arguments) = words.split_first().ok_or_else(|| failed(name, "missing command".to_owned()))?;
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").stdin(input).process_group(0).output();
     let output = output.map_err(|error| failed(name, format!("{program}: {error}")))?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = if said.trim().is_empty() { String::new() } else { format!(": {}", said.trim()) };
-            Err(failed(name, format!("{program}, {}{said}", output.status)))
+            let message = String::from_utf8_lossy(&output.stderr);
+            let message = if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
+            Err(failed(name, format!("{program}: {}{message}", output.status)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files: the kernel's settings, and whole ones.
+//! Kernel settings and regular files.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -10,15 +10,15 @@ use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr, listxattr};
 use rustix::io::Errno;
 
 use crate::SysRoot;
-use crate::root::LONGEST;
+use crate::sys_root::MAX_FILE_SIZE;
 
 use super::Refusal;
 
-/// Where this program keeps what it notes of a machine.
-const OURS: &str = "/var/lib/weighbridge";
+/// The folder of this program's own state.
+const STATE_FOLDER: &str = "/var/lib/weighbridge";
 
-/// Writes a value in one go: the kernel takes each as a value of its own, whole or not at all. In a made root that is
-/// putting a file in another's place.
+/// Writes a value in a single call, because the kernel treats each write as a complete value. In a fake root the file
+/// is replaced.
 pub(super) fn write_setting(root: &SysRoot, full: &Path, value: &[u8]) -> io::Result<()> {
     if !root.is_real() {
         fs::metadata(full)?;
@@ -27,51 +27,51 @@ pub(super) fn write_setting(root: &SysRoot, full: &Path, value: &[u8]) -> io::Re
     OpenOptions::new().write(true).open(full)?.write_all(value)
 }
 
-/// Puts a file in the place of another at once, or takes it away.
+/// Replaces a file atomically, or removes it.
 pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Result<()> {
     let Some(bytes) = bytes else { return fs::remove_file(full) };
-    let beside = beside(full);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
+    let temporary = temporary_path(full);
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
     match fs::metadata(full) {
         Ok(old) => {
             fchown(&file, Some(old.uid()), Some(old.gid()))?;
             file.set_permissions(old.permissions())?;
             copy_attributes(full, &file)?;
         }
-        // Exactly these, whatever the umask.
+        // Exactly this mode, whatever the umask.
         Err(_) => file.set_permissions(Permissions::from_mode(mode))?,
     }
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&beside, full)
+    fs::rename(&temporary, full)
 }
 
-/// Gives a file the extended attributes of another: its access control list and its label among them.
+/// Copies the extended attributes of a file, including its access control list and security label.
 fn copy_attributes(from: &Path, to: &fs::File) -> io::Result<()> {
-    let mut names = vec![0; ATTRIBUTES];
+    let mut names = vec![0; MAX_ATTRIBUTE_SIZE];
     let length = match listxattr(from, &mut names[..]) {
         Err(Errno::NOTSUP) => return Ok(()),
         length => length?,
     };
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let mut value = vec![0; ATTRIBUTES];
+        let mut value = vec![0; MAX_ATTRIBUTE_SIZE];
         let length = getxattr(from, name, &mut value[..])?;
         fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
     }
     Ok(())
 }
 
-/// The most bytes that the names of a file's attributes, or the value of one, can have (XATTR_LIST_MAX and XATTR_SIZE_MAX
-/// of the kernel's limits.h).
-const ATTRIBUTES: usize = 65536;
+/// Maximum size of the list of a file's attributes and of an attribute's value, in bytes (XATTR_LIST_MAX and
+/// XATTR_SIZE_MAX of the kernel's limits.h).
+const MAX_ATTRIBUTE_SIZE: usize = 65536;
 
-/// When a file was modified, in nanoseconds since 1970.
+/// The modification time of a file, in nanoseconds since 1970.
 pub(super) fn modified(full: &Path) -> io::Result<i64> {
     let metadata = fs::symlink_metadata(full)?;
     Ok(metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()))
 }
 
-/// Sets when a file was modified, in nanoseconds since 1970.
+/// Sets the modification time of a file, in nanoseconds since 1970.
 pub(super) fn set_modified(full: &Path, modified: i64) -> io::Result<()> {
     let time = std::time::Duration::from_nanos(modified.unsigned_abs());
     let epoch = std::time::SystemTime::UNIX_EPOCH;
@@ -79,12 +79,12 @@ pub(super) fn set_modified(full: &Path, modified: i64) -> io::Result<()> {
     fs::File::open(full)?.set_modified(time)
 }
 
-/// Why a file cannot be replaced and put back as it was; none where it can, or is not there.
+/// Why a file cannot be replaced and restored exactly; None where it can, or does not exist.
 pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String> {
-    if Path::new(path).starts_with(OURS) {
-        return Some(format!("files below {OURS} belong to the undo log"));
+    if Path::new(path).starts_with(STATE_FOLDER) {
+        return Some(format!("files below {STATE_FOLDER} belong to the undo log"));
     }
-    // What cannot be looked at is refused when it is read.
+    // A file without metadata is refused when it is read.
     let full = root.path(path).ok()?;
     let metadata = fs::symlink_metadata(&full).ok()?;
     if metadata.is_symlink() {
@@ -101,38 +101,39 @@ pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String>
     if metadata.nlink() > 1 {
         return Some(format!("it has {} hard links, which replacing it would separate", metadata.nlink()));
     }
-    (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and at most {LONGEST} can be saved", metadata.len()))
+    (metadata.len() > MAX_FILE_SIZE)
+        .then(|| format!("it has {} bytes: at most {MAX_FILE_SIZE} bytes can be saved", metadata.len()))
 }
 
-/// Why nothing can be put into the folder of a file; none where it can.
+/// Why no file can be created in the folder of a file; None where it can.
 pub(super) fn folder_obstacle(root: &SysRoot, path: &str) -> Option<String> {
     let folder = Path::new(path).parent()?;
-    // One that leads elsewhere is refused when it is written to.
+    // A folder outside of the root is refused when it is written to.
     let full = root.path(folder).ok()?;
     match access(&full, Access::WRITE_OK) {
         Ok(()) => None,
-        Err(Errno::NOENT | Errno::NOTDIR) => Some(format!("there is no folder `{}`", folder.display())),
-        Err(_) => Some(format!("the folder `{}` cannot be written to", folder.display())),
+        Err(Errno::NOENT | Errno::NOTDIR) => Some(format!("no such folder: `{}`", folder.display())),
+        Err(_) => Some(format!("the folder `{}` is not writable", folder.display())),
     }
 }
 
-/// Why a file was not put there.
-pub(super) fn why_not(path: &str, full: &Path, error: &io::Error) -> String {
+/// Describes why a file could not be written.
+pub(super) fn describe_error(path: &str, full: &Path, error: &io::Error) -> String {
     let folder = Path::new(path).parent().filter(|_| full.parent().is_some_and(|folder| !folder.exists()));
     match folder {
-        Some(folder) => format!("there is no folder `{}`", folder.display()),
+        Some(folder) => format!("no such folder: `{}`", folder.display()),
         None => error.to_string(),
     }
 }
 
-/// Where a file is written before it takes the other's place.
-pub(super) fn beside(full: &Path) -> PathBuf {
+/// The path at which a new file is written before it replaces the other.
+pub(super) fn temporary_path(full: &Path) -> PathBuf {
     let mut name = full.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".weighbridge-new");
     full.with_file_name(name)
 }
 
-/// Why a file cannot be written to.
+/// Why a file cannot be written, from reading alone; None where it can.
 pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
     let other = |why: String| Some(Refusal::Other(why));
     let full = match root.path(path) {
@@ -140,24 +141,26 @@ pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
         Err(error) => return other(error.to_string()),
     };
     let metadata = match fs::metadata(&full) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return other(format!("`{path}` is not there")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return other(format!("no such file: `{path}`")),
         Err(error) => return other(format!("`{path}`: {error}")),
         Ok(metadata) => metadata,
     };
-    // Root may open anything; what the kernel does not take has nobody's permission to write.
+    // Root may open any file; a file that the kernel does not accept writes to has no write permission for anybody.
     if metadata.permissions().mode() & 0o222 == 0 {
-        return other(format!("the kernel shows `{path}` and takes no value for it"));
+        return other(format!("the kernel provides `{path}` read-only"));
     }
     match access(&full, Access::WRITE_OK) {
         Ok(()) => None,
-        Err(Errno::ACCESS | Errno::PERM) => only_root(root).or_else(|| other(format!("`{path}` may not be written"))),
-        Err(Errno::ROFS) => other(format!("`{path}` is on a file system that is mounted read-only")),
+        Err(Errno::ACCESS | Errno::PERM) => {
+            root_refusal(root).or_else(|| other(format!("permission denied: `{path}`")))
+        }
+        Err(Errno::ROFS) => other(format!("`{path}` is on a read-only file system")),
         Err(error) => other(format!("`{path}`: {}", io::Error::from(error))),
     }
 }
 
-/// Why whoever is not root cannot do something.
-pub(super) fn only_root(root: &SysRoot) -> Option<Refusal> {
+/// A refusal if this process lacks root's privileges.
+pub(super) fn root_refusal(root: &SysRoot) -> Option<Refusal> {
     let refused = root.is_real() && !rustix::process::geteuid().is_root();
     refused.then_some(Refusal::NotRoot)
 }

@@ -1,4 +1,4 @@
-//! Control groups that keep threads apart.
+//! Control groups that isolate threads.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,13 +10,13 @@ use crate::{SysError, SysRoot};
 
 use super::{Step, StepError};
 
-/// How often threads are listed again, since some were born meanwhile.
-const ROUNDS: usize = 1000;
+/// Maximum number of passes over the threads, since new ones may be created meanwhile.
+const MAX_ROUNDS: usize = 1000;
 
-/// A bit among a thread's flags: it is the kernel's own (PF_KTHREAD of the kernel's sched.h).
-const OF_KERNEL: u64 = 0x0020_0000;
+/// The flag of kernel threads (PF_KTHREAD of the kernel's sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// A line for each file of a group; none where there is no such group.
+/// The contents of a group's files, one per line; None where the group does not exist.
 pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, StepError> {
     let mut lines = String::new();
     for file in files {
@@ -28,7 +28,7 @@ pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Opti
     Ok(Some(lines.into_bytes()))
 }
 
-/// Makes a group and writes its files.
+/// Creates a group and writes its files.
 pub(super) fn make(root: &SysRoot, path: &str, files: &[String], lines: &str) -> io::Result<()> {
     let full = root.path(path).map_err(io::Error::other)?;
     match fs::create_dir(&full) {
@@ -38,16 +38,16 @@ pub(super) fn make(root: &SysRoot, path: &str, files: &[String], lines: &str) ->
     files.iter().zip(lines.lines()).try_for_each(|(file, line)| fs::write(full.join(file), line))
 }
 
-/// Takes a group away, with those below it; whatever is in them goes to the group above.
+/// Removes a group and its descendants; their members move to the parent group.
 pub(super) fn remove(full: &Path) -> io::Result<()> {
-    let above = full.parent().unwrap_or(full);
+    let parent = full.parent().unwrap_or(full);
     for entry in fs::read_dir(full)?.flatten() {
         if entry.file_type()?.is_dir() {
             remove(&entry.path())?;
         }
     }
-    for _ in 0..ROUNDS {
-        empty(full, above)?;
+    for _ in 0..MAX_ROUNDS {
+        move_members(full, parent)?;
         match fs::remove_dir(full) {
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
             other => return other,
@@ -56,39 +56,39 @@ pub(super) fn remove(full: &Path) -> io::Result<()> {
     Err(Errno::BUSY.into())
 }
 
-/// Moves every member of a group to another.
-fn empty(from: &Path, to: &Path) -> io::Result<()> {
+/// Moves all members of a group to another.
+fn move_members(from: &Path, to: &Path) -> io::Result<()> {
     for member in numbers(&fs::read_to_string(from.join("cgroup.procs"))?) {
-        put(member, &to.join("cgroup.procs"))?;
+        move_to(member, &to.join("cgroup.procs"))?;
     }
     Ok(())
 }
 
-/// Whether there is any thread in a group.
-pub(super) fn moved(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepError> {
+/// The state [`Step::MOVED`] where a group has any thread.
+pub(super) fn moved_state(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepError> {
     match root.text(format!("{to}/tasks")) {
         Err(SysError::Missing { .. }) => Ok(None),
         text => Ok((!text?.is_empty()).then(|| Step::MOVED.as_bytes().to_vec())),
     }
 }
 
-/// Moves every thread that is not the kernel's own from one group of version 1 to another.
+/// Moves all threads except kernel threads from one version 1 group to another.
 pub(super) fn move_threads(root: &SysRoot, from: &Path, to: &Path) -> io::Result<()> {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let threads = numbers(&fs::read_to_string(from.join("tasks"))?);
-        let mut ours = threads.into_iter().filter(|thread| is_of_a_program(root, *thread)).peekable();
-        if ours.peek().is_none() {
+        let mut movable = threads.into_iter().filter(|thread| is_user_thread(root, *thread)).peekable();
+        if movable.peek().is_none() {
             return Ok(());
         }
-        for thread in ours {
-            put(thread, &to.join("tasks"))?;
+        for thread in movable {
+            move_to(thread, &to.join("tasks"))?;
         }
     }
-    Err(io::Error::other("new threads are born faster than they can be moved"))
+    Err(io::Error::other("new threads are created faster than they can be moved"))
 }
 
-/// Puts one thread into a group, unless it has ended.
-fn put(thread: u32, file: &Path) -> io::Result<()> {
+/// Moves a thread into a group, unless it has ended.
+fn move_to(thread: u32, file: &Path) -> io::Result<()> {
     match fs::write(file, thread.to_string()) {
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
         other => other,
@@ -99,11 +99,11 @@ fn numbers(text: &str) -> Vec<u32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Whether a thread is alive and not the kernel's own: the ninth field of its line (proc_pid_stat(5)) says so.
-fn is_of_a_program(root: &SysRoot, thread: u32) -> bool {
+/// Whether a thread is alive and not a kernel thread, by the flags in the ninth field of its stat (proc_pid_stat(5)).
+fn is_user_thread(root: &SysRoot, thread: u32) -> bool {
     let stat = root.text(format!("/proc/{thread}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace().collect::<Vec<_>>();
     let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
     let is_zombie = matches!(fields.first(), Some(&("Z" | "X")));
-    !is_zombie && flags.is_some_and(|flags| flags & OF_KERNEL == 0)
+    !is_zombie && flags.is_some_and(|flags| flags & PF_KTHREAD == 0)
 }

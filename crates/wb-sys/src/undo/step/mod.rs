@@ -1,4 +1,4 @@
-//! Things that can be changed and put back.
+//! Steps: objects whose state can be changed and restored.
 
 mod command;
 mod file;
@@ -8,132 +8,134 @@ use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::memory::chosen;
+use crate::environment::memory::selected_option;
 use crate::{SysError, SysRoot};
 
-/// One thing that can be changed and put back.
+/// An object whose state can be changed and restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum Step {
-    /// A file in which the kernel shows and takes one value. It is as it was after a reboot.
+    /// A kernel setting: a file with one value. A reboot resets it.
     Setting {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// A whole file. It outlives a reboot.
+    /// A regular file. It survives a reboot.
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The permissions of one that is made; one that is there keeps its own.
+        /// Permissions of a new file; an existing file keeps its own.
         mode: u32,
     },
-    /// What commands set and show, words and no shell. It is as it was after a reboot.
+    /// A state that commands (without a shell) set and print. A reboot resets it.
     Command {
-        /// What it is, in a word or two.
+        /// Name of the state, in a word or two.
         name: String,
-        /// Prints the state: as many lines as it takes, the same for the same state.
+        /// Command that prints the state, in any number of lines; equal states print the same.
         read: Vec<String>,
-        /// Sets it: `{}` in a word stands for the state.
+        /// Command that sets the state; `{}` in a word is replaced by the state.
         write: Vec<String>,
     },
-    /// A control group that is made; what is in it goes back to the group above when it is taken away. Its state is a
-    /// line for each of the files. It is gone after a reboot.
+    /// A control group that is created; its members move to the parent group when it is removed. Its state is one line
+    /// for each of the files. A reboot removes it.
     Group {
-        /// Its folder.
+        /// Folder of the group.
         path: String,
-        /// The files in it that are set, in the order in which the kernel wants them.
+        /// Files in it that are set, in the order that the kernel requires.
         files: Vec<String>,
     },
-    /// Every thread of every program in one control group of version 1 is moved to another. It is as it was after a
-    /// reboot.
-    Moved {
-        /// The folder of the group that they were in.
+    /// All threads of a version 1 control group, except kernel threads, are moved to another group. A reboot resets
+    /// it.
+    MoveThreads {
+        /// Folder of the source group.
         from: String,
-        /// The folder of the group that they are moved to.
+        /// Folder of the destination group.
         to: String,
     },
 }
 
-/// Why something cannot be changed, as far as that can be read.
+/// Why an object cannot be changed, as far as can be determined by reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// This user is not root.
+    /// This process is not privileged.
     NotRoot,
-    /// Something else, as one clause.
+    /// Another reason, as a clause.
     Other(String),
 }
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotRoot => f.write_str("only root may change it"),
+            Self::NotRoot => f.write_str("permission denied: requires root"),
             Self::Other(why) => f.write_str(why),
         }
     }
 }
 
-/// Why a step could not be taken.
+/// An error while reading or setting the state of a step.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// It cannot be read.
+    /// The state cannot be read.
     #[error(transparent)]
     Sys(#[from] SysError),
-    /// It cannot be written.
-    #[error("`{what}` cannot be set to `{value}`: {why}")]
+    /// The state cannot be set.
+    #[error("cannot set `{what}` to `{value}`: {why}")]
     Write {
-        /// What.
+        /// Name of the step.
         what: String,
-        /// To which value.
+        /// The requested value.
         value: String,
-        /// What the system said.
+        /// The cause.
         why: String,
     },
-    /// Settings that a change has reset, and that cannot be restored.
-    #[error("`{what}` is as it was, and not everything that was reset with it: {failed}")]
+    /// Settings that a change has reset cannot be restored.
+    #[error("`{what}` was restored, but not all settings that were reset with it: {failed}")]
     Dependents {
-        /// What was changed.
+        /// Name of the changed step.
         what: String,
-        /// The settings, what they hold and should, and why.
+        /// The settings with their actual and expected values and the causes.
         failed: String,
     },
     /// A command failed.
     #[error("{name}: {why}")]
     Command {
-        /// What it shows or sets.
+        /// Name of the state that it reads or sets.
         name: String,
-        /// What it said.
+        /// Its exit status and standard error.
         why: String,
     },
 }
 
 impl Step {
-    /// The state in which threads have been moved.
+    /// The state after threads have been moved.
     pub const MOVED: &str = "moved";
 
-    /// A setting.
+    /// Creates a step for a kernel setting.
     pub fn setting(path: impl Into<String>) -> Self {
         Self::Setting { path: path.into() }
     }
 
-    /// What it is, for people.
-    pub fn what(&self) -> String {
+    /// Short description for output.
+    pub fn description(&self) -> String {
         match self {
             Self::Setting { path } | Self::File { path, .. } | Self::Group { path, .. } => path.clone(),
             Self::Command { name, .. } => name.clone(),
-            Self::Moved { from, .. } => format!("threads in {from}"),
+            Self::MoveThreads { from, .. } => format!("threads in {from}"),
         }
     }
 
-    /// Whether a reboot puts it back.
+    /// Whether a reboot resets it.
     pub fn is_volatile(&self) -> bool {
         !matches!(self, Self::File { .. })
     }
 
-    /// What is there, to be put back one day: of a made root every byte, since no kernel stands behind its settings.
-    /// None where a file or a group is not there.
+    /// Reads the current state, to be restored later; for a setting of a fake root all bytes of the file. None where a
+    /// file or group does not exist.
     pub(super) fn state(&self, root: &SysRoot) -> Result<Option<Vec<u8>>, StepError> {
         match self {
-            Self::Setting { path } if root.is_real() => Ok(Some(chosen(&root.text(path)?).to_owned().into_bytes())),
+            Self::Setting { path } if root.is_real() => {
+                Ok(Some(selected_option(&root.text(path)?).to_owned().into_bytes()))
+            }
             Self::Setting { path } => Ok(Some(root.bytes(path)?)),
             Self::File { path, .. } => match root.bytes(path) {
                 Err(SysError::Missing { .. }) => Ok(None),
@@ -141,11 +143,11 @@ impl Step {
             },
             Self::Command { name, read, .. } => command::output(name, read).map(Some),
             Self::Group { path, files } => group::state(root, path, files),
-            Self::Moved { to, .. } => group::moved(root, to),
+            Self::MoveThreads { to, .. } => group::moved_state(root, to),
         }
     }
 
-    /// Why it cannot be changed here, as far as that can be read; nothing is tried.
+    /// Why it cannot be changed, as far as can be determined by reading; no change is attempted.
     pub fn refusal(&self, root: &SysRoot) -> Option<Refusal> {
         match self {
             Self::Setting { path } => file::refusal(root, path),
@@ -153,61 +155,61 @@ impl Step {
                 let obstacle = file::replacement_obstacle(root, path).or_else(|| file::folder_obstacle(root, path));
                 obstacle.map(Refusal::Other)
             }
-            Self::Command { .. } => file::only_root(root),
+            Self::Command { .. } => file::root_refusal(root),
             Self::Group { path, .. } => {
-                let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
-                // What permissions its folder shows means nothing to the kernel.
-                file::only_root(root).or_else(|| file::refusal(root, &format!("{above}/cgroup.procs")))
+                let parent = path.rsplit_once('/').map_or("/", |(parent, _)| parent);
+                // The permissions of its folder are not meaningful.
+                file::root_refusal(root).or_else(|| file::refusal(root, &format!("{parent}/cgroup.procs")))
             }
-            Self::Moved { from, .. } => file::refusal(root, &format!("{from}/tasks")),
+            Self::MoveThreads { from, .. } => file::refusal(root, &format!("{from}/tasks")),
         }
     }
 
-    /// Refuses what could not be put back as it was.
-    pub(super) fn check(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<(), StepError> {
+    /// Fails for an object that could not be restored exactly.
+    pub(super) fn require_reversible(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<(), StepError> {
         match self {
             Self::File { path, .. } => {
-                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.refused(wanted, why)))
+                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.write_error(target, why)))
             }
             _ => Ok(()),
         }
     }
 
-    /// When a file was modified, in nanoseconds since 1970; none where there is none, and of other things.
+    /// The modification time of a file, in nanoseconds since 1970; None where it does not exist, and for other steps.
     pub(super) fn modified(&self, root: &SysRoot) -> Option<i64> {
         let Self::File { path, .. } = self else { return None };
-        // What cannot be read has no time that could be put back.
+        // An unreadable file has no modification time to restore.
         file::modified(&root.path(path).ok()?).ok()
     }
 
-    /// Gives a file the time at which it was modified before.
+    /// Restores the modification time of a file.
     pub(super) fn set_modified(&self, root: &SysRoot, modified: Option<i64>) -> Result<(), StepError> {
         let (Self::File { path, .. }, Some(modified)) = (self, modified) else { return Ok(()) };
-        file::set_modified(&root.path(path)?, modified).map_err(|error| self.refused(None, error.to_string()))
+        file::set_modified(&root.path(path)?, modified).map_err(|error| self.write_error(None, error.to_string()))
     }
 
-    /// Whether it is so already.
+    /// Whether the object is in this state already.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn holds(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<bool, StepError> {
-        Ok(self.is_same(self.state(root)?.as_deref(), wanted))
+    pub fn is_in_state(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<bool, StepError> {
+        Ok(self.is_same(self.state(root)?.as_deref(), target))
     }
 
-    /// Whether two states are the same one.
+    /// Whether two states are equal.
     pub(super) fn is_same(&self, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
         match (self, one, other) {
             (Self::Setting { .. }, Some(one), Some(other)) => {
-                let value = |bytes: &[u8]| chosen(String::from_utf8_lossy(bytes).trim()).to_owned();
+                let value = |bytes: &[u8]| selected_option(String::from_utf8_lossy(bytes).trim()).to_owned();
                 value(one) == value(other)
             }
             (_, one, other) => one == other,
         }
     }
 
-    /// Makes it so. Commands keep `lock` open, and with it locked, for as long as they run.
+    /// Sets the state. Commands inherit `lock` and hold it for as long as they run.
     pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), StepError> {
-        let failed = |why: String| self.refused(state, why);
+        let failed = |why: String| self.write_error(state, why);
         let io = |error: std::io::Error| failed(error.to_string());
         match self {
             Self::Setting { path } => {
@@ -215,7 +217,7 @@ impl Step {
             }
             Self::File { path, mode } => {
                 let full = root.path(path)?;
-                file::replace(&full, *mode, state).map_err(|error| failed(file::why_not(path, &full, &error)))
+                file::replace(&full, *mode, state).map_err(|error| failed(file::describe_error(path, &full, &error)))
             }
             Self::Command { name, write, .. } => command::set(name, write, state.unwrap_or_default(), lock),
             Self::Group { path, files } => match state {
@@ -226,12 +228,12 @@ impl Step {
                         now if now.as_deref() == state => Ok(()),
                         now => {
                             let now = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).into_owned();
-                            Err(failed(format!("the kernel made `{}` of it", now.trim().replace('\n', ", "))))
+                            Err(failed(format!("the kernel set it to `{}`", now.trim().replace('\n', ", "))))
                         }
                     }
                 }
             },
-            Self::Moved { from, to } => {
+            Self::MoveThreads { from, to } => {
                 let (from, to) = (root.path(from)?, root.path(to)?);
                 let (from, to) = if state.is_some() { (from, to) } else { (to, from) };
                 group::move_threads(root, &from, &to).map_err(io)
@@ -239,8 +241,8 @@ impl Step {
         }
     }
 
-    /// Sees that a setting holds what was written, which the kernel may have rounded or cut: other steps look themselves.
-    pub(super) fn require(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
+    /// Verifies that a setting has the written value, which the kernel may have rounded; other steps verify themselves.
+    pub(super) fn verify_state(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
         let found = match self {
             Self::Setting { .. } => self.state(root)?,
             _ => return Ok(()),
@@ -249,25 +251,25 @@ impl Step {
             true => Ok(()),
             false => {
                 let found = String::from_utf8_lossy(found.as_deref().unwrap_or_default()).trim().to_owned();
-                Err(self.refused(state, format!("it holds `{found}`")))
+                Err(self.write_error(state, format!("its value is `{found}`")))
             }
         }
     }
 
-    fn refused(&self, state: Option<&[u8]>, why: String) -> StepError {
+    fn write_error(&self, state: Option<&[u8]>, why: String) -> StepError {
         let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
-        StepError::Write { what: self.what(), value, why }
+        StepError::Write { what: self.description(), value, why }
     }
 
-    /// Takes away what somebody who was killed has left beside it.
-    pub(super) fn tidy(&self, root: &SysRoot) {
+    /// Removes the temporary file of a process that was killed.
+    pub(super) fn remove_temporary(&self, root: &SysRoot) {
         let path = match self {
             Self::File { path, .. } => path,
             Self::Setting { path } if !root.is_real() => path,
             _ => return,
         };
         if let Ok(full) = root.path(path) {
-            let _ = std::fs::remove_file(file::beside(&full));
+            let _ = std::fs::remove_file(file::temporary_path(&full));
         }
     }
 }

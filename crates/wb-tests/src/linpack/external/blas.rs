@@ -1,25 +1,25 @@
-//! Which BLAS a program resolves to.
+//! The BLAS library that a program uses, according to `ldd`.
 
 use std::path::{Path, PathBuf};
 
-/// Where a program's linear algebra comes from.
+/// Source of a program's linear algebra routines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blas {
     /// A shared library.
     Shared {
-        /// The name that the program asks for, such as `libblas.so.3`.
+        /// The name that the program requests, such as `libblas.so.3`.
         soname: String,
-        /// The file that it gets, links followed.
+        /// The file that it resolves to, with symbolic links resolved.
         file: PathBuf,
-        /// What that file is.
+        /// The implementation.
         family: BlasFamily,
     },
-    /// The program asks for a library that is not there.
+    /// The program requests a library that is missing.
     NotFound {
-        /// The name that it asks for.
+        /// The requested name.
         soname: String,
     },
-    /// No shared BLAS: it is part of the program.
+    /// No shared BLAS: it is linked statically.
     BuiltIn,
 }
 
@@ -36,7 +36,7 @@ pub enum BlasFamily {
     Atlas,
     /// The Fortran reference of Netlib, slow by design.
     Reference,
-    /// Another one.
+    /// Any other.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ const LIBRARIES: [&str; 12] = [
     "libmkl_rt",
 ];
 
-/// Reads the output of `ldd`; `real_path` follows links and gives nothing where it cannot.
+/// Parses the output of `ldd`; `real_path` resolves symbolic links, or returns none if it cannot.
 ///
 /// Where several libraries define BLAS, the first wins, as it does for the dynamic linker.
 #[must_use]
@@ -75,7 +75,7 @@ pub fn resolve(ldd: &str, real_path: impl Fn(&Path) -> Option<PathBuf>) -> Blas 
     }
 }
 
-/// `libblas.so.3 => /lib/libblas.so.3 (0x00007f…)`, `libblas.so.3 => not found`.
+/// Parses `libblas.so.3 => /lib/libblas.so.3 (0x00007f…)` or `libblas.so.3 => not found`.
 fn parse_dependency(line: &str) -> Option<(&str, Option<&Path>)> {
     let (soname, target) = line.trim().split_once(" => ")?;
     let path = target.rsplit_once(" (").map_or(target, |(path, _)| path).trim();
@@ -88,7 +88,7 @@ fn is_blas(soname: &str) -> bool {
 }
 
 impl BlasFamily {
-    /// By the names of a file and the folder it lies in (Debian keeps `libblas.so.3` in a folder
+    /// Detects the implementation by the names of the file and its folder (Debian installs `libblas.so.3` in a folder
     /// named after the implementation).
     #[must_use]
     pub fn detect(file: &Path) -> Self {
@@ -119,11 +119,11 @@ mod tests {
 ";
 
     #[test]
-    fn the_first_blas_wins_and_links_are_followed() {
+    fn the_first_blas_wins_and_links_are_resolved() {
         let folder = "/usr/lib/x86_64-linux-gnu/openblas-pthread/";
-        let followed = |path: &Path| Some(Path::new(folder).join(path.file_name()?));
+        let resolve_link = |path: &Path| Some(Path::new(folder).join(path.file_name()?));
         assert_eq!(
-            resolve(HPCC, followed),
+            resolve(HPCC, resolve_link),
             Blas::Shared {
                 soname: "libblas.so.3".into(),
                 file: PathBuf::from(folder).join("libblas.so.3"),
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn a_static_program_has_its_own() {
+    fn a_static_program_has_a_built_in_blas() {
         assert_eq!(resolve("\tnot a dynamic executable\n", |_| None), Blas::BuiltIn);
         assert_eq!(resolve("\tlibblasfeo.so => /lib/libblasfeo.so (0x1)\n", |_| None), Blas::BuiltIn);
     }
 
     #[test]
-    fn implementations_are_told_by_file_and_folder() {
+    fn implementations_are_detected_by_file_and_folder() {
         for (file, family) in [
             ("/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0", BlasFamily::Reference),
             ("/usr/lib/x86_64-linux-gnu/atlas/libblas.so.3.10.3", BlasFamily::Atlas),

@@ -1,9 +1,9 @@
-//! The summary at the end of what hpcc (HPC Challenge) writes, `hpccoutf.txt`.
+//! Parser of the summary at the end of the output of hpcc (HPC Challenge), `hpccoutf.txt`.
 
 use super::OutputError;
 use std::collections::BTreeMap;
 
-/// The figures of a whole summary by the names that hpcc gives them.
+/// Figures of a complete summary, by hpcc's names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpccSummary(BTreeMap<String, Entry>);
 
@@ -13,38 +13,38 @@ struct Entry {
     value: String,
 }
 
-/// Names of figures that tell how fast this machine is, each better when higher.
+/// Names of performance figures, each better when higher.
 pub mod name {
     /// HPL over all processes, in 10¹² operations per second.
     pub const HPL_TFLOPS: &str = "HPL_Tflops";
-    /// Matrix multiplication by all processes at once, of one of them, in 10⁹ operations per second.
+    /// Matrix multiplication by all processes at once, per process, in 10⁹ operations per second.
     pub const STAR_DGEMM_GFLOPS: &str = "StarDGEMM_Gflops";
     /// Matrix multiplication by one process alone, in 10⁹ operations per second.
     pub const SINGLE_DGEMM_GFLOPS: &str = "SingleDGEMM_Gflops";
-    /// STREAM triad by all processes at once, of one of them, in 10⁹ bytes per second.
+    /// STREAM triad by all processes at once, per process, in 10⁹ bytes per second.
     pub const STAR_STREAM_TRIAD: &str = "StarSTREAM_Triad";
     /// STREAM triad by one process alone, in 10⁹ bytes per second.
     pub const SINGLE_STREAM_TRIAD: &str = "SingleSTREAM_Triad";
 }
 
 impl HpccSummary {
-    /// The figure of a name.
+    /// Returns a figure by its name.
     ///
     /// # Errors
-    /// The name is not there, or what stands there is no number.
+    /// If the name is missing, or its value is not a number.
     pub fn number(&self, name: &'static str) -> Result<f64, OutputError> {
         let entry = self.0.get(name).ok_or(OutputError::Missing { what: name })?;
         let number = entry.value.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| OutputError::line(entry.line, name, &entry.value))
     }
 
-    /// What stands behind a name, number or not.
+    /// Returns the text of an entry, whether it is a number or not.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|entry| entry.value.as_str())
     }
 
-    /// Whether hpcc says that all of its tests succeeded.
+    /// Whether hpcc reports that all of its tests succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.get("Success") == Some("1")
@@ -53,7 +53,7 @@ impl HpccSummary {
     /// HPL's scaled residual, ‖Ax−b‖∞/(ε(‖A‖∞‖x‖∞+‖b‖∞)n), from the norms in the summary.
     ///
     /// # Errors
-    /// A norm is not there or no number.
+    /// If a norm is missing or not a number.
     pub fn hpl_residual(&self) -> Result<f64, OutputError> {
         let a_times_x = self.number("HPL_AnormI")? * self.number("HPL_XnormI")?;
         let scale = self.number("HPL_eps")? * (a_times_x + self.number("HPL_BnormI")?);
@@ -61,10 +61,10 @@ impl HpccSummary {
     }
 }
 
-/// Reads the summary.
+/// Parses the summary.
 ///
 /// # Errors
-/// The summary is not there, has no end, or has a line that is no `name=value`.
+/// If the summary is missing or incomplete, or has a line other than `name=value`.
 pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
     let mut lines = output.lines().enumerate();
     if !lines.any(|(_, line)| line.trim() == "Begin of Summary section.") {
@@ -109,7 +109,7 @@ End of Summary section.
 ";
 
     #[test]
-    fn figures_are_found_by_their_names() {
+    fn figures_are_found_by_name() {
         let summary = parse(SAMPLE).unwrap();
         assert!(summary.succeeded());
         assert_eq!(summary.number(name::HPL_TFLOPS), Ok(0.0527));
@@ -124,20 +124,20 @@ End of Summary section.
     }
 
     #[test]
-    fn a_figure_that_is_missing_or_no_number_is_an_error_of_its_own() {
+    fn missing_and_invalid_figures_are_distinct_errors() {
         let summary = parse(SAMPLE).unwrap();
         let missing = OutputError::Missing { what: "SingleDGEMM_Gflops" };
         assert_eq!(summary.number(name::SINGLE_DGEMM_GFLOPS), Err(missing));
         let error = summary.number(name::SINGLE_STREAM_TRIAD).unwrap_err();
-        assert_eq!(error.to_string(), "line 15 of the output is no SingleSTREAM_Triad: `nan`");
+        assert_eq!(error.to_string(), "invalid SingleSTREAM_Triad on line 15 of the output: `nan`");
     }
 
     #[test]
     fn a_summary_without_begin_or_end_is_an_error() {
         assert!(matches!(parse("nothing"), Err(OutputError::Missing { .. })));
-        let torn = &SAMPLE[..SAMPLE.find("HPL_N").unwrap()];
-        assert!(matches!(parse(torn), Err(OutputError::Missing { .. })));
-        assert!(matches!(parse(&format!("{torn}HPL_\n")), Err(OutputError::Line { line: 11, .. })));
+        let truncated = &SAMPLE[..SAMPLE.find("HPL_N").unwrap()];
+        assert!(matches!(parse(truncated), Err(OutputError::Missing { .. })));
+        assert!(matches!(parse(&format!("{truncated}HPL_\n")), Err(OutputError::Line { line: 11, .. })));
     }
 
     proptest! {

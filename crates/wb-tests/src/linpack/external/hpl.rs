@@ -1,4 +1,4 @@
-//! What HPL prints (HPL.out or standard output), and hpcc within its own output.
+//! Parser of the output of HPL (HPL.out or standard output), which is also part of hpcc's output.
 
 use super::{OutputError, check_consistent};
 
@@ -7,17 +7,17 @@ use super::{OutputError, check_consistent};
 pub struct HplResult {
     /// The variant as HPL encodes it, such as `WR11C2R4`.
     pub variant: String,
-    /// Equations.
+    /// Number of equations.
     pub size: u64,
-    /// Columns of a block.
+    /// Block size in columns.
     pub block: u64,
-    /// Rows and columns of the grid of processes.
+    /// Rows and columns of the process grid.
     pub grid: (u64, u64),
     /// Seconds to factor and solve, in steps of 10 ms.
     pub seconds: f64,
-    /// 10⁹ operations per second.
+    /// Speed in 10⁹ operations per second.
     pub gflops: f64,
-    /// Its residual checks: one since HPL 2, three before.
+    /// Residual checks: one since HPL 2, three before.
     pub checks: Vec<ResidualCheck>,
 }
 
@@ -26,22 +26,22 @@ pub struct HplResult {
 pub struct ResidualCheck {
     /// The scaled residual.
     pub residual: f64,
-    /// Whether HPL found it small enough.
+    /// Whether HPL accepted it.
     pub passed: bool,
 }
 
 impl HplResult {
-    /// Whether it was checked and every check passed.
+    /// Whether there were checks and all of them passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
 }
 
-/// Reads every solved system with its checks.
+/// Parses all solved systems with their checks.
 ///
 /// # Errors
-/// No result line, a line that begins like one and is none, a check that belongs to none.
+/// If there is no result line, an invalid one, or a check without a result.
 pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
     let mut solves: Vec<HplResult> = Vec::new();
     for (index, line) in output.lines().enumerate() {
@@ -50,10 +50,10 @@ pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
             check_consistent(index, solve.size, solve.seconds, 0.01, solve.gflops)?;
             solves.push(solve);
         } else if let Some((_, verdict)) = line.split_once(")=") {
-            let wrong = |expected| OutputError::line(index, expected, line);
-            let check = parse_check(verdict).ok_or_else(|| wrong("residual check of HPL"))?;
-            let of = solves.last_mut().ok_or_else(|| wrong("check of a result before it"))?;
-            of.checks.push(check);
+            let error = |expected| OutputError::line(index, expected, line);
+            let check = parse_check(verdict).ok_or_else(|| error("residual check of HPL"))?;
+            let solve = solves.last_mut().ok_or_else(|| error("residual check (no result before it)"))?;
+            solve.checks.push(check);
         }
     }
     if solves.is_empty() {
@@ -62,7 +62,7 @@ pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
     Ok(solves)
 }
 
-/// `WR` for wall time on a row-major grid, `WC` on a column-major one.
+/// Result lines start with `WR` for wall time on a row-major grid, or `WC` on a column-major one.
 fn is_result_line(line: &str) -> bool {
     let name = line.strip_prefix("WR").or_else(|| line.strip_prefix("WC"));
     name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
@@ -83,7 +83,7 @@ fn parse_result(line: &str) -> Option<HplResult> {
     })
 }
 
-/// `   3.38456923e-03 ...... PASSED`
+/// Parses `   3.38456923e-03 ...... PASSED`.
 fn parse_check(verdict: &str) -> Option<ResidualCheck> {
     let fields: Vec<_> = verdict.split_whitespace().collect();
     let [residual, "......", word] = fields[..] else { return None };
@@ -122,7 +122,7 @@ WC00L2L2          29     1     1     2               0.00             1.9114e-02
 ";
 
     #[test]
-    fn every_result_is_read_with_its_check() {
+    fn every_result_is_parsed_with_its_check() {
         let solves = parse(SAMPLE).unwrap();
         assert_eq!(solves.len(), 2);
         assert_eq!((solves[0].size, solves[0].block, solves[0].grid), (4000, 192, (1, 2)));
@@ -133,21 +133,21 @@ WC00L2L2          29     1     1     2               0.00             1.9114e-02
     }
 
     #[test]
-    fn a_result_that_was_never_checked_has_not_passed() {
-        let torn = &SAMPLE[..SAMPLE.find("HPL_pdgesv").unwrap()];
-        assert!(!parse(torn).unwrap()[0].passed());
+    fn a_result_without_checks_has_not_passed() {
+        let truncated = &SAMPLE[..SAMPLE.find("HPL_pdgesv").unwrap()];
+        assert!(!parse(truncated).unwrap()[0].passed());
     }
 
     #[test]
-    fn a_torn_result_line_is_an_error_with_its_line() {
-        let torn = &SAMPLE[..SAMPLE.find("5.2724").unwrap()];
-        assert!(matches!(parse(torn), Err(OutputError::Line { line: 6, .. })));
+    fn a_truncated_result_line_is_an_error_with_its_line() {
+        let truncated = &SAMPLE[..SAMPLE.find("5.2724").unwrap()];
+        assert!(matches!(parse(truncated), Err(OutputError::Line { line: 6, .. })));
     }
 
     #[test]
     fn a_speed_in_another_unit_is_an_error() {
-        let tera = SAMPLE.replace("5.2724e+01", "5.2724e-02");
-        assert!(matches!(parse(&tera), Err(OutputError::Inconsistent { line: 6, .. })));
+        let in_tflops = SAMPLE.replace("5.2724e+01", "5.2724e-02");
+        assert!(matches!(parse(&in_tflops), Err(OutputError::Inconsistent { line: 6, .. })));
     }
 
     #[test]

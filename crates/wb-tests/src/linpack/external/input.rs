@@ -2,40 +2,40 @@
 
 use std::fmt::{self, Display};
 
-/// What xlinpack is asked for, in the seven lines of Intel's `lininput_xeon64`.
+/// Input of xlinpack, in the seven lines of Intel's `lininput_xeon64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinInput {
     /// The first line, which xlinpack ignores.
     pub header: String,
     /// The second line, which xlinpack prints.
     pub subheader: String,
-    /// One column in each of the other lines.
+    /// Tests: one column in each of the other lines.
     pub tests: Vec<LinTest>,
 }
 
-/// One size to be measured.
+/// One problem size to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinTest {
-    /// Equations.
+    /// Number of equations.
     pub size: u64,
-    /// Numbers from one column to the next.
+    /// Leading dimension of the matrix: distance between columns, in numbers.
     pub leading_dimension: u64,
-    /// How often to solve it.
+    /// Number of solutions.
     pub trials: u64,
     /// Alignment of the data in KiB.
     pub alignment_kib: u64,
 }
 
-/// A line break would shift all lines that follow.
+/// A header with a line break, which would shift all lines that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} has a line break: give one line")]
+#[error("{0} contains a line break: expected one line")]
 pub struct LineBreakError(pub &'static str);
 
 impl LinInput {
-    /// Checks that each header is one line.
+    /// Creates an input after checking that each header is one line.
     ///
     /// # Errors
-    /// [`LineBreak`] with the parameter's name.
+    /// [`LineBreakError`] with the parameter's name.
     pub fn new(header: String, subheader: String, tests: Vec<LinTest>) -> Result<Self, LineBreakError> {
         for (name, line) in [("lininput-header", &header), ("lininput-subheader", &subheader)] {
             if line.contains(['\n', '\r']) {
@@ -59,20 +59,19 @@ impl Display for LinInput {
     }
 }
 
-/// What HPL is asked for; the algorithm's variants are those that HPL's own documentation starts
-/// with.
+/// Input of HPL; the variants of the algorithm are the initial recommendations of HPL's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HplInput {
-    /// Equations.
+    /// Numbers of equations.
     pub sizes: Vec<u64>,
-    /// Columns of a block.
+    /// Block sizes in columns.
     pub blocks: Vec<u64>,
-    /// Grids of processes, rows by columns; each product is at most the number of processes.
+    /// Process grids, rows by columns; each product is at most the number of processes.
     pub grids: Vec<(u64, u64)>,
 }
 
 impl HplInput {
-    /// `HPL.dat`, which HPL reads from the folder it runs in.
+    /// Renders `HPL.dat`, which HPL reads from its working directory.
     #[must_use]
     pub fn hpl_dat(&self) -> String {
         let grid = |side: fn(&(u64, u64)) -> u64| join(self.grids.iter().map(side));
@@ -113,7 +112,7 @@ impl HplInput {
         .concat()
     }
 
-    /// `hpccinf.txt`, which hpcc reads: the same, and no further sizes for PTRANS.
+    /// Renders `hpccinf.txt`, the input of hpcc: `HPL.dat` with no further sizes for PTRANS.
     #[must_use]
     pub fn hpccinf(&self) -> String {
         self.hpl_dat()
@@ -151,12 +150,12 @@ mod tests {
 
     #[test]
     fn a_header_of_two_lines_is_refused() {
-        let refused = LinInput::new("one".into(), "two\nlines".into(), Vec::new());
-        assert_eq!(refused, Err(LineBreakError("lininput-subheader")));
+        let result = LinInput::new("one".into(), "two\nlines".into(), Vec::new());
+        assert_eq!(result, Err(LineBreakError("lininput-subheader")));
     }
 
     #[test]
-    fn hpl_dat_has_its_values_on_the_lines_where_hpl_looks() {
+    fn hpl_dat_has_its_values_on_the_lines_that_hpl_expects() {
         let input = HplInput { sizes: vec![1000, 4000], blocks: vec![192], grids: vec![(1, 2)] };
         let text = input.hpl_dat();
         let lines: Vec<_> = text.lines().collect();

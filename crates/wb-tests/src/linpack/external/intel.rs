@@ -1,54 +1,54 @@
-//! The table that Intel's xlinpack (MKL's LINPACK for shared memory) prints.
+//! Parser of the results table of Intel's xlinpack (MKL's LINPACK for shared memory).
 
 use super::{OutputError, check_consistent};
 
-/// What one run of xlinpack printed.
+/// Output of one run of xlinpack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct XlinpackOutput {
-    /// Threads that it says it used.
+    /// Number of threads, as reported.
     pub threads: Option<u32>,
-    /// Numbers of equations that it was asked for.
+    /// Requested numbers of equations.
     pub requested: Vec<u64>,
-    /// One row for every trial, in their order.
+    /// Trials in the order of the table.
     pub trials: Vec<Trial>,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Equations.
+    /// Number of equations.
     pub size: u64,
-    /// Numbers from one column to the next.
+    /// Leading dimension of the matrix: distance between columns, in numbers.
     pub leading_dimension: u64,
     /// Alignment of the data in KiB.
     pub alignment_kib: u64,
     /// Seconds to factor and solve, in steps of a millisecond.
     pub seconds: f64,
-    /// 10⁹ operations per second.
+    /// Speed in 10⁹ operations per second.
     pub gflops: f64,
-    /// ‖Ax−b‖∞.
+    /// Residual ‖Ax−b‖∞.
     pub residual: f64,
-    /// The residual over ε(‖A‖∞‖x‖∞+‖b‖∞)n.
+    /// Scaled residual: ‖Ax−b‖∞ over ε(‖A‖∞‖x‖∞+‖b‖∞)n.
     pub normalized_residual: f64,
-    /// Whether xlinpack found the answer right.
+    /// Whether xlinpack accepted the solution.
     pub passed: bool,
 }
 
 impl XlinpackOutput {
-    /// Sizes that were asked for and not run; xlinpack leaves out what memory lacks for.
+    /// Requested sizes that were not run; xlinpack skips sizes that do not fit into memory.
     #[must_use]
     pub fn missing_sizes(&self) -> Vec<u64> {
-        let ran = |size: &u64| self.trials.iter().any(|trial| trial.size == *size);
-        self.requested.iter().copied().filter(|size| !ran(size)).collect()
+        let was_run = |size: &u64| self.trials.iter().any(|trial| trial.size == *size);
+        self.requested.iter().copied().filter(|size| !was_run(size)).collect()
     }
 }
 
 const TITLES: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residual", "Residual(norm)", "Check"];
 
-/// Reads the output of xlinpack.
+/// Parses the output of xlinpack.
 ///
 /// # Errors
-/// No table, a line in it that is none of its rows, a speed that is not that of its time.
+/// If there is no table, one of its rows is invalid, or a speed contradicts its time.
 pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
     let mut lines = output.lines().enumerate();
     let (mut threads, mut requested) = (None, Vec::new());
@@ -149,7 +149,7 @@ End of tests
 ";
 
     #[test]
-    fn every_trial_of_the_table_is_read() {
+    fn every_trial_of_the_table_is_parsed() {
         let output = parse(SAMPLE).unwrap();
         assert_eq!(output.threads, Some(2));
         assert_eq!(output.trials.len(), 3);
@@ -161,17 +161,17 @@ End of tests
     }
 
     #[test]
-    fn a_size_that_was_not_run_is_named() {
+    fn sizes_that_were_not_run_are_listed() {
         assert_eq!(parse(SAMPLE).unwrap().missing_sizes(), [90_000]);
     }
 
     #[test]
-    fn a_torn_row_is_an_error_with_its_line() {
-        let torn = &SAMPLE[..SAMPLE.find("60.7879").unwrap()];
-        let error = parse(torn).unwrap_err();
+    fn a_truncated_row_is_an_error_with_its_line() {
+        let truncated = &SAMPLE[..SAMPLE.find("60.7879").unwrap()];
+        let error = parse(truncated).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 24 of the output is no row of xlinpack's table: `1000   1008   4      0.011`"
+            "invalid row of xlinpack's table on line 24 of the output: `1000   1008   4      0.011`"
         );
     }
 

@@ -1,6 +1,6 @@
-//! Reading what linpack programs of others print, and writing what they read.
+//! Input and output formats of external linpack programs.
 //!
-//! Text in, values out: no process is started here and no file is opened.
+//! These modules only convert text; they start no processes and open no files.
 
 pub mod blas;
 pub mod hpcc;
@@ -8,35 +8,35 @@ pub mod hpl;
 pub mod input;
 pub mod intel;
 
-/// Why the output of a linpack program is not a result.
+/// Errors in the output of a linpack program.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OutputError {
-    /// The part that holds the results is not there: another program, or one that ended early.
+    /// The part with the results is missing: another program, or one that ended early.
     #[error("no {what} in the output")]
     Missing {
-        /// What was looked for.
+        /// The missing part.
         what: &'static str,
     },
-    /// A line in the results cannot be read, or the output is torn there.
-    #[error("line {line} of the output is no {expected}: `{text}`")]
+    /// A line of the results is invalid, or truncated.
+    #[error("invalid {expected} on line {line} of the output: `{text}`")]
     Line {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What should stand there.
+        /// What was expected.
         expected: &'static str,
-        /// What stands there.
+        /// The line or value.
         text: String,
     },
     /// Time and speed contradict each other: another unit, or another count of operations.
-    #[error("line {line} of the output gives {gflops} GFLOPS for {seconds} s, which are {expected:.4}")]
+    #[error("line {line} of the output reports {gflops} GFLOPS for {seconds} s, which is {expected:.4} GFLOPS")]
     Inconsistent {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// As printed.
+        /// Speed as printed.
         gflops: f64,
-        /// As printed.
+        /// Time as printed.
         seconds: f64,
-        /// What the size and the printed time make.
+        /// Speed that follows from the size and the printed time.
         expected: f64,
     },
 }
@@ -47,7 +47,7 @@ impl OutputError {
     }
 }
 
-/// Checks that a speed is that of `n` equations (2/3 n³ + 3/2 n² operations) in a time that was
+/// Checks that a speed agrees with the solution of `n` equations (2/3 n³ + 3/2 n² operations) in a time that was
 /// rounded to `seconds_step`.
 fn check_consistent(index: usize, n: u64, seconds: f64, seconds_step: f64, gflops: f64) -> Result<(), OutputError> {
     let size = n as f64;

@@ -1,5 +1,5 @@
-//! What the integration tests share: a cell of a test on a worker of this machine, sampled for real and studied from
-//! what the samples leave.
+//! Helpers of the integration tests: a cell of a test on a worker of this machine, whose samples are taken and
+//! evaluated from their artefacts.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Bytes, Facts, Nanos, Params, Purpose, Validity, Value};
+use wb_model::{Bytes, Facts, Nanos, ParamValue, Params, Purpose, Validity};
 use wb_tests::attempt::worker_failure;
 use wb_tests::test::requested_placement;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, WorkerContext, evaluate};
 
-/// How long the measured part of a sample takes at least.
+/// Minimum duration of the measured part of a sample.
 const MIN_TIME: Nanos = Nanos(100_000_000);
-/// What may be done takes no longer than this, on a machine that is busy with other things.
+/// Time limit of processes and waits, with a margin for a busy machine.
 const LIMIT: Nanos = Nanos(300_000_000_000);
 
 /// One cell: a test with its effective parameters.
@@ -24,44 +24,44 @@ pub(crate) struct Cell {
     params: Params,
     worker: Worker,
     facts: Arc<Facts>,
-    /// How long the measured part of a sample takes at least.
+    /// Minimum duration of the measured part of a sample.
     pub(crate) min_time: Nanos,
-    /// How much standard output there is room for.
+    /// Bytes of standard output that may be recorded.
     pub(crate) stdout_room: Bytes,
 }
 
-/// A sample that was taken and studied.
+/// An evaluated sample.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) measured: Measurement,
     pub(crate) work: Option<u64>,
-    /// What was noticed while it was taken and while it was studied.
+    /// Findings of the attempt and of the evaluation.
     pub(crate) findings: Vec<String>,
     folder: TempDir,
 }
 
-/// Whether a program is there; says loudly where it is not.
+/// Whether a program exists; prints that a test is skipped otherwise.
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        eprintln!("SKIPPED: there is no program `{program}` here");
+    let exists = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !exists {
+        eprintln!("SKIPPED: no such program: `{program}`");
     }
-    found
+    exists
 }
 
-pub(crate) fn text(value: &str) -> Value {
-    Value::Text(value.to_owned())
+pub(crate) fn text(value: &str) -> ParamValue {
+    ParamValue::Text(value.to_owned())
 }
 
-/// Does something with a cell of a test of the registry.
-pub(crate) fn with_cell(test: &str, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+/// Calls `body` with a cell of a built-in test.
+pub(crate) fn with_cell(test: &str, given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
     let registry = Registry::built_in();
-    with_cell_of(registry.test(test).unwrap().clone(), given, something);
+    with_cell_of(registry.test(test).unwrap().clone(), given, body);
 }
 
-/// Does something with a cell of a test.
-pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+/// Calls `body` with a cell of a test.
+pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
@@ -80,16 +80,16 @@ pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], somethi
                 cell.params.extend(values.into_iter().next().map(|value| (name, value)));
             }
         }
-        something(cell).await;
+        body(cell).await;
         worker.close().await.unwrap();
     });
 }
 
 impl Cell {
     /// Sets a parameter, in canonical form as a plan would.
-    pub(crate) fn set(&mut self, name: &str, value: Value) {
+    pub(crate) fn set(&mut self, name: &str, value: ParamValue) {
         let declaration = self.test.declaration();
-        let param = declaration.param(name).unwrap_or_else(|| panic!("there is no parameter {name}"));
+        let param = declaration.param(name).unwrap_or_else(|| panic!("unknown parameter {name}"));
         self.params.insert(param.name.clone(), param.kind.normalise(&value).unwrap());
     }
 
@@ -97,43 +97,43 @@ impl Cell {
         self.test.unsupported(&self.params, &self.facts)
     }
 
-    /// Takes the first sample, which finds out how much work there is to do.
+    /// Takes the first sample, which calibrates its work.
     pub(crate) async fn sample(&self) -> Result<Sample, Failure> {
         self.sample_of(None).await
     }
 
-    /// Takes a sample of so much work.
+    /// Takes a sample with an amount of work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
         let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, self.min_time, work);
         attempt.stdout_limit = self.stdout_room;
         let mut prepared = self.test.prepare(&self.params, &attempt.context).await?;
-        let sampled = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
-        let cleaned = self.test.cleanup(&self.params, prepared, &attempt.context).await;
-        let (site, record) = attempt.into_parts();
-        site.group.teardown().await.map_err(worker_failure)?;
-        sampled?;
-        cleaned?;
+        let sample_result = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
+        let cleanup_result = self.test.cleanup(&self.params, prepared, &attempt.context).await;
+        let (context, record) = attempt.into_parts();
+        context.group.teardown().await.map_err(worker_failure)?;
+        sample_result?;
+        cleanup_result?;
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in &record.artefacts {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            assert!(!path.exists(), "{name} is kept twice");
+            assert!(!path.exists(), "duplicate artefact {name}");
             std::fs::write(path, bytes).unwrap();
         }
-        let measured = evaluate::evaluate(self.test.as_ref(), &self.params, &Artefacts::new(folder.path()));
-        let findings = record.findings.iter().chain(&measured.findings).cloned().collect();
-        Ok(Sample { measured, work: record.work, findings, folder })
+        let measurement = evaluate::evaluate(self.test.as_ref(), &self.params, &Artefacts::new(folder.path()));
+        let findings = record.findings.iter().chain(&measurement.findings).cloned().collect();
+        Ok(Sample { measured: measurement, work: record.work, findings, folder })
     }
 
     async fn site(&self) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
-        let group = self.worker.group().await.map_err(worker_failure)?;
+        let group = self.worker.new_group().await.map_err(worker_failure)?;
         Ok(WorkerContext::new(group, self.facts.clone(), requested_placement(&self.params).unwrap(), LIMIT, cancel))
     }
 }
 
 impl Sample {
-    /// The same, which must count.
+    /// Asserts that the sample is valid.
     pub(crate) fn is_valid(&self) -> &Self {
         assert_eq!(self.measured.validity, Validity::Valid);
         self

@@ -1,4 +1,4 @@
-//! Taking real samples: a worker, an attempt, and its artefacts in a folder to be studied.
+//! Helpers that take real samples of fio tests and evaluate their artefacts.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
@@ -14,11 +14,11 @@ use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, WorkerContext, ev
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A sample that was taken and studied.
+/// An evaluated sample.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) measured: Measurement,
-    /// What was noticed while it was taken.
+    /// Findings of the attempt.
     pub(crate) findings: Vec<String>,
     folder: TempDir,
 }
@@ -33,19 +33,19 @@ impl Taken {
     }
 }
 
-/// Whether a program is there; says loudly where it is not.
+/// Whether a program exists; prints that a test is skipped otherwise.
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        eprintln!("SKIPPED: there is no {program} here");
+    let exists = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !exists {
+        eprintln!("SKIPPED: no such program: `{program}`");
     }
-    found
+    exists
 }
 
 /// Takes one sample.
 pub(crate) fn take(test: impl Test, params: &Json) -> Result<Taken, Failure> {
-    take_samples(test, params).map(|[taken]: [Taken; 1]| taken)
+    take_samples(test, params).map(|[sample]: [Taken; 1]| sample)
 }
 
 /// Takes samples of one cell, prepared once, and cleans up after them.
@@ -54,15 +54,15 @@ pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Re
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
-        let taken = samples(&test, &params, &worker, N).await;
+        let samples = samples(&test, &params, &worker, N).await;
         worker.close().await.unwrap();
-        Ok(taken?.try_into().unwrap())
+        Ok(samples?.try_into().unwrap())
     })
 }
 
 async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usize) -> Result<Vec<Taken>, Failure> {
-    let cell = site(worker).await?;
-    let mut prepared = test.prepare(params, &cell).await?;
+    let context = site(worker).await?;
+    let mut prepared = test.prepare(params, &context).await?;
     let mut all = Vec::new();
     for sample in 0..count {
         let mut attempt = Attempt::new(site(worker).await?, Purpose::Sample, sample as u32, Nanos(SECOND / 2), None);
@@ -72,16 +72,16 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
         for (name, bytes) in &record.artefacts {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
-        let measured = evaluate::evaluate(test, params, &Artefacts::new(folder.path()));
-        all.push(Taken { measured, findings: record.findings, folder });
+        let measurement = evaluate::evaluate(test, params, &Artefacts::new(folder.path()));
+        all.push(Taken { measured: measurement, findings: record.findings, folder });
     }
-    test.cleanup(params, prepared, &cell).await?;
+    test.cleanup(params, prepared, &context).await?;
     Ok(all)
 }
 
 async fn site(worker: &Worker) -> Result<WorkerContext, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
     let facts = Arc::new(worker.facts().await.map_err(worker_failure)?);
-    let group = worker.group().await.map_err(worker_failure)?;
+    let group = worker.new_group().await.map_err(worker_failure)?;
     Ok(WorkerContext::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
 }

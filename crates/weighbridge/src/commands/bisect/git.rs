@@ -1,11 +1,11 @@
-//! The user's git.
+//! Runs git commands in the user's repository.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::error::Error;
 
-/// A repository.
+/// A git repository.
 pub(super) struct Git<'a>(pub(super) &'a Path);
 
 impl Git<'_> {
@@ -19,42 +19,42 @@ impl Git<'_> {
         self.command(words).output().map_err(|source| Error::File { path: "git".to_owned(), source })
     }
 
-    /// What a command prints that has to succeed.
-    pub(super) fn says(&self, words: &[&str]) -> Result<String, Error> {
+    /// Runs a git command that must succeed, and returns its output.
+    pub(super) fn run(&self, words: &[&str]) -> Result<String, Error> {
         let output = self.output(words)?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
             false => Err(Error::Usage {
                 what: format!("git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()),
-                help: format!("it was run in {}; --repo names the repository", self.0.display()),
+                help: format!("the command ran in {}; --repo selects the repository", self.0.display()),
             }),
         }
     }
 
-    /// The hash of a revision.
-    pub(super) fn revision(&self, name: &str) -> Result<String, Error> {
-        self.says(&["rev-parse", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
+    /// Resolves a revision to its commit hash.
+    pub(super) fn rev_parse(&self, name: &str) -> Result<String, Error> {
+        self.run(&["rev-parse", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
     }
 
-    /// A revision in a line, for people.
-    pub(super) fn about(&self, revision: &str) -> String {
-        self.says(&["log", "-1", "--format=%h %s", revision]).unwrap_or_else(|_| revision.to_owned())
+    /// One-line description of a revision: abbreviated hash and subject.
+    pub(super) fn describe_revision(&self, revision: &str) -> String {
+        self.run(&["log", "-1", "--format=%h %s", revision]).unwrap_or_else(|_| revision.to_owned())
     }
 
-    /// Refuses a repository whose files are not as they were committed: checking out others would mix or lose them.
+    /// Refuses a repository with uncommitted changes: checking out other revisions would mix or lose them.
     pub(super) fn require_clean(&self) -> Result<(), Error> {
-        let changes = self.says(&["status", "--porcelain", "--untracked-files=no"])?;
+        let changes = self.run(&["status", "--porcelain", "--untracked-files=no"])?;
         match changes.lines().next() {
             None => Ok(()),
             Some(first) => Err(Error::Usage {
-                what: format!("the repository has changes that are not committed: {}", first.trim()),
+                what: format!("the repository has uncommitted changes: {}", first.trim()),
                 help: "commit or stash them: other revisions will be checked out".to_owned(),
             }),
         }
     }
 
-    /// Whether a bisection of the user's is under way.
+    /// Whether a bisection is already in progress.
     pub(super) fn is_bisecting(&self) -> bool {
-        self.says(&["rev-parse", "--verify", "--quiet", "refs/bisect/bad"]).is_ok()
+        self.run(&["rev-parse", "--verify", "--quiet", "refs/bisect/bad"]).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! What a bisection is about, and everything it has measured: `bisect.json` and `steps.jsonl` in its folder.
+//! The folder of a bisection: its configuration in `bisect.json`, every measured revision in `steps.jsonl`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,111 +10,111 @@ use wb_record::files;
 
 use crate::error::Error;
 
-/// What a bisection is about. Settled when it begins.
+/// Configuration of a bisection, fixed when it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct About {
+pub(crate) struct BisectionConfig {
     /// The repository.
     pub(crate) repo: PathBuf,
-    /// The folder in which it was begun; words and results are meant from there.
-    pub(crate) from: PathBuf,
+    /// The working directory in which it was started; paths in arguments and results are relative to it.
+    pub(crate) working_dir: PathBuf,
     /// The good end.
-    pub(crate) good: End,
+    pub(crate) good: BisectionEnd,
     /// The bad end.
-    pub(crate) bad: End,
-    /// What builds a revision.
+    pub(crate) bad: BisectionEnd,
+    /// The command that builds a revision.
     pub(crate) build: Option<String>,
-    /// What measures a revision.
-    pub(crate) measure: Measure,
-    /// How many runs each end has.
+    /// How a revision is measured.
+    pub(crate) measure: MeasureMethod,
+    /// Number of runs of each end.
     #[serde(default = "one")]
     pub(crate) runs: u16,
 }
 
-/// What there was before ends could have several runs.
+/// Number of runs in configurations that do not record it.
 fn one() -> u16 {
     1
 }
 
-/// An end of what is bisected.
+/// The good or the bad end of a bisection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct End {
+pub(crate) struct BisectionEnd {
     /// Its revision, as git's hash.
     pub(crate) revision: String,
-    /// Its results, where they were there before.
+    /// Its results, if they existed before the bisection.
     pub(crate) results: Option<String>,
 }
 
-/// What measures a revision.
+/// How a revision is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Measure {
-    /// `weighbridge run` with these words.
+pub(crate) enum MeasureMethod {
+    /// `weighbridge run` with these arguments.
     Run(Vec<String>),
-    /// A command.
+    /// A shell command.
     Command(String),
 }
 
-/// A revision that was looked at.
+/// A revision that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Step {
-    /// Its name: git's hash, or as it was called.
+pub(crate) struct BisectionStep {
+    /// Its name: the commit hash, or the name that was given.
     pub(crate) name: String,
-    /// When it was done: RFC 3339 in UTC.
-    pub(crate) at: String,
-    /// What came of it.
-    pub(crate) found: Found,
+    /// When it was finished: RFC 3339 in UTC.
+    pub(crate) finished_at: String,
+    /// The verdict on it.
+    pub(crate) verdict: RevisionVerdict,
 }
 
-/// What came of a revision.
+/// The verdict on a revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub(crate) enum Found {
-    /// An end, whose side is known.
+pub(crate) enum RevisionVerdict {
+    /// The good or the bad end itself.
     End,
     /// More like the good end.
     Good {
-        /// How like it is to the good end and to the bad one.
+        /// Likeness to the good end and to the bad end.
         likeness: [f64; 2],
     },
     /// More like the bad end.
     Bad {
-        /// How like it is to the good end and to the bad one.
+        /// Likeness to the good end and to the bad end.
         likeness: [f64; 2],
     },
-    /// It cannot be told.
+    /// It could not be classified.
     Skipped {
-        /// Why.
-        why: String,
+        /// The reason.
+        reason: String,
     },
 }
 
 /// The folder of a bisection.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct BisectionFolder(pub(crate) PathBuf);
 
-impl Folder {
-    /// A folder from the root.
+impl BisectionFolder {
+    /// Makes the path absolute.
     pub(crate) fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(|source| Error::File { path: path.display().to_string(), source })
     }
 
-    /// What it is about.
-    pub(crate) fn about(&self) -> Result<About, Error> {
+    /// Reads the configuration.
+    pub(crate) fn read_config(&self) -> Result<BisectionConfig, Error> {
         files::read_json(&self.0.join("bisect.json"))?.ok_or_else(|| Error::Usage {
-            what: format!("{} is no bisection", self.0.display()),
-            help: "`weighbridge bisect run --into DIR …` begins one".to_owned(),
+            what: format!("not a bisection folder: {}", self.0.display()),
+            help: "`weighbridge bisect run --into DIR …` starts a bisection".to_owned(),
         })
     }
 
-    /// Begins it, or goes on with one that is about the same.
-    pub(crate) fn begin(&self, about: &About) -> Result<(), Error> {
+    /// Creates the folder, or resumes a bisection with the same configuration.
+    pub(crate) fn create_or_resume(&self, about: &BisectionConfig) -> Result<(), Error> {
         let path = self.0.join("bisect.json");
-        if let Some(before) = files::read_json::<About>(&path)? {
-            return match before == *about {
+        if let Some(existing) = files::read_json::<BisectionConfig>(&path)? {
+            return match existing == *about {
                 true => Ok(()),
                 false => Err(Error::Usage {
-                    what: format!("{} is a bisection of something else", self.0.display()),
-                    help: "`weighbridge bisect show` tells of what; another folder takes this one".to_owned(),
+                    what: format!("{} holds a bisection with other settings", self.0.display()),
+                    help: "`weighbridge bisect show` shows them; choose another folder with --into".to_owned(),
                 }),
             };
         }
@@ -125,24 +125,24 @@ impl Folder {
         Ok(files::write_json(&path, about)?)
     }
 
-    /// Where the results of a revision's run are; the first run's folder has the revision's name.
-    pub(crate) fn results(&self, name: &str, run: u16) -> PathBuf {
+    /// Folder of the results of a revision's run; that of the first run has the revision's name.
+    pub(crate) fn results_path(&self, name: &str, run: u16) -> PathBuf {
         let name = if run == 0 { name.to_owned() } else { format!("{name}.{}", run + 1) };
         self.0.join("results").join(name)
     }
 
-    /// Where what a command printed is kept.
-    pub(crate) fn log(&self, name: &str, what: &str) -> PathBuf {
+    /// Log file of a command's output.
+    pub(crate) fn log_path(&self, name: &str, what: &str) -> PathBuf {
         self.0.join("logs").join(format!("{name}-{what}.log"))
     }
 
-    /// Where the revision is told that was found.
-    pub(crate) fn first_bad(&self) -> PathBuf {
+    /// File with the first bad revision.
+    pub(crate) fn first_bad_path(&self) -> PathBuf {
         self.0.join("first-bad")
     }
 
-    /// Every step until now. A torn last line, of one that was killed, is none.
-    pub(crate) fn steps(&self) -> Result<Vec<Step>, Error> {
+    /// Reads all steps. An incomplete last line, left by a killed process, is ignored.
+    pub(crate) fn read_steps(&self) -> Result<Vec<BisectionStep>, Error> {
         let path = self.0.join("steps.jsonl");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -154,24 +154,25 @@ impl Folder {
         let lines = (1..).zip(text.lines()).filter(|(at, _)| !torn(*at));
         let read = |(at, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| Error::Usage {
-                what: format!("{}: line {at} is no step: {error}", path.display()),
+                what: format!("{}: invalid step in line {at}: {error}", path.display()),
                 help: "remove that line; its revision is then measured again".to_owned(),
             })
         };
         lines.map(read).collect()
     }
 
-    /// Adds a step.
-    pub(crate) fn add(&self, name: &str, found: Found) -> Result<Step, Error> {
-        let step = Step { name: name.to_owned(), at: jiff::Timestamp::now().to_string(), found };
+    /// Appends a step.
+    pub(crate) fn append_step(&self, name: &str, found: RevisionVerdict) -> Result<BisectionStep, Error> {
+        let step =
+            BisectionStep { name: name.to_owned(), finished_at: jiff::Timestamp::now().to_string(), verdict: found };
         let path = self.0.join("steps.jsonl");
-        let line = serde_json::to_string(&step).map_err(|error| Error::Kernel(error.to_string()))?;
+        let line = serde_json::to_string(&step).map_err(|error| Error::Internal(error.to_string()))?;
         let write = || {
             let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
-            let before = fs::read(&path)?;
-            let whole = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            // The beginning of a line that was never finished.
-            file.set_len(whole as u64)?;
+            let existing = fs::read(&path)?;
+            let complete = existing.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            // Cut off an incomplete last line.
+            file.set_len(complete as u64)?;
             file.write_all(format!("{line}\n").as_bytes())?;
             file.sync_all()
         };

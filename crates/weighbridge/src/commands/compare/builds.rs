@@ -1,8 +1,10 @@
-//! Reading builds, for every command that has some.
+//! Reads builds and models for the commands that compare.
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::{AnyModel, Build, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
+use wb_compare::{
+    AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel,
+};
 use wb_record::RunFolder;
 
 use crate::cli::compare::BuildFlags;
@@ -10,40 +12,40 @@ use crate::commands::definitions::registry;
 use crate::console::Console;
 use crate::error::Error;
 
-/// Reads a model that knows something of the builds.
-pub(super) fn model(file: &Path, builds: &Builds) -> Result<AnyModel, Error> {
+/// Reads a model, which must have an entry for at least one check of the builds.
+pub(super) fn read_model(file: &Path, builds: &Builds) -> Result<AnyModel, Error> {
     let model = AnyModel::read(file)?;
-    let (knows_any, first) = match &model {
-        AnyModel::Scores(model) => (model.knows_any(builds), model.entries.keys().next()),
-        AnyModel::Noise(model) => (model.knows_any(builds), model.checks.keys().next()),
+    let (has_match, first) = match &model {
+        AnyModel::Tolerance(model) => (model.covers_any(builds), model.entries.keys().next()),
+        AnyModel::Noise(model) => (model.covers_any(builds), model.checks.keys().next()),
     };
-    if knows_any {
+    if has_match {
         return Ok(model);
     }
-    let its = first.map_or("", String::as_str);
-    let theirs = builds.rows().next().map(|row| builds.id(row, Statistic::Mean).to_string()).unwrap_or_default();
+    let in_model = first.map_or("", String::as_str);
+    let in_builds = builds.rows().next().map(|row| builds.id(row, Statistic::Mean).to_string()).unwrap_or_default();
     Err(Error::Usage {
-        what: format!("{} knows no check of the builds", file.display()),
-        help: format!("it knows `{its}`, they have `{theirs}`"),
+        what: format!("model {} does not match any check of these builds", file.display()),
+        help: format!("the model has `{in_model}`, the builds have `{in_builds}`"),
     })
 }
 
-/// Reads the models of a comparison, those of scores apart from those of noise; tells where the latter were learnt on
-/// something else.
-pub(super) fn models(
+/// Reads the models of a comparison: score models and noise models. Notes where a noise model was fitted on a different
+/// system.
+pub(super) fn read_models(
     files: &[PathBuf],
     builds: &Builds,
     console: &Console,
-) -> Result<(Vec<Model>, Vec<NoiseModel>), Error> {
+) -> Result<(Vec<ToleranceModel>, Vec<NoiseModel>), Error> {
     let (mut scores, mut noise) = (Vec::new(), Vec::new());
     for file in files {
-        match model(file, builds)? {
-            AnyModel::Scores(model) => scores.push(model),
+        match read_model(file, builds)? {
+            AnyModel::Tolerance(model) => scores.push(model),
             AnyModel::Noise(model) => {
-                let strange = if console.quiet { Vec::new() } else { model.strange(builds.list()) };
-                for (what, build, value) in strange {
+                let differences = if console.quiet { Vec::new() } else { model.unseen_provenance(builds.list()) };
+                for (what, build, value) in differences {
                     crate::console::tell!(
-                        "note: {}: it was learnt on another {what} than {value}, of `{build}`",
+                        "note: {}: fitted on another {what} than {value} of build `{build}`",
                         file.display()
                     );
                 }
@@ -54,76 +56,75 @@ pub(super) fn models(
     Ok((scores, noise))
 }
 
-/// Gives builds whose folders have the same name their whole paths as names.
-fn distinct(sources: &mut [Source], typed: &[String]) -> Result<(), Error> {
+/// Names builds by their full paths if their folders have the same name.
+fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Result<(), Error> {
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     for (source, text) in sources.iter_mut().zip(typed) {
-        let is_twice = names.iter().filter(|name| **name == source.name).count() > 1;
-        if is_twice && text.starts_with(&format!("{}=", source.name)) {
-            let what = format!("two builds are called `{}`", source.name);
-            return Err(Error::Usage { what, help: "give each a name of its own: NAME=RUN".to_owned() });
+        let is_duplicate = names.iter().filter(|name| **name == source.name).count() > 1;
+        if is_duplicate && text.starts_with(&format!("{}=", source.name)) {
+            let what = format!("duplicate build name `{}`", source.name);
+            return Err(Error::Usage { what, help: "give each build a unique name: NAME=RUN".to_owned() });
         }
-        if is_twice {
+        if is_duplicate {
             source.name.clone_from(text);
         }
     }
     Ok(())
 }
 
-/// Refuses runs of this program beside results of run-perf that have no check in common with them: each would be missing.
-pub(super) fn require_one_kind(builds: &Builds) -> Result<(), Error> {
+/// Refuses to mix runs of this program with results of run-perf if they have no check in common.
+pub(super) fn require_same_layout(builds: &Builds) -> Result<(), Error> {
     let has = |build: &Build, row| build.readings(row).next().is_some();
     let layout = |build: &Build| build.runs.first().map(|run| run.layout);
     let [first, others @ ..] = builds.list() else { return Ok(()) };
-    let is_strange =
+    let is_disjoint =
         |other: &&Build| layout(first) != layout(other) && !builds.rows().any(|row| has(first, row) && has(other, row));
-    let Some(other) = others.iter().find(is_strange) else { return Ok(()) };
+    let Some(other) = others.iter().find(is_disjoint) else { return Ok(()) };
     let (Some(one), Some(another)) = (layout(first), layout(other)) else { return Ok(()) };
-    Err(Error::Nothing {
+    Err(Error::NothingToDo {
         what: format!(
             "`{}` is {one} and `{}` is {another}: they name their checks differently and have none in common",
             first.name, other.name
         ),
-        help: "name builds of one kind: measure all with `weighbridge run`, or all with run-perf".to_owned(),
+        help: "measure all builds with `weighbridge run`, or all with run-perf".to_owned(),
     })
 }
 
-/// Reads builds as they were typed, for what has no place for an error; tells what was odd.
-pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
-    let Read { builds, warnings } = read_and_note(typed, flags, &[], console)?;
-    require_one_kind(&builds)?;
+/// Reads builds from arguments and fails on damaged ones; other problems are printed as notes.
+pub(super) fn read_strictly(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
+    let LoadedBuilds { builds, warnings } = read_with_warnings(typed, flags, &[], console)?;
+    require_same_layout(&builds)?;
     match warnings.iter().find(|warning| warning.is_damage()) {
         None => Ok(builds),
-        Some(damage) => Err(Error::FellShort {
-            what: damage.error(),
-            help: "leave this run out, or repeat the command that measured it: it takes damaged samples again"
-                .to_owned(),
+        Some(damage) => Err(Error::Incomplete {
+            what: damage.message(),
+            help: "exclude this run, or repeat the command that measured it: it retakes damaged samples".to_owned(),
         }),
     }
 }
 
-/// Studies a run as `weighbridge study` does, and writes nothing.
-pub(in crate::commands) fn study(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let registry = registry(&[], Some(&run.tests())).map_err(|error| error.to_string())?;
-    wb_study::results_in_memory(run, &registry).map_err(|error| error.to_string())
+/// Studies a run as `weighbridge study` does, without writing the results.
+pub(in crate::commands) fn study_in_memory(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let registry = registry(&[], Some(&run.tests_folder())).map_err(|error| error.to_string())?;
+    wb_study::render_results(run, &registry).map_err(|error| error.to_string())
 }
 
-/// The same with what was odd; cells may differ in the parameters of `allow_different`.
-pub(super) fn read_and_note(
+/// Reads builds and returns them with warnings; cells may differ in the parameters of `allow_different`.
+pub(super) fn read_with_warnings(
     typed: &[String],
     flags: &BuildFlags,
     allow_different: &[String],
     console: &Console,
-) -> Result<Read, Error> {
-    let mut sources = typed.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    distinct(&mut sources, typed)?;
+) -> Result<LoadedBuilds, Error> {
+    let mut sources = typed.iter().map(|text| BuildSource::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    make_names_distinct(&mut sources, typed)?;
     if let Some(first) = sources.first_mut() {
         first.profiles.extend(flags.map.iter().cloned());
     }
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
     let allow_different = allow_different.iter().cloned().collect();
     let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
-    let read = wb_compare::read(&sources, &options, &study)?;
+    let read = wb_compare::read(&sources, &options, &study_in_memory)?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
     }

@@ -1,55 +1,55 @@
-//! Comparisons that fail because each side measured with the widest instruction set of its machine.
+//! Suggests a common instruction set for comparisons refused because the sides measured with different ones.
 
 use std::collections::BTreeSet;
 
-use wb_compare::outcome::{Checked, Decided, Outcome};
+use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
 use wb_kernels::Isa;
 
-/// The parameter that is the instruction set.
-const ISA: &str = "isa";
-/// What recorded commands say of where results go.
-const INTO: &str = "--into";
+/// Name of the parameter that selects the instruction set.
+const ISA_PARAM: &str = "isa";
+/// Flag of the run folder in recorded commands.
+const INTO_FLAG: &str = "--into";
 
-/// How both sides can be measured with the same instruction set.
+/// An instruction set that both sides support, and the command that measures with it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommonIsa {
-    /// The widest that all machines have.
+    /// The widest instruction set that all machines support.
     pub(super) isa: Isa,
-    /// Those that were measured with, narrow to wide.
-    pub(super) measured: BTreeSet<Isa>,
-    /// The command line that measures with it.
+    /// The instruction sets that were used, narrow to wide.
+    pub(super) measured_isas: BTreeSet<Isa>,
+    /// The command line that measures with `isa`.
     pub(super) command: String,
 }
 
-/// How the checks that are incomparable because of their instruction sets can be compared; none where there is none.
-pub(super) fn common(outcome: &Outcome) -> Option<CommonIsa> {
-    let refused = outcome.checks.iter().filter(|check| check.decided == Decided::Incomparable);
+/// Finds a common instruction set for the checks that are incomparable because of it; `None` if there are none.
+pub(super) fn find_common_isa(outcome: &ComparisonResult) -> Option<CommonIsa> {
+    let refused = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
     let (mut measured, mut tests) = (BTreeSet::new(), BTreeSet::new());
     for check in refused {
-        let Some(sides) = sides(check) else { continue };
+        let Some(sides) = side_isas(check) else { continue };
         measured.extend(sides);
         tests.extend(check.id.split('/').nth(1));
     }
-    // A machine has all that are narrower than its widest.
+    // A machine supports all instruction sets that are narrower than its widest.
     let isa = *measured.first()?;
     let recorded = outcome.builds.first().and_then(|build| build.runs.first()?.metadata.get("command"));
     let recorded = recorded.and_then(|command| with_isa(command, &tests, isa));
     let command = recorded.unwrap_or_else(|| {
-        let tests: Vec<String> = tests.iter().map(|test| format!("{test}:{ISA}={isa}")).collect();
+        let tests: Vec<String> = tests.iter().map(|test| format!("{test}:{ISA_PARAM}={isa}")).collect();
         format!("weighbridge run {}", tests.join(" "))
     });
-    Some(CommonIsa { isa, measured, command })
+    Some(CommonIsa { isa, measured_isas: measured, command })
 }
 
-/// The instruction sets of a check's sides.
-fn sides(check: &Checked) -> Option<[Isa; 2]> {
-    let difference = check.differences.iter().find(|difference| difference.name == ISA)?;
+/// The instruction sets of the two sides of a check.
+fn side_isas(check: &CheckResult) -> Option<[Isa; 2]> {
+    let difference = check.differences.iter().find(|difference| difference.name == ISA_PARAM)?;
     let isa = |side: &Option<String>| side.as_deref()?.parse().ok();
-    Some([isa(&difference.src)?, isa(&difference.dst)?])
+    Some([isa(&difference.before)?, isa(&difference.after)?])
 }
 
-/// A recorded command of `run` with an instruction set for these tests, into a folder of its own; none where it does not
-/// name them all, or cannot be typed as it is recorded.
+/// Adds an instruction set for these tests to a recorded `run` command, and a suffix to its run folder. `None` if the
+/// command does not name all of the tests, or would need shell quoting.
 fn with_isa(command: &str, tests: &BTreeSet<&str>, isa: Isa) -> Option<String> {
     let words: Vec<&str> = command.split(' ').collect();
     let is_plain = |word: &&str| !word.contains(['{', '*', '\'', '"']) && !word.contains("isa=");
@@ -61,11 +61,11 @@ fn with_isa(command: &str, tests: &BTreeSet<&str>, isa: Isa) -> Option<String> {
     for (before, word) in words.iter().zip(&words[1..]) {
         let test = word.split(':').next().unwrap_or(word);
         typed.push(match word {
-            _ if *before == INTO => format!("{word}-{isa}"),
+            _ if *before == INTO_FLAG => format!("{word}-{isa}"),
             _ if tests.contains(test) => {
                 missing.remove(test);
                 let sign = if word.contains(':') { ',' } else { ':' };
-                format!("{word}{sign}{ISA}={isa}")
+                format!("{word}{sign}{ISA_PARAM}={isa}")
             }
             word => (*word).to_owned(),
         });
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_command_gets_the_instruction_set_and_a_folder_of_its_own() {
+    fn with_isa_adds_the_parameter_and_a_folder_suffix() {
         let typed = |command: &str, tests: &[&str]| with_isa(command, &tests.iter().copied().collect(), Isa::Sse2);
         let command = "/opt/weighbridge run himeno ramspeed:mode=copy fio --profiles Localhost,DefaultLibvirt --into R";
         assert_eq!(
@@ -86,7 +86,7 @@ mod tests {
             "weighbridge run himeno:isa=sse2 ramspeed:mode=copy,isa=sse2 fio --profiles Localhost,DefaultLibvirt --into \
              R-sse2"
         );
-        // What was not named, what measures otherwise, and what a shell would read otherwise.
+        // Tests that are not named, another subcommand, quoting, and an explicit instruction set.
         assert_eq!(typed("weighbridge run --plan quick", &["himeno"]), None);
         assert_eq!(typed("weighbridge ab himeno base", &["himeno"]), None);
         assert_eq!(typed("weighbridge run himeno:{\"grid\": \"XS\"}", &["himeno"]), None);

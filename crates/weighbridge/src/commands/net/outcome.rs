@@ -1,4 +1,4 @@
-//! How a run ended, in words and as an exit status.
+//! Reports how a network run ended: message, help and exit status.
 
 use wb_net::result::RunStatus;
 use wb_net::session::client::ClientError;
@@ -7,50 +7,51 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Tells why a run did not go to its end. One that was cut did what was asked of it.
-pub(super) fn tell(outcome: &RunStatus, console: &Console) -> Exit {
+/// Reports why a run did not complete. A run that `--max-duration` stopped counts as complete.
+pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
     let (what, help) = match outcome {
-        RunStatus::Completed | RunStatus::Cut => return Exit::Fine,
+        RunStatus::Completed | RunStatus::Truncated => return Exit::Success,
         RunStatus::Interrupted => {
-            crate::console::tell!("interrupted: the figures are of what was done until then");
+            crate::console::tell!("interrupted: figures cover the run until then");
             return Exit::Interrupted;
         }
-        RunStatus::Unsupported { why } => {
-            (why, "run it where the kernel can do this, or take what needs it out of the profile")
+        RunStatus::Unsupported { reason: why } => {
+            (why, "run it on a kernel that supports this, or remove it from the profile")
         }
-        RunStatus::Failed { why } => (why, way_on(why)),
-        RunStatus::Lost { why } => {
-            (why, "look at what `weighbridge net serve` said there; figures are of what came back")
+        RunStatus::Failed { reason: why } => (why, failure_help(why)),
+        RunStatus::Lost { reason: why } => {
+            (why, "see the output of `weighbridge net serve` there; figures cover what was received")
         }
     };
-    Error::FellShort { what: what.clone(), help: help.to_owned() }.tell(console)
+    Error::Incomplete { what: what.clone(), help: help.to_owned() }.report(console)
 }
 
-fn way_on(why: &str) -> &'static str {
-    if why.contains("the server refuses") || why.contains("`net serve --max") {
-        "ask for less, or start `weighbridge net serve` there with the limit raised"
+/// Help for a failed run.
+fn failure_help(reason: &str) -> &'static str {
+    if reason.contains("the server refuses") || reason.contains("`net serve --max") {
+        "reduce the request, or raise the limit of `weighbridge net serve` there"
     } else {
-        "a flowop with `canfail` passes failures over and counts them; connecting waits with `timeout=`"
+        "`canfail` makes a flowop count failures and continue; `timeout=` makes a connect wait"
     }
 }
 
-/// Why a run could not begin.
-pub(super) fn not_begun(error: &ClientError) -> Error {
+/// The error for a run that could not start.
+pub(super) fn start_error(error: &ClientError) -> Error {
     let help = match error {
         ClientError::Unresolved { host, .. } => {
-            format!("say where it is: --server {host}=ADDRESS; or correct the name")
+            format!("give its address with --server {host}=ADDRESS, or correct the name")
         }
         ClientError::Server { host, .. } => format!(
-            "`weighbridge net serve` must run there, with the same token; --port or --server {host}=ADDRESS:PORT says \
-             where else it listens"
+            "`weighbridge net serve` must run there, with the same token; --port or --server {host}=ADDRESS:PORT selects \
+             another port"
         ),
         ClientError::Files(_) => "name a folder with files in `dir=`".to_owned(),
-        ClientError::Thread(_) => "raise the limit of processes (`ulimit -u`)".to_owned(),
+        ClientError::Thread(_) => "raise the process limit (`ulimit -u`)".to_owned(),
     };
     Error::Usage { what: error.to_string(), help }
 }
 
-/// The exit status of several runs: the gravest that there is.
-pub(super) fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
-    exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Fine)
+/// The worst exit status of several runs.
+pub(super) fn worst_exit(exits: impl IntoIterator<Item = Exit>) -> Exit {
+    exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Success)
 }

@@ -1,4 +1,4 @@
-//! The presets: workloads for whoever writes no profile.
+//! Presets: predefined network workloads that need no profile.
 
 use wb_net::{
     language::{MAX_UDP_PAYLOAD, NetProfile, Protocol, StrandKind},
@@ -10,17 +10,17 @@ use wb_report::net::{self, Combination};
 
 use super::{
     super::{print_json, print_text},
-    live::Telling,
-    outcome::{gravest, tell},
-    responses::Responses,
-    run::{How, measure, telling, write_xml},
+    outcome::{report_outcome, worst_exit},
+    progress::ProgressFormat,
+    response_log::ResponseLog,
+    run::{RunConfig, progress_format, run_profile, write_xml},
 };
-use crate::cli::net::{PresetArgs, Size};
+use crate::cli::net::{BufferSize, PresetArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Which workload.
+/// A predefined workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
     Stream,
@@ -48,68 +48,72 @@ impl Preset {
     }
 }
 
-/// What is measured in one go.
+/// One combination of protocol, message size and number of connections.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct PresetCase {
     protocol: Protocol,
-    size: Size,
+    size: BufferSize,
     instances: u32,
 }
 
-/// Measures each combination that was asked for.
+/// Measures each requested combination.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(args)?;
-    let points = points(preset, args);
+    let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
     let flags = &args.common;
-    let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
-    let mut results: Vec<(Point, RunResult)> = Vec::new();
-    let how = How { port, bare: false, telling: telling(flags, false, console) };
+    let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
+    let mut results: Vec<(PresetCase, RunResult)> = Vec::new();
+    let how = RunConfig { port, counts_only: false, progress: progress_format(flags, false, console) };
     for point in &points {
-        let profile = profile(preset, args, &host, point);
-        let title = title(&profile, &host, point, args);
+        let profile = build_profile(preset, args, &host, point);
+        let title = format_title(&profile, &host, point, args);
         if let Some(responses) = &mut responses {
-            responses.begin(&profile, (points.len() > 1).then_some(title.as_str()));
+            responses.start_profile(&profile, (points.len() > 1).then_some(title.as_str()));
         }
-        if matches!(how.telling, Telling::Lines { .. }) {
+        if matches!(how.progress, ProgressFormat::Lines { .. }) {
             print_text(&format!("{title}\n"))?;
         }
         let result = match unsupported_features(&profile).first() {
             Some(lack) => RunResult::unsupported(&profile, lack.to_string()),
-            None => measure(profile, flags, how, responses.as_mut())?,
+            None => run_profile(profile, flags, how, responses.as_mut())?,
         };
-        let is_over = result.outcome == RunStatus::Interrupted;
+        let is_interrupted = result.outcome == RunStatus::Interrupted;
         results.push((*point, result));
-        if is_over {
+        if is_interrupted {
             break;
         }
     }
-    if matches!(how.telling, Telling::Lines { .. }) {
+    if matches!(how.progress, ProgressFormat::Lines { .. }) {
         print_text("\n")?;
     }
-    show(&results, points.len(), flags.json, console)?;
-    responses.map_or(Ok(()), Responses::finish)?;
-    let (_, results): (Vec<Point>, Vec<RunResult>) = results.into_iter().unzip();
+    print_results(&results, points.len(), flags.json, console)?;
+    responses.map_or(Ok(()), ResponseLog::finish)?;
+    let (_, results): (Vec<PresetCase>, Vec<RunResult>) = results.into_iter().unzip();
     if let Some(path) = &flags.xml {
         write_xml(path, &results)?;
     }
-    // What is so for several is told once.
+    // Report each distinct outcome once.
     let mut outcomes: Vec<&RunStatus> = Vec::new();
     for result in &results {
         if !outcomes.contains(&&result.outcome) {
             outcomes.push(&result.outcome);
         }
     }
-    Ok(gravest(outcomes.into_iter().map(|outcome| tell(outcome, console))))
+    Ok(worst_exit(outcomes.into_iter().map(|outcome| report_outcome(outcome, console))))
 }
 
-fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Console) -> Result<(), Error> {
+fn print_results(
+    results: &[(PresetCase, RunResult)], requested: usize,
+    json: bool,
+    console: &Console,
+) -> Result<(), Error> {
     if json {
         let results: Vec<&RunResult> = results.iter().map(|(_, result)| result).collect();
         return print_json(&results);
     }
-    if let ([(_, result)], 1) = (results, wanted) {
-        return print_text(&net::preset(result, console.out));
+    if let ([(_, result)], 1) = (results, requested) {
+        return print_text(&net::preset(result, console.stdout_style));
     }
     let all: Vec<Combination<'_>> = results
         .iter()
@@ -120,15 +124,15 @@ fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Con
             result,
         })
         .collect();
-    print_text(&net::combinations(&all, console.out))
+    print_text(&net::combinations(&all, console.stdout_style))
 }
 
 fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
     match args.host.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             let port = port.parse().map_err(|_| Error::Usage {
-                what: format!("`{port}` in `{}` is no port", args.host),
-                help: "write HOST or HOST:PORT, an IPv6 address in brackets".to_owned(),
+                what: format!("invalid port `{port}` in `{}`: expected a number from 0 to 65535", args.host),
+                help: "write HOST or HOST:PORT, with an IPv6 address in brackets".to_owned(),
             })?;
             Ok((host.trim_matches(['[', ']']).to_owned(), port))
         }
@@ -136,11 +140,11 @@ fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
     }
 }
 
-fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
-    let usual = |protocol| match (preset.is_stream(), protocol) {
-        (true, Protocol::Udp | Protocol::UnixDgram) => Size(1470),
-        (true, _) => Size(64 << 10),
-        (false, _) => Size(90),
+fn preset_cases(preset: Preset, args: &PresetArgs) -> Vec<PresetCase> {
+    let default_size = |protocol| match (preset.is_stream(), protocol) {
+        (true, Protocol::Udp | Protocol::UnixDgram) => BufferSize(1470),
+        (true, _) => BufferSize(64 << 10),
+        (false, _) => BufferSize(90),
     };
     let protocols = match preset {
         Preset::UdpRr => vec![Protocol::Udp],
@@ -148,28 +152,28 @@ fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
         _ => args.protocols.clone(),
     };
     let each = protocols.iter().flat_map(|&protocol| {
-        let sizes = if args.message_sizes.is_empty() { vec![usual(protocol)] } else { args.message_sizes.clone() };
-        let sizes = sizes
-            .iter()
-            .flat_map(move |&size| args.instances.iter().map(move |&instances| Point { protocol, size, instances }));
+        let sizes = if args.message_sizes.is_empty() { vec![default_size(protocol)] } else { args.message_sizes.clone() };
+        let sizes = sizes.iter().flat_map(move |&size| {
+            args.instances.iter().map(move |&instances| PresetCase { protocol, size, instances })
+        });
         sizes.collect::<Vec<_>>()
     });
     each.collect()
 }
 
-fn check_sizes(points: &[Point], args: &PresetArgs) -> Result<(), Error> {
-    let of_point = |point: &Point| {
+fn check_sizes(points: &[PresetCase], args: &PresetArgs) -> Result<(), Error> {
+    let oversized = |point: &PresetCase| {
         let largest = point.size.0.max(args.response_size.map_or(0, |size| size.0));
         (point.protocol == Protocol::Udp && largest > MAX_UDP_PAYLOAD).then_some(largest)
     };
-    let Some(bytes) = points.iter().find_map(of_point) else { return Ok(()) };
+    let Some(bytes) = points.iter().find_map(oversized) else { return Ok(()) };
     Err(Error::Usage {
-        what: format!("a message of {bytes} bytes does not fit into a datagram of UDP"),
+        what: format!("a message of {bytes} bytes does not fit into a UDP datagram"),
         help: format!("at most {MAX_UDP_PAYLOAD} bytes fit: choose a smaller size with -l"),
     })
 }
 
-fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> NetProfile {
+fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCase) -> NetProfile {
     let setup = PresetConfig {
         protocol: point.protocol,
         instances: point.instances,
@@ -181,8 +185,8 @@ fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> NetP
     preset.profile(&setup, point.size.0, args.response_size.unwrap_or(point.size).0)
 }
 
-fn title(profile: &NetProfile, host: &str, point: &Point, args: &PresetArgs) -> String {
-    let connections = wb_model::counted(point.instances as usize, "connection");
+fn format_title(profile: &NetProfile, host: &str, point: &PresetCase, args: &PresetArgs) -> String {
+    let connections = wb_model::pluralize(point.instances as usize, "connection");
     let protocol = point.protocol.name();
     let seconds = args.runtime.as_secs_f64();
     format!("{} with {host}: {protocol}, messages of {}, {connections}, {seconds} s", profile.name, point.size)

@@ -1,4 +1,4 @@
-//! `weighbridge net serve`.
+//! `weighbridge net serve`: serves the other side of network profiles.
 
 use std::{
     net::SocketAddr,
@@ -17,14 +17,14 @@ use wb_net::{
     },
 };
 
-use super::{super::runtime, child, trust};
-use crate::cli::net::ServeArgs;
+use super::{super::runtime, child_command, trust};
+use crate::cli::net::NetServeArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Serves until somebody ends it.
-pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> {
+/// Serves clients until a signal, or after one session with `--once`.
+pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
     let credentials = trust::credentials(&args.trust)?;
     let fingerprint = credentials.identity.fingerprint();
     let server = Server {
@@ -37,7 +37,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             ..SessionLimits::default()
         },
         cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
-        child: child(),
+        child: child_command(),
     };
     let address = SocketAddr::new(args.listen, args.port);
     let (quiet, once) = (console.quiet, args.once);
@@ -50,46 +50,46 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
         let at = listener.local_addr();
         crate::console::tell!("serving at {at}, with the key {fingerprint}");
         let done = Arc::new(tokio::sync::Notify::new());
-        let over = done.clone();
+        let session_over = done.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
-        let under_way = sessions.clone();
-        let tell = move |news: ServerEvent| {
-            match &news {
+        let active_sessions = sessions.clone();
+        let report = move |event: ServerEvent| {
+            match &event {
                 ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
                 ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
                 ServerEvent::Refused(..) => {}
             }
             if !quiet {
-                match &news {
+                match &event {
                     ServerEvent::Refused(from, error) => crate::console::tell!("{from}: refused: {error}"),
                     ServerEvent::SessionStarted(from, key) => {
-                        crate::console::tell!("{from}: begins, with the key {key}")
+                        crate::console::tell!("{from}: session started, with the key {key}")
                     }
-                    ServerEvent::SessionEnded(from, how) => crate::console::tell!("{from}: {how}"),
+                    ServerEvent::SessionEnded(from, outcome) => crate::console::tell!("{from}: {outcome}"),
                 }
             }
-            if once && matches!(news, ServerEvent::SessionEnded(..)) {
-                over.notify_one();
+            if once && matches!(event, ServerEvent::SessionEnded(..)) {
+                session_over.notify_one();
             }
         };
         tokio::select! {
-            () = server.serve(&listener, tell) => {
-                Err(Error::Kernel("the listening socket is broken".to_owned()))
+            () = server.serve(&listener, report) => {
+                Err(Error::Internal("the listening socket is broken".to_owned()))
             }
-            () = done.notified() => Ok(Exit::Fine),
-            () = ended() => {
+            () = done.notified() => Ok(Exit::Success),
+            () = wait_for_signal() => {
                 if !quiet {
-                    let cut = wb_model::counted(under_way.load(Ordering::SeqCst), "session");
-                    crate::console::tell!("ended by a signal, with {cut} under way");
+                    let active = wb_model::pluralize(active_sessions.load(Ordering::SeqCst), "session");
+                    crate::console::tell!("stopped by a signal, with {active} in progress");
                 }
-                Ok(Exit::Fine)
+                Ok(Exit::Success)
             }
         }
     })
 }
 
-/// Until somebody ends this program.
-pub(super) async fn ended() {
+/// Waits for SIGINT or SIGTERM.
+pub(super) async fn wait_for_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {

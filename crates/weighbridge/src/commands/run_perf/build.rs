@@ -1,47 +1,46 @@
-//! Builds as run-perf's users name them.
+//! Translates build arguments of run-perf.
 
 use std::path::Path;
 
 use crate::error::Error;
 
-/// Leaves out what is a file: a pattern such as `result*` matches the pages and models of an earlier comparison as well.
-/// Each is noted.
-pub(super) fn folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: &mut Vec<String>) -> Vec<&'a T> {
+/// Skips files with a note: a pattern such as `result*` also matches the pages and models of an earlier comparison.
+pub(super) fn keep_folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: &mut Vec<String>) -> Vec<&'a T> {
     let (files, folders): (Vec<&T>, Vec<&T>) = results.iter().partition(|result| path(result).is_file());
     notes.extend(
-        files.iter().map(|file| format!("`{}` is a file, not a folder of results: left out", path(file).display())),
+        files.iter().map(|file| format!("`{}` is a file, not a results folder: skipped", path(file).display())),
     );
     folders
 }
 
-/// A build of `compare-perf`, `[NAME:]FOLDER`: what follows the first colon is the folder where there is such a one.
-pub(super) fn named(text: &str) -> Result<String, Error> {
+/// Translates a build of `compare-perf`, `[NAME:]FOLDER`; the part after the first colon is the folder if it exists.
+pub(super) fn parse_named_build(text: &str) -> Result<String, Error> {
     match text.split_once(':') {
         Some((name, folder)) if Path::new(folder).exists() => {
             if name.is_empty() || name.contains(['/', '=']) {
                 let what = format!("invalid name `{name}` of a build: expected a name without `/` and `=`");
                 return Err(Error::Usage { what, help: format!("write `NAME:{folder}`") });
             }
-            Ok(format!("{name}={}", single(folder)?))
+            Ok(format!("{name}={}", require_single(folder)?))
         }
         Some((_, folder)) if !Path::new(text).exists() => Err(Error::Usage {
             what: format!("cannot read `{text}`: neither `{folder}` nor `{text}` exists"),
             help: "a build is written FOLDER or NAME:FOLDER".to_owned(),
         }),
-        _ => folder(Path::new(text)),
+        _ => folder_build(Path::new(text)),
     }
 }
 
-/// A build that is one folder, as `compare` and its relatives take it.
-pub(super) fn folder(path: &Path) -> Result<String, Error> {
-    let text = single(&super::path(path))?;
-    // What stands before a `=` would be a name.
+/// Translates a folder into a build argument of this program.
+pub(super) fn folder_build(path: &Path) -> Result<String, Error> {
+    let text = require_single(&super::path_word(path))?;
+    // Text before a `=` would be taken for a name.
     let has_name = text.split('/').next().is_some_and(|first| first.contains('='));
     Ok(if has_name { format!("./{text}") } else { text })
 }
 
-/// The path of one folder; commas separate several.
-fn single(text: &str) -> Result<String, Error> {
+/// Refuses a path with a comma, which would separate several runs.
+fn require_single(text: &str) -> Result<String, Error> {
     match text.contains(',') {
         false => Ok(text.to_owned()),
         true => Err(Error::Usage {
@@ -56,21 +55,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_colon_separates_a_name_where_a_folder_follows() {
-        let lab = tempfile::tempdir().unwrap();
+    fn colon_separates_a_name_if_a_folder_follows() {
+        let dir = tempfile::tempdir().unwrap();
         let [plain, colon, equals] = ["plain", "with:colon", "a=b"].map(|name| {
-            let path = lab.path().join(name);
+            let path = dir.path().join(name);
             std::fs::create_dir(&path).unwrap();
             path.display().to_string()
         });
-        assert_eq!(named(&plain).unwrap(), plain);
-        assert_eq!(named(&format!("old:{plain}")).unwrap(), format!("old={plain}"));
-        assert_eq!(named(&colon).unwrap(), colon);
-        // The name of the folder itself is no first part of the path.
-        assert_eq!(named(&equals).unwrap(), equals);
-        assert_eq!(folder(Path::new("a=b")).unwrap(), "./a=b");
-        assert!(named("old:/no/such").unwrap_err().to_string().contains("neither `/no/such` nor `old:/no/such`"));
-        assert!(named(&format!("a=b:{plain}")).is_err() && named(&format!(":{plain}")).is_err());
-        assert!(folder(Path::new("a,b")).unwrap_err().to_string().contains("commas"));
+        assert_eq!(parse_named_build(&plain).unwrap(), plain);
+        assert_eq!(parse_named_build(&format!("old:{plain}")).unwrap(), format!("old={plain}"));
+        assert_eq!(parse_named_build(&colon).unwrap(), colon);
+        // The `=` is in the last component of the path, not in the first.
+        assert_eq!(parse_named_build(&equals).unwrap(), equals);
+        assert_eq!(folder_build(Path::new("a=b")).unwrap(), "./a=b");
+        assert!(
+            parse_named_build("old:/no/such")
+                .unwrap_err()
+                .to_string()
+                .contains("neither `/no/such` nor `old:/no/such`")
+        );
+        assert!(
+            parse_named_build(&format!("a=b:{plain}")).is_err() && parse_named_build(&format!(":{plain}")).is_err()
+        );
+        assert!(folder_build(Path::new("a,b")).unwrap_err().to_string().contains("commas"));
     }
 }

@@ -1,39 +1,41 @@
-//! What run-perf's `fio-libblkio` exports: `/dev/ram0`, a RAM disk of 1 GiB that it makes with `modprobe brd`. Here a
-//! private file in memory stands in for it, which is removed even where a run is killed.
+//! Replaces the RAM disk of run-perf's `fio-libblkio` by a private file in memory.
+//!
+//! run-perf exports `/dev/ram0`, a RAM disk of 1 GiB that it creates with `modprobe brd`. The file is removed even if a
+//! run is killed.
 
 use serde_json::{Map, Value};
 
-use super::test::text_of;
+use super::test::value_text;
 use crate::error::Error;
 
-/// The test that has it.
-pub(super) const TEST: &str = "fio-libblkio";
+/// The test that uses the RAM disk.
+pub(super) const TEST_NAME: &str = "fio-libblkio";
 
-const SET_UP: &str = "__SETUP_RAMDISK__";
-const SERVER: &str = "__STORAGE_DAEMON_CMD__";
+const SETUP_KEY: &str = "__SETUP_RAMDISK__";
+const SERVER_KEY: &str = "__STORAGE_DAEMON_CMD__";
 const DEVICE: &str = "/dev/ram0";
 
-/// Translates run-perf's keys; the defaults of this program's parameters that follow.
+/// Translates run-perf's keys and returns the resulting defaults of this program's parameters.
 ///
 /// # Errors
-/// Where a server of the user's is to be started.
+/// When a server of the user would have to be started.
 pub(super) fn translate(
     params: &mut Map<String, Value>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(&'static str, &'static str)>, Error> {
-    if params.contains_key(SERVER) {
+    if params.contains_key(SERVER_KEY) {
         return Err(Error::Usage {
             what: format!(
-                "`{SERVER}` of `{TEST}` is not supported: qemu-storage-daemon is started in one way, so that it is known \
-                 when it is ready and what it exports"
+                "`{SERVER_KEY}` of `{TEST_NAME}` is not supported: qemu-storage-daemon is always started in the same way, so that \
+                 its readiness and its exports are known"
             ),
-            help: "leave it out; a server that runs already is measured by a job file that names its socket: `weighbridge \
+            help: "omit it; to measure a running server, use a job file that names its socket: `weighbridge \
                    run fio:job-file=FILE,ioengine=libblkio`"
                 .to_owned(),
         });
     }
-    let makes_disk = params.remove(SET_UP).is_none_or(|value| is_true(&value));
-    let target = params.get("target").map(text_of).filter(|target| !target.is_empty());
+    let makes_disk = params.remove(SETUP_KEY).is_none_or(|value| is_true(&value));
+    let target = params.get("target").map(value_text).filter(|target| !target.is_empty());
     let is_device = target.is_none_or(|target| target == DEVICE);
     Ok(match (is_device, makes_disk) {
         (false, _) => Vec::new(),
@@ -41,8 +43,8 @@ pub(super) fn translate(
         (true, true) => {
             params.retain(|name, _| !["target", "direct"].contains(&name.as_str()));
             notes.push(format!(
-                "a private file of 1 GiB in /dev/shm, which is removed after, stands in for the RAM disk `{DEVICE}` of \
-                 `{TEST}`; file-size sets another size"
+                "a private file of 1 GiB in /dev/shm replaces the RAM disk `{DEVICE}` of `{TEST_NAME}` and is removed \
+                 afterwards; file-size sets another size"
             ));
             vec![("target", "/dev/shm"), ("direct", "false"), ("file-size", "1024")]
         }
@@ -50,7 +52,7 @@ pub(super) fn translate(
 }
 
 fn is_true(value: &Value) -> bool {
-    !["", "false", "0", "n", "no"].contains(&text_of(value).to_ascii_lowercase().as_str())
+    !["", "false", "0", "n", "no"].contains(&value_text(value).to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -58,7 +60,7 @@ mod tests {
     use super::super::test::translate;
 
     #[test]
-    fn a_ram_disk_is_a_private_file_in_memory_and_a_target_stays() {
+    fn ram_disk_becomes_a_private_file_and_other_targets_stay() {
         let all = [
             r#"fio-libblkio:{"__SETUP_RAMDISK__":true,"file_size":"64","direct":1}"#,
             r#"fio-libblkio:{"target":"/dev/ram0"}"#,
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_ones_own_is_refused() {
+    fn custom_server_is_refused() {
         let error = translate(r#"fio-libblkio:{"__STORAGE_DAEMON_CMD__":"qsd %s %s"}"#).unwrap_err();
         assert!(
             error.to_string().starts_with("`__STORAGE_DAEMON_CMD__` of `fio-libblkio` is not supported"),

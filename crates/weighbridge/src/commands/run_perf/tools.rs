@@ -1,34 +1,34 @@
-//! pbench's tools, `iostat:--interval=3`, as commands that run around every sample.
+//! Translates pbench's tools, such as `iostat:--interval=3`, into commands that run during every sample.
 
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// How often a tool looks by default, in seconds: pbench's default.
+/// pbench's default sampling interval of tools, in seconds.
 const INTERVAL: &str = "3";
 
-/// The commands of a list of tools; of those that have none a note.
+/// Translates a list of tools into commands, with a note for each unsupported tool.
 pub(super) fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<String>, Error> {
     let texts = list.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let Some(texts) = texts else {
         return Err(Error::Usage {
-            what: format!("invalid `pbench_tools` {list}: expected a list of texts"),
-            help: "such as `[\"sar:--interval=3\", \"iostat:--interval=3\"]`".to_owned(),
+            what: format!("invalid `pbench_tools` {list}: expected a list of strings"),
+            help: "example: `[\"sar:--interval=3\", \"iostat:--interval=3\"]`".to_owned(),
         });
     };
     let mut commands = Vec::new();
     for text in texts {
-        match command(text) {
+        match tool_command(text) {
             Some(command) => commands.push(command),
             None => notes
-                .push(format!("pbench's tool `{text}` is left out: name its command with --tool of `weighbridge run`")),
+                .push(format!("pbench's tool `{text}` is skipped: pass its command with --tool of `weighbridge run`")),
         }
     }
     Ok(commands)
 }
 
-/// The command of a tool of pbench's.
-fn command(text: &str) -> Option<String> {
+/// The command of a pbench tool; `None` if it is not supported.
+fn tool_command(text: &str) -> Option<String> {
     let (name, options) = text.split_once(':').unwrap_or((text, ""));
     let words: Vec<&str> = options.split([' ', '=']).filter(|word| !word.is_empty()).collect();
     let interval = match words[..] {
@@ -36,7 +36,7 @@ fn command(text: &str) -> Option<String> {
         ["--interval", interval] if interval.parse::<u32>().is_ok_and(|seconds| seconds > 0) => interval,
         _ => return None,
     };
-    let file = |file: &str| format!("sh -c 'while date +%s && cat /proc/{file}; do sleep {interval}; done'");
+    let poll = |file: &str| format!("sh -c 'while date +%s && cat /proc/{file}; do sleep {interval}; done'");
     Some(match name {
         "sar" => format!("sar -A {interval}"),
         "iostat" => format!("iostat -N -t -y -x -m {interval}"),
@@ -44,8 +44,8 @@ fn command(text: &str) -> Option<String> {
         "pidstat" => format!("pidstat -l -d -r -h -u -w {interval}"),
         "vmstat" => format!("vmstat -t {interval}"),
         "turbostat" => format!("turbostat --interval {interval}"),
-        "proc-interrupts" => file("interrupts"),
-        "proc-vmstat" => file("vmstat"),
+        "proc-interrupts" => poll("interrupts"),
+        "proc-vmstat" => poll("vmstat"),
         _ => return None,
     })
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_of_pbench_are_commands() {
+    fn pbench_tools_become_commands() {
         let mut notes = Vec::new();
         let list =
             json!(["sar", "iostat:--interval 5", "proc-vmstat:--interval=3", "perf:--record-opts=-a", "blktrace"]);
@@ -66,9 +66,9 @@ mod tests {
             commands,
             ["sar -A 3", "iostat -N -t -y -x -m 5", "sh -c 'while date +%s && cat /proc/vmstat; do sleep 3; done'"]
         );
-        assert!(commands.iter().all(|line| wb_plan::tools::words(line).is_some()));
+        assert!(commands.iter().all(|line| wb_plan::tools::split_words(line).is_some()));
         assert_eq!(notes.len(), 2);
-        assert!(notes[0].starts_with("pbench's tool `perf:--record-opts=-a` is left out"));
+        assert!(notes[0].starts_with("pbench's tool `perf:--record-opts=-a` is skipped"));
         assert!(translate(&json!("sar"), &mut notes).is_err());
     }
 }

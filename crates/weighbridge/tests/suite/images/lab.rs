@@ -1,4 +1,4 @@
-//! A cache of its own for each test, and workers that use it.
+//! Test environment with its own image cache, and workers that use it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::Nanos;
-use wb_profile::image::cache::{self, Entry};
-use wb_profile::image::order::Progress;
-use wb_profile::image::{Base, Failure, Image, ImageError, Options, ready};
+use wb_profile::image::cache::{self, CachedImage};
+use wb_profile::image::request::ImageProgress;
+use wb_profile::image::{BaseImage, ImageError, ImageFailure, ImageOptions, ImageSpec, prepare};
 
-/// A test's world.
+/// A test environment with an image cache.
 pub(crate) struct Lab {
     folder: TempDir,
     stall: Nanos,
@@ -19,12 +19,12 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// One in which no server is given up, however busy the machine is.
+    /// A lab with a long stall timeout, which a busy machine does not exceed.
     pub(crate) fn new() -> Self {
         Self::with_stall(Nanos(60_000_000_000))
     }
 
-    /// One in which servers are given up after this time.
+    /// A lab in which stalled servers time out after this time.
     pub(crate) fn with_stall(stall: Nanos) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), stall, told: Mutex::default() }
     }
@@ -34,7 +34,7 @@ impl Lab {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// This machine, through the real program.
+    /// Starts a worker on this machine with the real program.
     pub(crate) async fn worker(&self) -> Worker {
         Worker::local(Path::new(env!("CARGO_BIN_EXE_weighbridge"))).await.unwrap()
     }
@@ -43,36 +43,38 @@ impl Lab {
         self.path("cache")
     }
 
-    pub(crate) async fn ready(&self, worker: &Worker, image: &Image) -> Result<Base, ImageError> {
-        let options = Options { cache: Some(self.cache()), stall: self.stall };
-        ready(worker, image, &options, &|progress: &Progress| self.told.lock().unwrap().push(progress.to_string()))
-            .await
+    pub(crate) async fn ready(&self, worker: &Worker, image: &ImageSpec) -> Result<BaseImage, ImageError> {
+        let options = ImageOptions { cache: Some(self.cache()), stall: self.stall };
+        prepare(worker, image, &options, &|progress: &ImageProgress| {
+            self.told.lock().unwrap().push(progress.to_string())
+        })
+        .await
     }
 
-    /// Why an image cannot be had.
-    pub(crate) async fn fails(&self, worker: &Worker, image: &Image) -> Failure {
+    /// The failure of getting an image.
+    pub(crate) async fn fails(&self, worker: &Worker, image: &ImageSpec) -> ImageFailure {
         match self.ready(worker, image).await {
             Err(ImageError::Failed { failure, .. }) => failure,
             other => panic!("{other:?}"),
         }
     }
 
-    /// All that was told of progress.
+    /// All progress messages.
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 
-    pub(crate) async fn cached(&self, worker: &Worker) -> Vec<Entry> {
-        cache::cached(worker, Some(&self.cache())).await.unwrap()
+    pub(crate) async fn cached(&self, worker: &Worker) -> Vec<CachedImage> {
+        cache::list(worker, Some(&self.cache())).await.unwrap()
     }
 
-    /// Removes an entry; why it was left, if it was.
+    /// Removes an entry; returns the reasons if it could not be removed.
     pub(crate) async fn remove(&self, worker: &Worker, name: &str) -> Vec<String> {
         let left = cache::remove(worker, vec![name.to_owned()], Some(&self.cache())).await.unwrap();
         left.into_iter().map(|left| left.why).collect()
     }
 
-    /// All that is in the cache, and below it, by path.
+    /// The paths of all files and folders in the cache.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut folders = vec![PathBuf::from(self.cache())];
@@ -88,20 +90,20 @@ impl Lab {
     }
 }
 
-pub(crate) fn run<T>(what: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(what)
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Whether images can be looked at here; said aloud where not.
+/// Whether images can be inspected here; prints a message if not.
 pub(crate) fn has_qemu_img() -> bool {
     has("qemu-img")
 }
 
-/// Whether a program is there; said aloud where not.
+/// Whether a program is available; prints a message if not.
 pub(crate) fn has(program: &str) -> bool {
-    let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !there {
+    let is_available = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !is_available {
         println!("SKIPPED: images, for there is no {program} here");
     }
-    there
+    is_available
 }

@@ -1,4 +1,4 @@
-//! A server behind TLS: whom the system trusts is believed, and nobody else.
+//! Downloads over TLS: only certificates that the system trusts are accepted.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use wb_model::Sha256;
 
 use super::lab::{Lab, has, has_qemu_img};
 
-/// A certificate that is nobody's but the server's.
+/// OpenSSL configuration of a self-signed server certificate.
 const CONFIGURATION: &str = "[req]
 distinguished_name = name
 x509_extensions = extensions
@@ -21,7 +21,7 @@ basicConstraints = critical, CA:FALSE
 subjectAltName = DNS:localhost
 ";
 
-/// OpenSSL's server of a folder; killed when it is dropped.
+/// OpenSSL's file server, killed when dropped.
 struct Secure(Child);
 
 impl Drop for Secure {
@@ -31,13 +31,13 @@ impl Drop for Secure {
     }
 }
 
-/// Serves the lab's folder with a certificate of its own, `cert`.
+/// Serves the lab's folder with a self-signed certificate, `cert`.
 fn serve(lab: &Lab, port: u16) -> Secure {
     fs::write(lab.path("conf"), CONFIGURATION).unwrap();
     let make = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
     let files = ["-config", &lab.path("conf"), "-keyout", &lab.path("key"), "-out", &lab.path("cert")];
-    let made = Command::new("openssl").args(make).args(files).stderr(Stdio::null()).status();
-    assert!(made.unwrap().success());
+    let status = Command::new("openssl").args(make).args(files).stderr(Stdio::null()).status();
+    assert!(status.unwrap().success());
     let server = Command::new("openssl")
         .args(["s_server", "-quiet", "-WWW", "-accept", &port.to_string(), "-cert", "cert", "-key", "key"])
         .current_dir(lab.path("."))
@@ -53,25 +53,25 @@ fn serve(lab: &Lab, port: u16) -> Secure {
 }
 
 #[test]
-fn a_server_is_believed_if_the_system_trusts_it() {
-    // OpenSSL has no `--version` of its own, and says so with an error; that it can say it is enough.
+fn only_trusted_server_certificates_are_accepted() {
+    // OpenSSL has no `--version` and fails, but that it runs is enough.
     if !has_qemu_img() || !has("openssl") {
         return;
     }
     let lab = Lab::new();
-    let content = "an image, for all that anybody knows\n".repeat(20);
+    let content = "the content of an image\n".repeat(40);
     fs::write(lab.path("disk.img"), &content).unwrap();
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
     let _server = serve(&lab, port);
     let image = format!("https://localhost:{port}/disk.img#sha256={}", Sha256::of(content.as_bytes()));
     let order = format!(r#"{{"ready":{{"image":"{image}","stall":"60s"}}}}"#);
-    let ask = |trusted: &str| {
+    let fetch = |trusted: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));
         command.args(["images", &order]).env("WEIGHBRIDGE_CACHE", lab.path("cache")).env("SSL_CERT_FILE", trusted);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
-    let said = ask("/etc/ssl/certs/ca-certificates.crt");
-    assert!(said.contains(r#""failure":"unreachable""#) && said.contains("certificate"), "{said}");
-    let said = ask(&lab.path("cert"));
-    assert!(said.lines().last().unwrap().starts_with(r#"{"done":"#), "{said}");
+    let output = fetch("/etc/ssl/certs/ca-certificates.crt");
+    assert!(output.contains(r#""failure":"unreachable""#) && output.contains("certificate"), "{output}");
+    let output = fetch(&lab.path("cert"));
+    assert!(output.lines().last().unwrap().starts_with(r#"{"done":"#), "{output}");
 }

@@ -1,27 +1,27 @@
-//! A server of one file, which does wrong what it is told to do wrong.
+//! An HTTP server of one file, with configurable misbehaviour.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What it does with a request.
+/// How the server responds to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Gives what is asked for.
+    /// Sends what is requested.
     Well,
-    /// Hangs up after so many bytes.
+    /// Closes the connection after this many bytes.
     Cuts(usize),
-    /// Says nothing more after so many bytes.
+    /// Stalls after this many bytes.
     Stalls(usize),
-    /// Gives all of it whatever part is asked for.
+    /// Sends the whole file whatever range is requested.
     KnowsNoParts,
-    /// Answers with this status.
+    /// Responds with this status.
     Refuses(u16),
-    /// Says that there is so much of it.
+    /// Announces this content length.
     Promises(u64),
 }
 
-/// Serves until the process of the test ends.
+/// A server that runs until the test process ends.
 pub(crate) struct Server {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -29,9 +29,9 @@ pub(crate) struct Server {
 
 struct State {
     content: Vec<u8>,
-    /// The manner of the next requests; the last one stays.
+    /// Behaviour for the next requests; the last one is repeated.
     manners: Vec<Manner>,
-    /// From which byte each request asked.
+    /// First requested byte of each request.
     asked: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let served = served.clone();
-                // A client that hangs up is what some tests are about.
+                // Some tests close the connection, so errors are expected.
                 std::thread::spawn(move || drop(answer(stream, &served)));
             }
         });
@@ -56,7 +56,7 @@ impl Server {
         format!("http://{}/images/disk.img", self.address)
     }
 
-    /// From which byte each request asked, in order.
+    /// First requested byte of each request, in order.
     pub(crate) fn asked(&self) -> Vec<usize> {
         self.state.lock().unwrap().asked.clone()
     }
@@ -86,7 +86,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     };
     stream.write_all(body)?;
     if let Manner::Stalls(_) = manner {
-        // Until the other side has had enough.
+        // Until the client closes the connection.
         let mut reader = BufReader::new(stream);
         while reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty()) {
             reader.consume(1);
@@ -95,7 +95,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// From which byte a request asks.
+/// First byte that a request asks for.
 fn asked_from(stream: &TcpStream) -> std::io::Result<usize> {
     let mut from = 0;
     for line in BufReader::new(stream.try_clone()?).lines() {

@@ -1,4 +1,4 @@
-//! A machine in software made from an image that was built, and the way into it by ssh.
+//! An emulated machine that boots a built image and is reached by ssh.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use wb_profile::image::{Base, Boot, HostKey, Seed};
+use wb_profile::image::{BaseImage, GuestBoot, HostKey, SeedConfig};
 
-/// How long one in software may take until somebody can log in.
+/// Time limit for an emulated machine to accept logins.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A running machine; killed when it is dropped.
+/// A running emulated machine, killed when dropped.
 pub(crate) struct Machine {
     qemu: Child,
     folder: PathBuf,
@@ -19,8 +19,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts one of this name, whose files are in a folder. One that may not reboot ends instead.
-    pub(crate) fn start(folder: &Path, base: &Base, name: &str, may_reboot: bool) -> Self {
+    /// Starts a machine with its files in a folder. Without `may_reboot`, a reboot ends it.
+    pub(crate) fn start(folder: &Path, base: &BaseImage, name: &str, may_reboot: bool) -> Self {
         let path = |file: &str| folder.join(file).display().to_string();
         let key = |file: &str| {
             let words = ["-q", "-t", "ed25519", "-N", "", "-C", file, "-f", &path(file)];
@@ -30,7 +30,7 @@ impl Machine {
         let (_, authorized_key) = key("user");
         let (private, public) = key("host");
         let host_key = HostKey { private: &private, public: &public };
-        let seed = Seed { hostname: name, authorized_key: &authorized_key, host_key, macs: &[] };
+        let seed = SeedConfig { hostname: name, authorized_key: &authorized_key, host_key, macs: &[] };
         let (volume, overlay) = (path("seed"), path("overlay"));
         fs::write(&volume, seed.volume().unwrap()).unwrap();
         let backing = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", &base.path, &overlay];
@@ -46,7 +46,7 @@ impl Machine {
         );
         fs::write(path("way"), way).unwrap();
 
-        let Boot::Kernel { kernel, initrd, arguments } = &base.boot else { panic!("{base:?}") };
+        let GuestBoot::Kernel { kernel, initrd, arguments } = &base.boot else { panic!("{base:?}") };
         assert!(Path::new(kernel).is_file());
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic"])
@@ -60,14 +60,14 @@ impl Machine {
         Self { qemu, folder: folder.to_owned(), name: name.to_owned() }
     }
 
-    /// ssh's configuration for the way to it, by its name.
+    /// The ssh configuration file for connecting to it by its name.
     pub(crate) fn way(&self) -> PathBuf {
         self.folder.join("way")
     }
 
-    /// Runs a script there, once somebody can log in and all has started.
+    /// Runs a script on it, once it accepts logins and has finished booting.
     pub(crate) fn log_in(&self, script: &str) -> Output {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let output = Command::new("ssh")
                 .arg("-F")
@@ -75,17 +75,17 @@ impl Machine {
                 .args([&self.name, "systemctl is-system-running --wait >&2;", script])
                 .output()
                 .unwrap();
-            // Without it, ssh itself found no way.
+            // Exit status 255 means that ssh could not connect.
             if output.status.code() != Some(255) {
                 return output;
             }
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(begun.elapsed() < PATIENCE, "{said}\n{}", self.console());
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(start.elapsed() < PATIENCE, "{stderr}\n{}", self.console());
             std::thread::sleep(Duration::from_secs(1));
         }
     }
 
-    /// What its console said.
+    /// The console output.
     pub(crate) fn console(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.join("console")).unwrap_or_default()).into_owned()
     }

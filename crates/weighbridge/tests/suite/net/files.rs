@@ -1,4 +1,4 @@
-//! Files that runs write: response times and XML.
+//! Files written by network runs: response times and XML.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const PROFILE: &str = r#"<profile name="a &amp; &lt;b&gt;">
 </profile>"#;
 
 #[test]
-fn every_response_time_has_a_line() {
+fn every_response_time_is_written() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("p.xml", PROFILE);
@@ -41,7 +41,7 @@ fn every_response_time_has_a_line() {
 }
 
 #[test]
-fn the_xml_is_well_formed_and_has_intervals_and_totals() {
+fn xml_is_well_formed_and_has_intervals_and_totals() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("p.xml", PROFILE);
@@ -52,7 +52,7 @@ fn the_xml_is_well_formed_and_has_intervals_and_totals() {
     assert_eq!(elements["run"][0]["profile"], "a & <b>");
     assert_eq!(elements["run"][0]["outcome"], "completed");
     assert_eq!(elements["group"][0]["name"], "g\"1");
-    assert_eq!(elements["summary"].len(), 2, "of the run and of its group");
+    assert_eq!(elements["summary"].len(), 2, "one for the run, one for its group");
     assert_eq!(elements["summary"][0]["rounds"], "20");
     let names: Vec<&str> = elements["timeseries"].iter().map(|of| of["machine"].as_str()).collect();
     assert_eq!(names, ["client", "127.0.0.1"]);
@@ -62,7 +62,7 @@ fn the_xml_is_well_formed_and_has_intervals_and_totals() {
 }
 
 #[test]
-fn the_xml_of_several_combinations_has_a_run_of_each() {
+fn xml_of_several_combinations_has_one_run_each() {
     let place = Place::new();
     let server = place.serve("");
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -q -t 100ms -l 1,2,3 -x run.xml -X times.tsv", server.port));
@@ -74,14 +74,14 @@ fn the_xml_of_several_combinations_has_a_run_of_each() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_runs() {
+fn unwritable_file_is_reported_before_the_run() {
     let place = Place::new();
     let ran = place.net("rr 127.0.0.1:1 -X no/such/folder.tsv");
     assert_eq!(ran.code, 1);
     assert_eq!(ran.err, "error: no/such/folder.tsv: No such file or directory (os error 2)\n");
 }
 
-/// The attributes of every element, by name, as a parser of XML reads them.
+/// The attributes of all elements, by element name.
 fn elements(text: &str) -> BTreeMap<String, Vec<BTreeMap<String, String>>> {
     let mut reader = quick_xml::Reader::from_str(text);
     let mut elements: BTreeMap<String, Vec<BTreeMap<String, String>>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `weighbridge net`: what a user sees of runs between two processes of this machine.
+//! `weighbridge net` between two processes on this machine.
 
 mod errors;
 mod files;

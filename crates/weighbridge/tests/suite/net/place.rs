@@ -1,4 +1,4 @@
-//! A lab with a token, and a server at a port of its own.
+//! A lab with a token and a network server.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -6,16 +6,16 @@ use std::sync::mpsc;
 
 use crate::lab::{Lab, Ran};
 
-/// What both sides know.
+/// Environment variable of the shared token.
 pub(crate) const TOKEN: &str = "WEIGHBRIDGE_NET_TOKEN";
 
-/// A lab whose programs know a token.
+/// A lab whose commands share a token.
 pub(crate) struct Place {
     pub(crate) lab: Lab,
     token: String,
 }
 
-/// A server that is ended with its test.
+/// A server, killed when dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
@@ -34,36 +34,36 @@ impl Place {
         command
     }
 
-    /// Runs a line of `weighbridge net` to its end.
+    /// Runs `weighbridge net` with these arguments to completion.
     pub(crate) fn net(&self, line: &str) -> Ran {
         ran(self.command(&format!("net {line}")))
     }
 
-    /// A server at a port that the kernel picks.
+    /// Starts a server on a port chosen by the kernel.
     pub(crate) fn serve(&self, flags: &str) -> Server {
         let mut command = self.command(&format!("net serve --port 0 {flags}"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        // It goes on telling; whoever does not read would hold it up.
-        std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+        stderr.read_line(&mut line).unwrap();
+        // Keep reading, so that the server never blocks on a full pipe.
+        std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
         let port = line.split_once(',').and_then(|(at, _)| at.rsplit_once(':')).map(|(_, port)| port.parse());
         Server { child, port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
     }
 
-    /// Starts a line and gives the lines of its standard output as they come.
+    /// Starts `weighbridge net` with these arguments; returns a channel with the lines of its standard output.
     pub(crate) fn start(&self, line: &str) -> (Child, mpsc::Receiver<String>) {
         let mut command = self.command(&format!("net {line}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        let (tell, lines) = mpsc::channel();
-        std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| tell.send(line).is_ok()));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
         (child, lines)
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 pub(crate) fn ran(mut command: Command) -> Ran {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -71,7 +71,7 @@ pub(crate) fn ran(mut command: Command) -> Ran {
 }
 
 impl Server {
-    /// Ends it at once.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -80,13 +80,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Text with its figures masked and its blanks made one, so that only what is said is compared.
+/// Masks the figures of a text and collapses its spaces, so that only the words are compared.
 pub(crate) fn masked(text: &str, server: &Server) -> String {
     let text = text.replace(&format!(":{}", server.port), ":PORT");
     let line = |line: &str| {

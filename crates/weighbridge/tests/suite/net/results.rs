@@ -1,4 +1,4 @@
-//! What `net run` tells, in every form.
+//! Output of `net run` in every format.
 
 use insta::assert_snapshot;
 
@@ -16,7 +16,7 @@ const PROFILE: &str = r#"<profile name="pair">
 </profile>"#;
 
 #[test]
-fn the_total_stands_alone_unless_more_is_wanted() {
+fn summary_is_printed_by_default() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
@@ -31,8 +31,8 @@ fn the_total_stands_alone_unless_more_is_wanted() {
 
     machines
         sent received CPU waits preemptions strands are
-      client # # # # # a thread each
-      127.0.0.1 # # # # # a thread each
+      client # # # # # thread per strand
+      127.0.0.1 # # # # # thread per strand
 
     total
       time #
@@ -48,14 +48,14 @@ fn the_total_stands_alone_unless_more_is_wanted() {
 }
 
 #[test]
-fn everything_is_told_of_both_sides() {
+fn all_sections_are_printed_for_both_sides() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested -i 100ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
     let titles: Vec<&str> = ran.out.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
-    // How many intervals have rounds of their own is a matter of time.
+    // The number of intervals with rounds depends on timing.
     let titles =
         titles.join("\n").replace("over 2 of them", "over # of them").replace("over 3 of them", "over # of them");
     assert_snapshot!(titles, @r"
@@ -74,23 +74,23 @@ fn everything_is_told_of_both_sides() {
     machines
     total
     ");
-    let told = masked(&ran.out, &server);
+    let output = masked(&ran.out, &server);
     for row in [
         "    write, client # # # # # # # #",
         "    read, server # # # # # # # #",
         "    response # # # # # # # # #",
         "    lag # # # # # # # # #",
-        "  Txn1 the generator was late by # on average, # at p99, # at most",
+        "  Txn1 the generator lagged by # on average, # at p99, # at most",
         "    messages of this run # # # # # #",
         "  pair, server # # # # # #",
         "  p99.9 # # # # # # # #",
     ] {
-        assert!(told.lines().any(|line| line == row), "{row}: {told}");
+        assert!(output.lines().any(|line| line == row), "{row}: {output}");
     }
 }
 
 #[test]
-fn without_statistics_there_are_counts_alone() {
+fn no_statistics_prints_only_counts() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
@@ -100,7 +100,7 @@ fn without_statistics_there_are_counts_alone() {
 }
 
 #[test]
-fn a_run_that_was_cut_as_asked_is_fine_and_says_so() {
+fn max_duration_stops_the_run_with_a_note() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", &PROFILE.replace("300ms", "60min"));
@@ -110,7 +110,7 @@ fn a_run_that_was_cut_as_asked_is_fine_and_says_so() {
 }
 
 #[test]
-fn the_result_is_what_its_schema_says() {
+fn json_result_matches_its_schema() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
@@ -130,7 +130,7 @@ fn the_result_is_what_its_schema_says() {
 }
 
 #[test]
-fn stamped_progress_is_read_as_uperfs() {
+fn stamped_progress_has_the_format_of_uperf() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);

@@ -1,4 +1,4 @@
-//! Somebody goes away, or stops, in the middle of a run.
+//! Clients, servers or links that fail or stall during a run.
 
 use rustix::process::Signal;
 
@@ -8,7 +8,7 @@ use super::{
     program::Program,
 };
 
-/// A client and its server in the middle of a run that would go on for minutes.
+/// A client and its server during a run of several minutes.
 fn in_the_middle(lab: &Lab, strands: &str) -> (Program, super::server::Server) {
     let server = lab.serve("");
     let long = profile(&group(strands, "protocol=tcp", &rr("duration=300s", "64", "1k")));
@@ -22,7 +22,7 @@ fn in_the_middle(lab: &Lab, strands: &str) -> (Program, super::server::Server) {
 }
 
 #[test]
-fn a_run_whose_server_is_killed_is_lost_with_it() {
+fn run_is_lost_when_its_server_is_killed() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::KILL);
@@ -32,7 +32,7 @@ fn a_run_whose_server_is_killed_is_lost_with_it() {
 }
 
 #[test]
-fn the_processes_of_a_server_that_is_killed_end_with_it() {
+fn processes_of_a_killed_server_end() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=3");
     server.signal(Signal::KILL);
@@ -46,42 +46,42 @@ fn the_processes_of_a_server_that_is_killed_end_with_it() {
 }
 
 #[test]
-fn a_run_whose_server_is_stopped_is_lost_after_its_silence() {
+fn run_is_lost_when_its_server_is_suspended() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::STOP);
     let why = client.finish().fell_short("lost");
-    assert_eq!(why, "there was lost: it has said nothing for 5 s");
+    assert_eq!(why, "there was lost: no heartbeat for 5 s");
     lab.client_is_gone();
     server.signal(Signal::CONT);
     server.is_as_before();
 }
 
 #[test]
-fn both_sides_end_when_the_link_is_cut() {
+fn both_sides_end_when_the_link_is_down() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     lab.cut(SERVER);
     let why = client.finish().fell_short("lost");
-    assert_eq!(why, "there was lost: it has said nothing for 5 s");
+    assert_eq!(why, "there was lost: no heartbeat for 5 s");
     lab.client_is_gone();
-    server.says("the client said nothing for 10 s");
+    server.says("no message from the client for 10 s");
     server.is_as_before();
 }
 
 #[test]
-fn a_server_whose_client_is_killed_serves_the_next() {
+fn server_continues_after_its_client_is_killed() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     client.signal(Signal::KILL);
-    server.says("the client is gone");
+    server.says("lost the client");
     server.is_as_before();
     lab.client_is_gone();
     lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=10", "64", "64")), "").completed();
 }
 
 #[test]
-fn the_processes_of_a_client_that_is_killed_end_with_it() {
+fn processes_of_a_killed_client_end() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=3");
     client.signal(Signal::KILL);
@@ -91,11 +91,11 @@ fn the_processes_of_a_client_that_is_killed_end_with_it() {
 }
 
 #[test]
-fn a_client_that_is_stopped_is_dropped_after_its_silence() {
+fn suspended_client_is_dropped_after_a_timeout() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     client.signal(Signal::STOP);
-    server.says("the client said nothing for 10 s");
+    server.says("no message from the client for 10 s");
     server.is_as_before();
     client.signal(Signal::CONT);
     let why = client.finish().fell_short("lost");
@@ -104,7 +104,7 @@ fn a_client_that_is_stopped_is_dropped_after_its_silence() {
 }
 
 #[test]
-fn a_client_that_is_interrupted_says_so_and_leaves_nothing() {
+fn interrupted_client_leaves_nothing() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     client.signal(Signal::INT);
@@ -115,7 +115,7 @@ fn a_client_that_is_interrupted_says_so_and_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_is_ended_takes_its_sessions_with_it() {
+fn terminated_server_ends_its_sessions() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     assert_eq!(server.end().code, Some(0));
@@ -129,7 +129,7 @@ fn a_server_that_is_ended_takes_its_sessions_with_it() {
 }
 
 #[test]
-fn a_server_that_tells_seldom_is_not_taken_for_lost() {
+fn server_with_a_long_interval_is_not_considered_lost() {
     let Some(lab) = Lab::new(2) else { return };
     let _server = lab.serve("");
     lab.run_profile(&connected(1, "protocol=tcp", &rr("duration=6500ms", "64", "64")), "--interval 20s").completed();

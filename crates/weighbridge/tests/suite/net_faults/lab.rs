@@ -1,4 +1,4 @@
-//! A world of its own for each test: hosts with real addresses on one switch. All of it goes with the test.
+//! Test environment: hosts in network namespaces with real addresses on one switch, removed after the test.
 
 use std::{
     io::Write,
@@ -19,11 +19,11 @@ use super::{program::Program, result::Ran, server::Server};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Host(usize);
 
-/// Where clients run.
+/// The host of clients.
 pub(crate) const CLIENT: Host = Host(0);
-/// Where servers run.
+/// The host of servers.
 pub(crate) const SERVER: Host = Host(1);
-/// For whatever else there is.
+/// A third host.
 pub(crate) const OTHER: Host = Host(2);
 
 impl Host {
@@ -36,16 +36,16 @@ impl Host {
     }
 }
 
-/// A test's world.
+/// A test network with its hosts and a temporary folder.
 pub(crate) struct Lab {
     folder: TempDir,
     name: String,
     hosts: usize,
-    // Given back when everything else is gone.
+    // Released after everything else is removed.
     _turn: Turn,
 }
 
-/// Tests that assert when something happens have the machine to themselves.
+/// Tests that assert times run alone; the others share the machine.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 #[allow(dead_code, reason = "they are held, not read")]
@@ -55,21 +55,21 @@ enum Turn {
 }
 
 impl Lab {
-    /// A world with so many hosts; none, aloud, where there can be none.
+    /// A network with this many hosts; `None`, with a message, if namespaces cannot be created.
     pub(crate) fn new(hosts: usize) -> Option<Self> {
         Self::with(hosts, || Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The same while no other test of this program runs.
+    /// Like [`Lab::new`], while no other test of this program runs.
     pub(crate) fn alone(hosts: usize) -> Option<Self> {
         Self::with(hosts, || Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The same where packets can be dropped.
+    /// Like [`Lab::new`], with nft available for dropping packets.
     pub(crate) fn with_nft(hosts: usize) -> Option<Self> {
         let lab = Self::new(hosts)?;
-        if let Err(why) = lab.inside(CLIENT, &["nft", "list", "ruleset"]) {
-            println!("SKIPPED: dropping packets needs nft (nftables): {why}");
+        if let Err(error) = lab.inside(CLIENT, &["nft", "list", "ruleset"]) {
+            println!("SKIPPED: dropping packets needs nft (nftables): {error}");
             return None;
         }
         Some(lab)
@@ -77,8 +77,8 @@ impl Lab {
 
     fn with(hosts: usize, turn: impl FnOnce() -> Turn) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if let Err(why) = possible() {
-            println!("SKIPPED: network faults need root and ip (iproute2): {why}");
+        if let Err(error) = possible() {
+            println!("SKIPPED: network faults need root and ip (iproute2): {error}");
             return None;
         }
         let turn = turn();
@@ -119,17 +119,17 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// Writes a file into the folder in which everything runs.
+    /// Writes a file into the working directory of all programs.
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Cuts a host off.
+    /// Takes the link of a host down.
     pub(crate) fn cut(&self, host: Host) {
         ip(&["-n", &self.space(host), "link", "set", "eth0", "down"]).unwrap();
     }
 
-    /// Drops of what comes to a host what the rule matches.
+    /// Drops packets to a host that match the rule.
     pub(crate) fn drop(&self, host: Host, rule: &str) {
         let table = format!(
             "table inet lab {{\ncounter dropped {{}}\nchain input {{\ntype filter hook input priority 0;\n\
@@ -139,7 +139,7 @@ impl Lab {
         self.inside(host, &["nft", "-f", &self.path("rules.nft").display().to_string()]).unwrap();
     }
 
-    /// How many packets a host has dropped.
+    /// Number of packets that a host has dropped.
     pub(crate) fn dropped(&self, host: Host) -> u64 {
         let text = self.inside(host, &["nft", "list", "counter", "inet", "lab", "dropped"]).unwrap();
         let mut words = text.split_whitespace().skip_while(|word| *word != "packets");
@@ -157,12 +157,12 @@ impl Lab {
         text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Runs a command of the system at a host.
+    /// Runs a system command on a host.
     pub(crate) fn inside(&self, host: Host, command: &[&str]) -> Result<String, String> {
         ip(&[&["netns", "exec", &self.space(host)], command].concat())
     }
 
-    /// Any program at a host, in the lab's folder and with the token that all there know.
+    /// A command on a host, in the lab's folder and with the shared token.
     pub(crate) fn command(&self, host: Host, words: &[String]) -> Command {
         let mut command = Command::new("ip");
         command
@@ -176,19 +176,19 @@ impl Lab {
         command
     }
 
-    /// Starts weighbridge at a host.
+    /// Starts weighbridge on a host.
     pub(crate) fn start(&self, host: Host, line: &str) -> Program {
         Program::start(self.command(host, &weighbridge(line)), &self.path("out"))
     }
 
-    /// Starts it from a shell that sets limits first, and goes on with `exec`.
+    /// Starts weighbridge with `exec` from a shell that sets limits first.
     pub(crate) fn start_limited(&self, host: Host, limits: &str, line: &str) -> Program {
         let script = format!("{limits} {}", weighbridge(line).join(" "));
         let words = ["bash".to_owned(), "-c".to_owned(), script];
         Program::start(self.command(host, &words), &self.path("out"))
     }
 
-    /// Runs weighbridge where clients run, to its end, which must come before long.
+    /// Runs weighbridge on the client's host to completion, with a time limit.
     pub(crate) fn run(&self, line: &str) -> Ran {
         self.start(CLIENT, line).finish()
     }
@@ -204,17 +204,17 @@ impl Lab {
         self.start(CLIENT, &format!("net run profile.xml --json --server there={} {flags}", SERVER.v4()))
     }
 
-    /// A server that is ready for clients.
+    /// Starts a server and waits until it is ready.
     pub(crate) fn serve(&self, flags: &str) -> Server {
         self.serve_at(SERVER, SERVER.v4().into(), flags)
     }
 
-    /// The same at this host and address.
+    /// Starts a server on this host and address and waits until it is ready.
     pub(crate) fn serve_at(&self, host: Host, address: IpAddr, flags: &str) -> Server {
         Server::ready(self.start(host, &format!("net serve --listen {address} {flags}")))
     }
 
-    /// No process is left where clients run.
+    /// Waits until no process is left on the client's host.
     pub(crate) fn client_is_gone(&self) {
         super::program::eventually("no process is left where the client ran", || match self.processes(CLIENT) {
             left if left.is_empty() => Ok(()),
@@ -230,40 +230,40 @@ impl Drop for Lab {
                 super::program::kill(process);
             }
         }
-        // A panic on the way must not leave the rest behind.
+        // Ignore errors, so that one failure does not leave the rest behind.
         for space in (0..self.hosts).map(|host| self.space(Host(host))).chain([self.switch()]) {
             let _ = ip(&["netns", "del", &space]);
         }
     }
 }
 
-/// The words of a command line of weighbridge.
+/// The arguments of a weighbridge command line.
 fn weighbridge(line: &str) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_weighbridge").to_owned();
     std::iter::once(program).chain(line.split_whitespace().map(str::to_owned)).collect()
 }
 
-/// The token that clients and servers of this test program know.
+/// The token shared by clients and servers of this test program.
 fn token() -> &'static str {
     static TOKEN: OnceLock<String> = OnceLock::new();
     TOKEN.get_or_init(fresh_token)
 }
 
-/// One that nobody else knows.
+/// Generates a new token.
 pub(crate) fn fresh_token() -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_weighbridge")).args(["net", "token"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Whether hosts can be made here, asked once.
+/// Whether namespaces can be created here; checked once.
 fn possible() -> Result<(), String> {
     static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
     let try_it = || {
         let name = format!("wb{}-try", std::process::id());
         ip(&["netns", "add", &name])?;
-        let made = ip(&["-n", &name, "link", "add", "one", "type", "veth", "peer", "name", "other"]);
+        let link = ip(&["-n", &name, "link", "add", "one", "type", "veth", "peer", "name", "other"]);
         ip(&["netns", "del", &name])?;
-        made.map(|_| ())
+        link.map(|_| ())
     };
     POSSIBLE.get_or_init(try_it).clone()
 }
@@ -274,7 +274,7 @@ fn ip(arguments: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// Makes a file that only its owner reads.
+/// Writes a file that only its owner can read.
 pub(crate) fn write_secret(path: &Path, text: &str) {
     use std::os::unix::fs::OpenOptionsExt;
     let file = std::fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);

@@ -1,11 +1,11 @@
-//! More than a server allows, or a machine has.
+//! Requests beyond the limits of a server or a machine.
 
 use super::{
     lab::{CLIENT, Lab, SERVER},
     profiles::{connected, rr},
 };
 
-/// Why a server with these flags refuses a run of this profile.
+/// The reason for which a server with these flags refuses a run of this profile.
 fn refusal(flags: &str, profile: &str) -> Option<String> {
     let lab = Lab::new(2)?;
     let server = lab.serve(flags);
@@ -17,7 +17,7 @@ fn refusal(flags: &str, profile: &str) -> Option<String> {
 }
 
 #[test]
-fn too_many_strands_are_refused_with_the_flag_that_allows_them() {
+fn too_many_strands_are_refused_and_the_flag_is_named() {
     let Some(why) = refusal("--max-strands 4", &connected(8, "protocol=tcp", &rr("iterations=1", "64", "64"))) else {
         return;
     };
@@ -25,7 +25,7 @@ fn too_many_strands_are_refused_with_the_flag_that_allows_them() {
 }
 
 #[test]
-fn too_long_windows_are_refused_with_the_flag_that_allows_them() {
+fn too_long_windows_are_refused_and_the_flag_is_named() {
     let Some(why) = refusal("--max-time 2s", &connected(1, "protocol=tcp", &rr("duration=5s", "64", "64"))) else {
         return;
     };
@@ -33,24 +33,24 @@ fn too_long_windows_are_refused_with_the_flag_that_allows_them() {
 }
 
 #[test]
-fn too_long_sessions_are_ended_with_the_flag_that_allows_them() {
+fn too_long_sessions_are_ended_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-time 1s");
     let two = rr("duration=800ms", "64", "64").repeat(2);
     let why = lab.run_profile(&connected(1, "protocol=tcp", &two), "").fell_short("failed");
-    assert_eq!(why, "there: the session took 1 s (`net serve --max-time`)");
+    assert_eq!(why, "there: the session exceeded 1 s (`net serve --max-time`)");
     server.is_as_before();
 }
 
 #[test]
-fn too_many_sessions_are_refused_with_the_flag_that_allows_them() {
+fn too_many_sessions_are_refused_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-sessions 1");
     let first = lab.start_profile(&connected(1, "protocol=tcp", &rr("duration=2s", "64", "64")), "");
-    server.says("begins");
+    server.says("session started");
     lab.write("second.xml", &connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")));
     let second = lab.run(&format!("net run second.xml --json --server there={}", SERVER.v4()));
-    assert_eq!(second.fell_short("failed"), "there: the server has 1 sessions already (`net serve --max-sessions`)");
+    assert_eq!(second.fell_short("failed"), "there: the server has reached its limit of 1 sessions (`net serve --max-sessions`)");
     first.finish().completed();
 }
 
@@ -60,7 +60,7 @@ fn many() -> String {
 }
 
 #[test]
-fn a_client_without_descriptors_says_so() {
+fn client_reports_the_descriptor_limit() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     lab.write("profile.xml", &many());
@@ -72,7 +72,7 @@ fn a_client_without_descriptors_says_so() {
 }
 
 #[test]
-fn a_server_without_descriptors_says_so_and_goes_on() {
+fn server_reports_the_descriptor_limit_and_continues() {
     let Some(lab) = Lab::new(2) else { return };
     let line = format!("net serve --listen {}", SERVER.v4());
     let server = super::server::Server::ready(lab.start_limited(SERVER, "ulimit -n 100; exec", &line));
@@ -83,7 +83,7 @@ fn a_server_without_descriptors_says_so_and_goes_on() {
 }
 
 #[test]
-fn descriptors_that_may_be_had_are_had() {
+fn soft_descriptor_limit_is_raised() {
     let Some(lab) = Lab::new(2) else { return };
     let serve = format!("net serve --listen {}", SERVER.v4());
     let _server = super::server::Server::ready(lab.start_limited(SERVER, "ulimit -Sn 100; exec", &serve));
@@ -93,14 +93,14 @@ fn descriptors_that_may_be_had_are_had() {
 }
 
 #[test]
-fn a_client_without_room_for_threads_says_so() {
+fn client_reports_the_thread_limit() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
-    // Root may have as many as it likes, and this user has none yet.
+    // The limit does not apply to root, so use a user without other processes.
     let limits = "ulimit -u 100; exec setpriv --reuid=61234 --inh-caps=+dac_override --ambient-caps=+dac_override";
     let line = format!("net rr {} -n 300 -t 1s --max-threads 1000 --json", SERVER.v4());
     let why = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
-    assert!(why.contains("no thread for strand") && why.contains("fewer strands"), "{why}");
+    assert!(why.contains("cannot start thread for strand") && why.contains("fewer strands"), "{why}");
     server.is_as_before();
     lab.client_is_gone();
 }

@@ -1,4 +1,4 @@
-//! Packets that do not arrive.
+//! Packet loss.
 
 use super::{
     lab::{CLIENT, Lab, SERVER},
@@ -6,10 +6,10 @@ use super::{
     result::{Ran, number},
 };
 
-/// One in a hundred datagrams, in turn, so that there is no run without a loss.
+/// Matches every hundredth datagram, so that every run has losses.
 const ONE_PERCENT: &str = "meta l4proto udp numgen inc mod 100 == 42";
 
-/// What a run of requests and responses lost in either direction, and what it waited for in vain.
+/// Runs requests and responses with losses; returns lost requests, lost responses, timeouts and the result.
 fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, Ran)> {
     let lab = Lab::with_nft(2)?;
     let server = lab.serve("");
@@ -26,14 +26,14 @@ fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, Ran)> {
     Some((lost.0, lost.1, timeouts, ran))
 }
 
-fn every_iteration_is_made(size: &str) {
+fn assert_all_iterations(size: &str) {
     let Some((requests, responses, timeouts, ran)) = lossy("iterations=300", size) else { return };
     assert_eq!(ran.result().rounds(), 600);
     assert_eq!(timeouts, requests + responses);
     assert!(requests > 0 && responses > 0);
 }
 
-fn a_window_stays_a_window(size: &str) {
+fn assert_window_length(size: &str) {
     let Some((requests, responses, timeouts, ran)) = lossy("duration=1s", size) else { return };
     assert!(requests > 0 && responses > 0);
     // The last response of each of two strands may be lost after its window.
@@ -43,26 +43,26 @@ fn a_window_stays_a_window(size: &str) {
 
 #[test]
 fn lost_datagrams_do_not_stop_iterations() {
-    every_iteration_is_made("64");
+    assert_all_iterations("64");
 }
 
 #[test]
-fn lost_datagrams_without_room_for_a_number_do_not_stop_iterations() {
-    every_iteration_is_made("4");
+fn lost_datagrams_too_small_for_a_sequence_number_do_not_stop_iterations() {
+    assert_all_iterations("4");
 }
 
 #[test]
 fn lost_datagrams_do_not_stop_a_window() {
-    a_window_stays_a_window("64");
+    assert_window_length("64");
 }
 
 #[test]
-fn lost_datagrams_without_room_for_a_number_do_not_stop_a_window() {
-    a_window_stays_a_window("4");
+fn lost_datagrams_too_small_for_a_sequence_number_do_not_stop_a_window() {
+    assert_window_length("4");
 }
 
 #[test]
-fn datagrams_that_a_stream_loses_are_counted_exactly() {
+fn lost_datagrams_of_a_stream_are_counted_exactly() {
     let Some(lab) = Lab::with_nft(2) else { return };
     let _server = lab.serve("");
     lab.drop(SERVER, ONE_PERCENT);
@@ -75,7 +75,7 @@ fn datagrams_that_a_stream_loses_are_counted_exactly() {
     assert_eq!(number(&result.0["totals"]["lost-datagrams"]), lost);
 }
 
-/// Datagrams for which the server had no room.
+/// Number of datagrams dropped because the server's receive buffer was full.
 fn overflown(lab: &Lab) -> u64 {
     let text = lab.inside(SERVER, &["cat", "/proc/net/snmp"]).unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:")).map(str::split_whitespace);
@@ -85,7 +85,7 @@ fn overflown(lab: &Lab) -> u64 {
 }
 
 #[test]
-fn a_stream_by_tcp_loses_nothing_where_packets_are_lost() {
+fn tcp_stream_loses_nothing_despite_packet_loss() {
     let Some(lab) = Lab::with_nft(2) else { return };
     let _server = lab.serve("");
     lab.drop(SERVER, "tcp dport != 20000 numgen inc mod 100 == 42");

@@ -9,7 +9,7 @@ use super::{
 };
 
 #[test]
-fn a_thousand_strands_are_carried_out_by_events() {
+fn thousand_strands_are_executed_by_event_loops() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     let flowops =
@@ -17,8 +17,8 @@ fn a_thousand_strands_are_carried_out_by_events() {
     let result =
         lab.run_profile(&connected(1000, "protocol=tcp", &transaction("iterations=10", &flowops)), "").completed();
     assert_eq!(result.rounds(), 10_000);
-    assert!(result.executor(0).starts_with("events on"), "{}", result.executor(0));
-    assert!(result.executor(1).starts_with("events on"), "{}", result.executor(1));
+    assert!(result.executor(0).starts_with("event loop"), "{}", result.executor(0));
+    assert!(result.executor(1).starts_with("event loop"), "{}", result.executor(1));
     server.is_as_before();
     lab.client_is_gone();
 }
@@ -37,13 +37,13 @@ fn ten_thousand_idle_connections_stay_open() {
     let server = lab.serve("");
     let middle = transaction("duration=2s", &(flowop("think", "duration=1s") + &flowop("write", "size=64")));
     let result = lab.run_profile(&connected(strands as u32, "protocol=tcp", &middle), "").completed();
-    assert!(result.executor(0).starts_with("events on"), "{}", result.executor(0));
+    assert!(result.executor(0).starts_with("event loop"), "{}", result.executor(0));
     let rounds = |transaction| number(&result.transaction(0, transaction)["rounds"]);
     assert_eq!((rounds(0), rounds(2)), (strands, strands));
     server.is_as_before();
 }
 
-/// A run of 20 strands with this limit of threads.
+/// A run of 20 strands with this maximum number of threads.
 fn twenty(threads: u32) -> Option<RunResult> {
     let lab = Lab::new(2)?;
     let _server = lab.serve("");
@@ -52,10 +52,10 @@ fn twenty(threads: u32) -> Option<RunResult> {
 }
 
 #[test]
-fn both_executors_come_to_the_same_counts() {
+fn both_executors_have_the_same_counts() {
     let (Some(threads), Some(events)) = (twenty(1000), twenty(1)) else { return };
-    assert_eq!((threads.executor(0), threads.executor(1)), ("a thread each", "a thread each"));
-    assert!(events.executor(0).starts_with("events on") && events.executor(1).starts_with("events on"));
+    assert_eq!((threads.executor(0), threads.executor(1)), ("thread per strand", "thread per strand"));
+    assert!(events.executor(0).starts_with("event loop") && events.executor(1).starts_with("event loop"));
     let counts = |result: &RunResult| (result.rounds(), result.bytes(), number(&result.0["totals"]["operations"]));
     assert_eq!(counts(&threads), counts(&events));
 }

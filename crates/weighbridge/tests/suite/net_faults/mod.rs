@@ -1,4 +1,4 @@
-//! `weighbridge net` between hosts with addresses of their own, and whatever can happen to them on the way.
+//! `weighbridge net` between hosts in network namespaces, under faults.
 
 mod ends;
 mod lab;

@@ -1,16 +1,16 @@
-//! Profiles, so that tests show only what matters to them.
+//! Builders for network profiles.
 
-/// Of one group with so many threads: connects, does this, disconnects.
+/// A profile of one group with this many threads that connects, runs the transactions and disconnects.
 pub(crate) fn connected(threads: u32, options: &str, middle: &str) -> String {
     profile(&group(&format!("nthreads={threads}"), options, middle))
 }
 
-/// Of these groups.
+/// A profile of these groups.
 pub(crate) fn profile(groups: &str) -> String {
     format!("<profile name='faults'>{groups}</profile>")
 }
 
-/// A group that connects, does this, disconnects.
+/// A group that connects, runs the transactions and disconnects.
 pub(crate) fn group(strands: &str, options: &str, middle: &str) -> String {
     format!(
         "<group {strands}>
@@ -21,7 +21,7 @@ pub(crate) fn group(strands: &str, options: &str, middle: &str) -> String {
     )
 }
 
-/// Requests and responses of these sizes, for so long or so often.
+/// A transaction of requests and responses of these sizes, with a duration or a number of iterations.
 pub(crate) fn rr(extent: &str, request: &str, response: &str) -> String {
     transaction(extent, &(flowop("write", &format!("size={request}")) + &flowop("read", &format!("size={response}"))))
 }

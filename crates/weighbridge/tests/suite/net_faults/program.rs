@@ -1,4 +1,4 @@
-//! Programs at hosts: started, looked after, and ended with the test.
+//! Programs on hosts: started, observed, and killed after the test.
 
 use std::{
     fs::File,
@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::result::Ran;
 
-/// Nothing here takes longer unless it hangs.
+/// Time limit after which a program is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// A program that was started.
+/// A running program.
 pub(crate) struct Program {
     child: Child,
     out: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts it; what it says goes to files, so that it never waits for a reader.
+    /// Starts a program with its output redirected to files, so that it never blocks on a pipe.
     pub(crate) fn start(mut command: Command, output: &Path) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -38,16 +38,16 @@ impl Program {
         self.child.id()
     }
 
-    /// What it has said to people.
+    /// Its standard error so far.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.err).unwrap()
     }
 
-    /// Waits until it has said this.
+    /// Waits until its standard error contains this.
     pub(crate) fn says(&self, words: &str) {
-        eventually(&format!("it says `{words}`"), || match self.said() {
-            said if said.contains(words) => Ok(()),
-            said => Err(said),
+        eventually(&format!("standard error contains `{words}`"), || match self.said() {
+            stderr if stderr.contains(words) => Ok(()),
+            stderr => Err(stderr),
         });
     }
 
@@ -56,7 +56,7 @@ impl Program {
         kill_process(pid(self.pid()), signal).unwrap();
     }
 
-    /// Its end.
+    /// Waits for its end and returns the result.
     pub(crate) fn finish(mut self) -> Ran {
         let begin = Instant::now();
         loop {
@@ -64,7 +64,7 @@ impl Program {
                 let out = std::fs::read_to_string(&self.out).unwrap();
                 return Ran { code: status.code(), out, err: self.said() };
             }
-            assert!(begin.elapsed() < PATIENCE, "it hangs; it said: {}", self.said());
+            assert!(begin.elapsed() < PATIENCE, "the program hangs; standard error: {}", self.said());
             sleep(Duration::from_millis(5));
         }
     }
@@ -72,15 +72,15 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not be.
+        // Killing a program that has exited fails, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Ends a process that is not a child of this one.
+/// Kills a process that is not a child of this one.
 pub(crate) fn kill(process: u32) {
-    // It may have ended meanwhile.
+    // It may have exited meanwhile.
     let _ = kill_process(pid(process), Signal::KILL);
 }
 
@@ -88,11 +88,11 @@ fn pid(number: u32) -> Pid {
     Pid::from_raw(number as i32).unwrap()
 }
 
-/// Waits until something is so; panics with what is the matter where it does not become so.
-pub(crate) fn eventually(what: &str, is_so: impl Fn() -> Result<(), String>) {
+/// Waits until a condition holds; panics with its error after a time limit.
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> Result<(), String>) {
     let begin = Instant::now();
-    while let Err(matter) = is_so() {
-        assert!(begin.elapsed() < PATIENCE, "not so: {what}; but: {matter}");
+    while let Err(error) = condition() {
+        assert!(begin.elapsed() < PATIENCE, "timeout: {what}: {error}");
         sleep(Duration::from_millis(10));
     }
 }

@@ -1,11 +1,11 @@
-//! What programs came to.
+//! Results of programs.
 
 use serde_json::Value;
 
-/// A program that has ended.
+/// Exit status and output of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// Its exit status; none where a signal ended it.
+    /// Its exit status; `None` if a signal killed it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -22,14 +22,14 @@ impl Ran {
         }
     }
 
-    /// The result of a run that went to its end.
+    /// The result of a run, which must have completed.
     pub(crate) fn completed(&self) -> RunResult {
         let result = self.result();
         assert_eq!((self.code, result.state()), (Some(0), "completed"), "{} {}", result.why(), self.err);
         result
     }
 
-    /// Why a run did not go to its end, where that was in this state.
+    /// The reason of a run that ended with exit status 3 in this state.
     pub(crate) fn fell_short(&self, state: &str) -> String {
         let result = self.result();
         assert_eq!((self.code, result.state()), (Some(3), state), "{} {}", result.why(), self.err);
@@ -46,7 +46,7 @@ impl RunResult {
     }
 
     pub(crate) fn why(&self) -> &str {
-        self.0["outcome"]["why"].as_str().unwrap_or_default()
+        self.0["outcome"]["reason"].as_str().unwrap_or_default()
     }
 
     pub(crate) fn group(&self, group: usize) -> &Value {
@@ -57,7 +57,7 @@ impl RunResult {
         &self.0["groups"][group]["transactions"][transaction]
     }
 
-    /// How a machine carried out its strands.
+    /// How a machine executed its strands.
     pub(crate) fn executor(&self, machine: usize) -> &str {
         self.0["machines"][machine]["executor"].as_str().unwrap()
     }
@@ -74,5 +74,5 @@ impl RunResult {
 
 /// A count in a result.
 pub(crate) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_u64().unwrap_or_else(|| panic!("invalid count {value}"))
 }

@@ -1,4 +1,4 @@
-//! Servers, and whether anything of a session is left in them.
+//! Servers, and checks that sessions leave nothing behind in them.
 
 use std::{fs::read_dir, thread::sleep, time::Duration};
 
@@ -16,11 +16,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Waits until it is.
+    /// Waits until the server is ready.
     pub(crate) fn ready(program: Program) -> Self {
         program.says("serving at");
         let mut this = Self { program, descriptors: 0 };
-        // It gets itself descriptors for signals just after it said so.
+        // It opens descriptors for signals just after printing that line.
         while this.descriptors != this.count("fd") || this.descriptors == 0 {
             this.descriptors = this.count("fd");
             sleep(Duration::from_millis(30));
@@ -40,13 +40,13 @@ impl Server {
         self.program.says(words);
     }
 
-    /// Waits until so many bytes have come to its host.
+    /// Waits until its host has received this many bytes.
     pub(crate) fn receives(&self, bytes: u64) {
-        eventually(&format!("{bytes} bytes have come"), || {
+        eventually(&format!("{bytes} bytes received"), || {
             let devices = std::fs::read_to_string(format!("/proc/{}/net/dev", self.pid())).unwrap();
             let mut counts = devices.lines().filter_map(|line| line.trim().strip_prefix("eth0:"));
             let received: u64 = counts.next().unwrap().split_whitespace().next().unwrap().parse().unwrap();
-            if received >= bytes { Ok(()) } else { Err(format!("{received} have")) }
+            if received >= bytes { Ok(()) } else { Err(format!("{received} received so far")) }
         });
     }
 
@@ -54,20 +54,20 @@ impl Server {
         self.program.signal(signal);
     }
 
-    /// How it ends when it is asked to.
+    /// Terminates it and returns the result.
     pub(crate) fn end(self) -> Ran {
         self.program.signal(Signal::TERM);
         self.program.finish()
     }
 
-    /// Waits until nothing of a session is left: no descriptor, no thread and no process, not even a dead one.
+    /// Waits until nothing of a session is left: no descriptor, thread or process, not even a zombie.
     pub(crate) fn is_as_before(&self) {
         eventually("nothing of the session is left in the server", || {
             let left = (self.count("fd").saturating_sub(self.descriptors), self.threads(), self.children());
             if left == (0, Vec::new(), Vec::new()) {
                 Ok(())
             } else {
-                Err(format!("{left:?}, having said {}", self.said()))
+                Err(format!("{left:?}; standard error: {}", self.said()))
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Profiles of every shape between hosts with addresses of their own.
+//! Network profiles of various shapes between hosts in network namespaces.
 
 use super::{
     lab::{CLIENT, Lab, OTHER, SERVER},
@@ -6,7 +6,7 @@ use super::{
     result::number,
 };
 
-/// The bytes that a run of this profile moves, as sent and received.
+/// The bytes that a run of this profile sends and receives.
 fn moved(profile: &str, flags: &str) -> Option<(u64, u64)> {
     let lab = Lab::new(2)?;
     let server = lab.serve("");
@@ -17,7 +17,7 @@ fn moved(profile: &str, flags: &str) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn groups_of_different_length_may_end_on_a_window() {
+fn groups_may_have_windows_of_different_length() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     let connect = transaction("iterations=1", &flowop("connect", "remotehost=there protocol=tcp"));
@@ -31,7 +31,7 @@ fn groups_of_different_length_may_end_on_a_window() {
 }
 
 #[test]
-fn the_server_may_move_the_same_bytes_in_other_pieces() {
+fn server_may_use_another_message_size() {
     for (size, rsize) in [("1000", "4000"), ("4000", "1000"), ("1000", "333")] {
         for kind in ["write", "read"] {
             let flowops = flowop(kind, &format!("size={size} rsize={rsize}"));
@@ -44,18 +44,18 @@ fn the_server_may_move_the_same_bytes_in_other_pieces() {
 }
 
 #[test]
-fn pieces_that_do_not_divide_end_with_their_window() {
+fn message_sizes_that_do_not_divide_end_with_their_window() {
     for kind in ["write", "read"] {
         let flowops = flowop(kind, "size=1000 rsize=333");
         let profile = connected(2, "protocol=tcp", &transaction("duration=300ms", &flowops));
         let Some((sent, received)) = moved(&profile, "") else { return };
-        // A message that the window cut is not counted as sent, though pieces of it were received.
+        // A message truncated by the end of the window is not counted as sent, though parts of it were received.
         assert!(0 < received && received < sent + 2 * 1000, "{kind}: {sent} sent and {received} received");
     }
 }
 
 #[test]
-fn both_sides_draw_the_same_sizes() {
+fn both_sides_draw_the_same_random_sizes() {
     let Some((sent, received)) =
         moved(&connected(2, "protocol=tcp", &rr("iterations=40", "rand(1,1m)", "rand(1,1m)")), "")
     else {
@@ -77,7 +77,7 @@ fn strands_may_share_a_port() {
 }
 
 #[test]
-fn many_strands_fit_through_few_ports() {
+fn many_strands_share_few_ports() {
     for protocol in ["tcp", "udp"] {
         let Some(lab) = Lab::with_nft(2) else { return };
         let server = lab.serve("--data-ports 30000-30003");
@@ -118,7 +118,7 @@ const RELAY: &str = "<profile name='relay'><group nthreads='2'>
   </group></profile>";
 
 #[test]
-fn one_client_may_run_with_two_servers() {
+fn one_client_may_use_two_servers() {
     let Some(lab) = Lab::new(3) else { return };
     let servers = [SERVER, OTHER].map(|host| lab.serve_at(host, host.v4().into(), ""));
     lab.write("relay.xml", RELAY);
@@ -131,14 +131,14 @@ fn one_client_may_run_with_two_servers() {
 }
 
 #[test]
-fn one_of_two_servers_that_is_lost_is_named() {
+fn lost_one_of_two_servers_is_named() {
     let Some(lab) = Lab::new(3) else { return };
     let servers = [SERVER, OTHER].map(|host| lab.serve_at(host, host.v4().into(), ""));
     lab.write("relay.xml", &RELAY.replace("iterations='100'", "duration='30s'"));
     let flags = format!("--server from={} --server to={}", SERVER.v4(), OTHER.v4());
     let client = lab.start(CLIENT, &format!("net run relay.xml --json {flags}"));
-    servers[0].says("begins");
-    servers[1].says("begins");
+    servers[0].says("session started");
+    servers[1].says("session started");
     servers[1].receives(1 << 20);
     servers[1].signal(rustix::process::Signal::KILL);
     let why = client.finish().fell_short("lost");
@@ -148,7 +148,7 @@ fn one_of_two_servers_that_is_lost_is_named() {
 }
 
 #[test]
-fn hosts_may_have_addresses_of_ipv6() {
+fn hosts_may_have_ipv6_addresses() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve_at(SERVER, SERVER.v6().into(), "");
     for protocol in ["tcp", "udp"] {
@@ -161,7 +161,7 @@ fn hosts_may_have_addresses_of_ipv6() {
 }
 
 #[test]
-fn a_server_at_every_address_takes_both_kinds() {
+fn server_on_all_addresses_accepts_ipv4_and_ipv6() {
     let Some(lab) = Lab::new(2) else { return };
     let _server = lab.serve_at(SERVER, "::".parse().unwrap(), "");
     lab.write("profile.xml", &connected(1, "protocol=tcp", &rr("iterations=5", "64", "64")));
@@ -171,7 +171,7 @@ fn a_server_at_every_address_takes_both_kinds() {
 }
 
 #[test]
-fn no_iteration_is_none() {
+fn zero_iterations_move_no_bytes() {
     let Some(moved) = moved(&connected(2, "protocol=tcp", &rr("iterations=0", "64", "64")), "") else { return };
     assert_eq!(moved, (0, 0));
 }
@@ -185,7 +185,7 @@ fn the_server_may_connect_back() {
     }
 }
 
-/// Opens and closes connections over and over.
+/// Opens and closes connections repeatedly.
 fn over_and_over(kind: &str, flags: &str) {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
@@ -198,12 +198,12 @@ fn over_and_over(kind: &str, flags: &str) {
 }
 
 #[test]
-fn thousands_of_connections_are_opened_one_after_the_other() {
+fn thousands_of_connections_are_opened_by_threads() {
     over_and_over("connect", "");
 }
 
 #[test]
-fn thousands_of_connections_are_opened_by_events() {
+fn thousands_of_connections_are_opened_by_event_loops() {
     over_and_over("connect", "--max-threads 1");
 }
 

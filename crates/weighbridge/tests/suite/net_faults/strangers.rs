@@ -1,4 +1,4 @@
-//! Others that connect while a run goes, or before it.
+//! Foreign connections before and during a run.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -9,54 +9,54 @@ use super::{
     result::number,
 };
 
-/// A few rounds, which any server that is well can do.
-fn a_run_is_well(lab: &Lab) {
+/// Checks that the server still completes a short run.
+fn assert_run_completes(lab: &Lab) {
     lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=10", "64", "64")), "").completed();
 }
 
-/// A script for bash, which can open connections by itself.
+/// Runs a bash script on a host; bash can open connections by itself.
 fn bash(lab: &Lab, host: Host, script: &str) -> Program {
     let words = ["bash", "-c", script].map(str::to_owned);
     Program::start(lab.command(host, &words), &lab.path("bash"))
 }
 
 #[test]
-fn idle_connections_of_another_host_do_not_stop_a_run() {
+fn idle_connections_do_not_block_a_run() {
     let Some(lab) = Lab::new(3) else { return };
     let server = lab.serve("");
     let mut open = String::new();
     (0..200).for_each(|_| write!(open, "exec {{fd}}<>/dev/tcp/{}/20000; ", SERVER.v4()).unwrap());
     let idle = bash(&lab, OTHER, &format!("{open} echo open >&2; sleep 60"));
     idle.says("open");
-    a_run_is_well(&lab);
+    assert_run_completes(&lab);
     drop(idle);
     server.is_as_before();
 }
 
 #[test]
-fn noise_at_the_control_port_is_refused_and_the_next_served() {
+fn garbage_on_the_control_port_is_refused() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     bash(&lab, CLIENT, &format!("head -c 1000000 /dev/urandom > /dev/tcp/{}/20000", SERVER.v4())).finish();
     server.says("refused: ");
-    a_run_is_well(&lab);
+    assert_run_completes(&lab);
     server.is_as_before();
 }
 
 #[test]
-fn a_client_with_another_token_is_told_so() {
+fn client_with_another_token_is_refused() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     write_secret(&lab.path("token"), &fresh_token());
     let ran = lab.run(&format!("net rr {} -t 1s --token-file token", SERVER.v4()));
     assert_eq!(ran.code, Some(1));
-    let told = "host `10.77.0.2`: the server at 10.77.0.2:20000 refused: the token is not the server's";
-    assert!(ran.err.contains(told), "{ran:?}");
+    let message = "host `10.77.0.2`: the server at 10.77.0.2:20000 refused the connection: the token does not match the server's";
+    assert!(ran.err.contains(message), "{ran:?}");
     server.says("refused: the token of the client at 10.77.0.1");
     server.is_as_before();
 }
 
-/// Figures of a run during which `act` happened, told the ports at which the server takes data.
+/// Runs a client while `act` is called with the data ports of the server; returns the result.
 fn disturbed(lab: &Lab, protocol: &str, act: impl Fn(&[u16])) -> super::result::RunResult {
     let server = lab.serve("");
     let kind = if protocol == "udp" { "-u" } else { "-t" };
@@ -81,7 +81,7 @@ fn disturbed(lab: &Lab, protocol: &str, act: impl Fn(&[u16])) -> super::result::
 }
 
 #[test]
-fn connections_of_strangers_are_counted_and_dropped() {
+fn foreign_connections_are_counted_and_dropped() {
     let Some(lab) = Lab::new(3) else { return };
     let result = disturbed(&lab, "tcp", |ports| {
         let port = ports[0];
@@ -91,7 +91,7 @@ fn connections_of_strangers_are_counted_and_dropped() {
 }
 
 #[test]
-fn connections_of_strangers_to_a_shared_port_are_counted_and_dropped() {
+fn foreign_connections_to_a_shared_port_are_counted_and_dropped() {
     let Some(lab) = Lab::new(3) else { return };
     let server = lab.serve("--data-ports 30000-30000");
     let client = lab.start_profile(&connected(2, "protocol=tcp", &rr("iterations=300 rate=300", "64", "64")), "");
@@ -106,7 +106,7 @@ fn connections_of_strangers_to_a_shared_port_are_counted_and_dropped() {
 }
 
 #[test]
-fn datagrams_of_strangers_are_dropped() {
+fn foreign_datagrams_are_dropped() {
     let Some(lab) = Lab::new(3) else { return };
     let result = disturbed(&lab, "udp", |ports| {
         let mut script = String::new();

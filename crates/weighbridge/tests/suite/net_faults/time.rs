@@ -1,4 +1,4 @@
-//! Windows and rates are kept to the clock.
+//! Accuracy of windows and rates.
 
 use super::{
     lab::Lab,
@@ -7,33 +7,33 @@ use super::{
 };
 
 #[test]
-fn every_window_is_as_long_as_it_is_written() {
+fn windows_have_the_specified_length() {
     let Some(lab) = Lab::new(2) else { return };
     let _server = lab.serve("");
     for strands in [1, 300] {
         let windows = ["250ms", "1s", "1700ms"].map(|window| rr(&format!("duration={window}"), "64", "64")).concat();
         let result = lab.run_profile(&connected(strands, "protocol=tcp", &windows), "").completed();
         let seconds = [1, 2, 3].map(|position| result.transaction(0, position)["seconds"].as_f64().unwrap());
-        let off = seconds.iter().zip([0.25, 1.0, 1.7]).map(|(is, ought)| f64::abs(is - ought));
-        assert!(off.fold(0.0, f64::max) < 0.001, "{strands} strands: {seconds:?}");
+        let errors = seconds.iter().zip([0.25, 1.0, 1.7]).map(|(actual, expected)| f64::abs(actual - expected));
+        assert!(errors.fold(0.0, f64::max) < 0.001, "{strands} strands: {seconds:?}");
     }
 }
 
 #[test]
-fn a_rate_is_kept() {
+fn rate_is_met() {
     let Some(lab) = Lab::alone(2) else { return };
     let _server = lab.serve("");
     let profile = connected(1, "protocol=tcp tcp_nodelay", &rr("duration=1s rate=1000", "64", "64"));
     let result = lab.run_profile(&profile, "").completed();
     let paced = result.transaction(0, 1);
     let rounds = number(&paced["rounds"]);
-    // Never more; fewer only where others held the CPU at the end of the window.
+    // Never more; fewer only if other processes use the CPU at the end of the window.
     assert!((950..=1001).contains(&rounds), "{rounds} rounds");
     assert_eq!((number(&paced["response"]["count"]), number(&paced["lag"]["count"])), (rounds, rounds));
 }
 
 #[test]
-fn a_rate_beyond_what_can_be_done_says_how_late_it_was() {
+fn unattainable_rate_reports_its_lag() {
     let Some(lab) = Lab::new(2) else { return };
     let _server = lab.serve("");
     let profile = connected(1, "protocol=tcp", &rr("duration=1s rate=10000000", "64", "64"));

@@ -1,14 +1,14 @@
-// The table's data: columns of JSON, deflated, in base 64; see data.rs for what they are.
+// Decodes the table's data: columns in JSON, deflated, in base64; data.rs defines them.
 
-async function inflated(text) {
+async function inflate(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return JSON.parse(await new Response(stream).text());
 }
 
-// A list of one stands for as many as there are checks. Beside the columns: the profile and test of each check, and
-// its text for the filter.
-function prepared(data) {
+// Expands lists of one element to one per check, and adds the profile and test of each check and its text for the
+// filter.
+function prepare(data) {
   data.count = data.ids.length;
   const whole = (list) => list.length === 1 ? new Array(data.count).fill(list[0]) : list;
   const all = (object, names) => names.forEach((name) => { object[name] = whole(object[name]); });
@@ -24,27 +24,27 @@ function prepared(data) {
   return data;
 }
 
-// The kind of a check in a build; build 0 is the first, which has none.
+// The verdict's style of a check in a build; build 0, the first, has none.
 function kindOf(data, check, build) {
-  return data.kinds[data.cells[build - 1].decided.charCodeAt(check) - 48];
+  return data.kinds[data.cells[build - 1].verdicts.charCodeAt(check) - 48];
 }
 
-// Whether the score judges a check in any build, so that its tolerance counts.
+// Whether the score decides a check in any build, so that its tolerance applies.
 function isScored(data, check) {
-  return data.cells.some((column) => column.by[check] === "t" && column.decided[check] !== "-");
+  return data.cells.some((column) => column.methods[check] === "t" && column.verdicts[check] !== "-");
 }
 
 const numeric = (datum) => datum === "∞" ? Infinity : datum === "−∞" ? -Infinity : datum;
 
-// What decides, in percent: the ratio where statistics do, otherwise the score.
+// The deciding difference in percent: the ratio if statistics decide, otherwise the score.
 function differenceOf(data, check, build) {
   const column = data.cells[build - 1];
-  return column.by[check] === "s" && column.ratio[check] !== null ? column.ratio[check] : column.score[check];
+  return column.methods[check] === "s" && column.ratio[check] !== null ? column.ratio[check] : column.score[check];
 }
 
-// The same with the sign that positive is better; null where neither way is.
+// The deciding difference with positive values for improvements; null if neither direction is better.
 function betterOf(data, check, build) {
   const difference = numeric(differenceOf(data, check, build));
-  const sense = data.sense[check];
+  const sense = data.direction_sign[check];
   return difference === null || sense === 0 ? null : difference * sense;
 }

@@ -1,4 +1,4 @@
-// The reason for a cell, opened by pointer or keyboard, and the way through the table by arrow keys.
+// Opens the explanation of a cell by pointer or keyboard, and navigates the table by arrow keys.
 
 function toggle(data, cell) {
   const row = cell.closest("tr");
@@ -7,11 +7,11 @@ function toggle(data, cell) {
   if (row.nextElementSibling?.classList.contains("why")) row.nextElementSibling.remove();
   if (open || !cell.hasAttribute("aria-expanded")) return;
   cell.setAttribute("aria-expanded", "true");
-  const inside = why(data, Number(row.dataset.check), Number(cell.dataset.build));
-  row.after(made("tr", { role: "row", class: "why" }, made("td", { role: "gridcell", colspan: row.children.length }, inside)));
+  const explanation = why(data, Number(row.dataset.check), Number(cell.dataset.build));
+  row.after(createNode("tr", { role: "row", class: "why" }, createNode("td", { role: "gridcell", colspan: row.children.length }, explanation)));
 }
 
-function explained(data, body) {
+function enableExplanations(data, body) {
   const move = (from, to) => {
     if (!to) return;
     from.tabIndex = -1;

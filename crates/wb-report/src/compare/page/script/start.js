@@ -1,20 +1,20 @@
-// Puts the whole table in the place of the failures. Where anything is missing for that, these stay.
+// Replaces the list of failures by the whole table. If the browser lacks a feature for that, the list stays.
 
 try {
-  const data = prepared(await inflated(document.getElementById("data").textContent));
+  const data = prepare(await inflate(document.getElementById("data").textContent));
   const live = document.getElementById("live");
   const form = filterForm(data);
   live.append(form);
-  const everything = () => {
+  const showAll = () => {
     form.reset();
     form.elements.status.value = "";
     form.elements.primary.value = "";
     apply();
   };
-  // The failures that are not primary have a section of their own; the table has all of them, and why.
+  // Failures that are not primary have a section of their own; the table has all of them with explanations.
   const others = document.getElementById("others-in-table");
   if (others) {
-    const button = made("button", { type: "button" }, "show them in the table above, with reasons");
+    const button = createNode("button", { type: "button" }, "show them in the table above, with reasons");
     button.addEventListener("click", () => {
       form.reset();
       form.elements.status.value = "failed";
@@ -24,10 +24,10 @@ try {
     });
     others.replaceChildren(button);
   }
-  const { show, body } = table(data, live, everything);
-  explained(data, body);
+  const { show, body } = table(data, live, showAll);
+  enableExplanations(data, body);
   function apply() {
-    const checks = filtered(data, form);
+    const checks = filterChecks(data, form);
     form.querySelector("output").textContent = `${checks.length} of ${data.count} checks`;
     show(checks);
   }
@@ -38,5 +38,5 @@ try {
   document.getElementById("still").remove();
 } catch (error) {
   document.getElementById("live").remove();
-  document.getElementById("still").append(made("p", { class: "note" }, `This browser cannot show all checks: ${error.message}`));
+  document.getElementById("still").append(createNode("p", { class: "note" }, `This browser cannot show all checks: ${error.message}`));
 }

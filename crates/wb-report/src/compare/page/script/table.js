@@ -1,4 +1,4 @@
-// The table of checks: one page of rows at a time.
+// The table of checks, one page of rows at a time.
 
 const ROWS = 200;
 const PRINTED = 3000;
@@ -7,85 +7,86 @@ function nameCell(data, check) {
   const id = data.ids[check];
   const parts = id.match(/^([^/]*\/[^/]*\/[^:]*:(?:\.\/)?)(.*)(\/[^/]*\/)([^/]*)([.#][a-z]+)$/s);
   const shown = readable(id);
-  // A name in another writing must not turn around what follows it.
-  const apart = (text) => made("bdi", {}, text);
-  const quiet = (text) => made("span", {}, text);
+  // A right-to-left name must not reverse the text that follows it.
+  const isolated = (text) => createNode("bdi", {}, text);
+  const quiet = (text) => createNode("span", {}, text);
   const suffix = data.suffixes[data.suffix[check]];
   const name = parts
-    ? [quiet(parts[1]), made("wbr"), apart(parts[1].endsWith("./") ? parts[2] : readable(parts[2])), made("wbr"), quiet(parts[3]), apart(parts[4]), quiet(parts[5])]
+    ? [quiet(parts[1]), createNode("wbr"), isolated(parts[1].endsWith("./") ? parts[2] : readable(parts[2])), createNode("wbr"), quiet(parts[3]), isolated(parts[4]), quiet(parts[5])]
     : [shown];
-  return made("th", { scope: "row", role: "rowheader", class: "id", title: shown === id ? null : id }, ...name, suffix ? quiet(` in ${suffix}`) : null);
+  return createNode("th", { scope: "row", role: "rowheader", class: "id", title: shown === id ? null : id }, ...name, suffix ? quiet(` in ${suffix}`) : null);
 }
 
 function cell(data, check, build) {
   const kind = kindOf(data, check, build);
-  if (!kind) return made("td", { role: "gridcell", tabindex: -1, "data-build": build }, "–");
+  if (!kind) return createNode("td", { role: "gridcell", tabindex: -1, "data-build": build }, "–");
   const column = data.cells[build - 1];
   const difference = differenceOf(data, check, build);
-  const td = made("td", { role: "gridcell", tabindex: -1, class: kind.class, "data-build": build, "aria-expanded": "false" },
-    made("abbr", { title: kind.word }, kind.symbol));
+  const td = createNode("td", { role: "gridcell", tabindex: -1, class: kind.class, "data-build": build, "aria-expanded": "false" },
+    createNode("abbr", { title: kind.word }, kind.symbol));
   if (difference !== null) {
     const text = percentText(difference);
     td.append(` ${text.slice(0, -2)}`);
-    if (column.by[check] === "s" && column.low[check] !== null) {
+    if (column.methods[check] === "s" && column.low[check] !== null) {
       const half = (numeric(column.high[check]) - numeric(column.low[check])) / 2;
-      if (Number.isFinite(half)) td.append(" ", made("i", {}, `±${Number(half.toPrecision(2))}`));
+      if (Number.isFinite(half)) td.append(" ", createNode("i", {}, `±${Number(half.toPrecision(2))}`));
     }
   }
-  if (column.differences.has(check)) td.append(" ", made("abbr", { title: "parameters differ" }, "Δ"));
+  if (column.differences.has(check)) td.append(" ", createNode("abbr", { title: "parameters differ" }, "Δ"));
   const value = valueText(data.values[build][check]);
-  td.append(made("small", {}, value));
+  td.append(createNode("small", {}, value));
   td.setAttribute("aria-label", `${kind.word}, ${percentText(difference)}, ${value}`);
   return td;
 }
 
-// The value in the first build, and where scores judge, the values that are tolerated and the models.
+// The value in the first build and, if scores decide, the tolerated values and the models.
 function firstCell(data, check) {
-  const cell = made("td", { role: "gridcell", class: "first" }, valueText(data.values[0][check]));
+  const cell = createNode("td", { role: "gridcell", class: "first" }, valueText(data.values[0][check]));
   if (!isScored(data, check)) return cell;
   const range = rangeText(data, check);
-  if (range !== null) cell.append(made("small", {}, range));
-  for (const model of modelsOf(data, check)) cell.append(made("small", { class: "model" }, model));
+  if (range !== null) cell.append(createNode("small", {}, range));
+  for (const model of modelsOf(data, check)) cell.append(createNode("small", { class: "model" }, model));
   return cell;
 }
 
 function row(data, check) {
-  const later = data.cells.map((_, at) => cell(data, check, at + 1));
+  const later = data.cells.map((_, index) => cell(data, check, index + 1));
   const history = data.builds.length > 2
-    ? [made("td", { role: "gridcell", class: "history" }, spark(data.values.map((column) => column[check])))] : [];
-  return made("tr", { role: "row", "data-check": check }, nameCell(data, check), ...history,
+    ? [createNode("td", { role: "gridcell", class: "history" }, spark(data.values.map((column) => column[check])))] : [];
+  return createNode("tr", { role: "row", "data-check": check }, nameCell(data, check), ...history,
     firstCell(data, check), ...later);
 }
 
-// The table's state and the functions that draw it into `place`; `everything` lifts all filters.
-function table(data, place, everything) {
+// Creates the table in `container`; `showAll` removes all filters. Returns the function that shows checks, and the
+// body.
+function table(data, container, showAll) {
   const state = { checks: [], order: { build: data.builds.length - 1, order: null }, page: 0 };
-  const body = made("tbody", { role: "rowgroup" });
+  const body = createNode("tbody", { role: "rowgroup" });
   const heads = data.names.map((name, build) => build === 0 ? name
-    : made("button", { type: "button", "data-sort": build }, name, made("small", {}, "%")));
+    : createNode("button", { type: "button", "data-sort": build }, name, createNode("small", {}, "%")));
   const history = data.builds.length > 2 ? ["history"] : [];
   const titles = ["", ...history.map(() => ""), ...data.builds];
-  const head = made("tr", { role: "row" }, ...["check", ...history, ...heads].map((content, at) =>
-    made("th", { scope: "col", role: "columnheader", title: titles[at] || null }, content)));
-  const grid = made("table", { class: "checks", role: "grid", "aria-label": "checks" },
-    made("thead", { role: "rowgroup" }, head), body);
-  const box = made("div", { class: "live" }, grid);
-  const pages = made("nav", { class: "pages", "aria-label": "pages of checks" });
-  place.append(box, pages);
+  const head = createNode("tr", { role: "row" }, ...["check", ...history, ...heads].map((content, index) =>
+    createNode("th", { scope: "col", role: "columnheader", title: titles[index] || null }, content)));
+  const grid = createNode("table", { class: "checks", role: "grid", "aria-label": "checks" },
+    createNode("thead", { role: "rowgroup" }, head), body);
+  const box = createNode("div", { class: "live" }, grid);
+  const pages = createNode("nav", { class: "pages", "aria-label": "pages of checks" });
+  container.append(box, pages);
 
   const nothing = () => {
-    const button = made("button", { type: "button" }, "show all checks");
-    button.addEventListener("click", everything);
-    const said = made("td", { role: "gridcell", colspan: 99, class: "nothing" }, "No check passes these filters. ", button);
-    return made("tr", { role: "row" }, said);
+    const button = createNode("button", { type: "button" }, "show all checks");
+    button.addEventListener("click", showAll);
+    const message = createNode("td", { role: "gridcell", colspan: 99, class: "nothing" }, "No check matches these filters. ", button);
+    return createNode("tr", { role: "row" }, message);
   };
-  const apartRow = () => made("tr", { role: "row", class: "apart" },
-    made("th", { scope: "rowgroup", role: "rowheader", colspan: head.children.length }, "not primary: these decide nothing"));
+  const separatorRow = () => createNode("tr", { role: "row", class: "apart" },
+    createNode("th", { scope: "rowgroup", role: "rowheader", colspan: head.children.length }, "not primary: not decisive"));
   const draw = (from = state.page * ROWS, count = ROWS) => {
-    const shown = sorted(data, state.checks, state.order).slice(from, from + count);
+    const shown = sortChecks(data, state.checks, state.order).slice(from, from + count);
     const rows = shown.map((check) => row(data, check));
-    const apart = shown.findIndex((check) => data.primary[check] !== "1");
-    if (apart >= 0) rows.splice(apart, 0, apartRow());
+    const separator = shown.findIndex((check) => data.primary[check] !== "1");
+    if (separator >= 0) rows.splice(separator, 0, separatorRow());
     body.replaceChildren(...rows);
     const first = body.querySelector("td[data-build]");
     if (first) first.tabIndex = 0;
@@ -98,15 +99,15 @@ function table(data, place, everything) {
     box.scrollTop = 0;
   };
   const paged = () => {
-    const all = Math.ceil(state.checks.length / ROWS);
+    const total = Math.ceil(state.checks.length / ROWS);
     const step = (text, by, possible) => {
-      const button = made("button", { type: "button", disabled: !possible }, text);
+      const button = createNode("button", { type: "button", disabled: !possible }, text);
       button.addEventListener("click", () => turn(by));
       return button;
     };
     const from = state.page * ROWS;
-    const told = `${from + 1} to ${Math.min(from + ROWS, state.checks.length)} of ${state.checks.length}`;
-    pages.replaceChildren(...all > 1 ? [step("‹ before", -1, state.page > 0), told, step("after ›", 1, state.page + 1 < all)] : []);
+    const range = `${from + 1} to ${Math.min(from + ROWS, state.checks.length)} of ${state.checks.length}`;
+    pages.replaceChildren(...total > 1 ? [step("‹ previous", -1, state.page > 0), range, step("next ›", 1, state.page + 1 < total)] : []);
   };
   const show = (checks) => {
     Object.assign(state, { checks, page: 0 });

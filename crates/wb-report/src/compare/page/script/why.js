@@ -1,8 +1,8 @@
-// Why a cell is what it is: values, difference and interval, what a score is made of, parameters, history.
+// Explains a cell: values, difference and interval, parts of a score, parameters, history.
 
 function facts(pairs) {
-  const list = made("dl", { class: "facts" });
-  for (const [name, text] of pairs) list.append(made("div", {}, made("dt", {}, name), made("dd", {}, text)));
+  const list = createNode("dl", { class: "facts" });
+  for (const [name, text] of pairs) list.append(createNode("div", {}, createNode("dt", {}, name), createNode("dd", {}, text)));
   return list;
 }
 
@@ -25,32 +25,32 @@ function scoreOf(data, check, column) {
   const suffix = data.suffixes[data.suffix[check]];
   return [["score", `${percentText(score)} of ±${data.tolerance[check]} %`],
     ...range === null ? [] : [["tolerated", `${range} ${suffix}`.trim()]],
-    ["judged by", models.length ? models.join(", ") : `the value of ${data.builds[0]}`]];
+    ["compared with", models.length ? models.join(", ") : `the value of ${data.builds[0]}`]];
 }
 
-function ranked(column, check) {
-  const [before, after] = [column.before[check], column.after[check]];
-  return before && after ? [["ranked", `${before} and ${after} ${oneOf[column.unit[check]]}`]] : [];
+function rankedCounts(column, check) {
+  const [before, after] = [column.baseline_counts[check], column.candidate_counts[check]];
+  return before && after ? [["ranked", `${before} and ${after} ${unitNames[column.unit[check]]}`]] : [];
 }
 
-function needed(column, check) {
-  if (!column.needs[check]) return null;
-  const [unit, each, fewest] = column.needs[check];
+function requiredSamples(column, check) {
+  if (!column.required_samples[check]) return null;
+  const [unit, each, fewest] = column.required_samples[check];
   const text = each === null
-    ? `No number of ${oneOf[unit]} would let statistics decide.`
+    ? `No number of ${unitNames[unit]} would let statistics decide.`
     : fewest
-      ? `Fewer than ${each} ${oneOf[unit]} a side tell nothing.`
-      : `About ${each} ${oneOf[unit]} a side would let statistics decide.`;
-  return made("p", {}, text);
+      ? `Fewer than ${each} ${unitNames[unit]} a side cannot be conclusive.`
+      : `About ${each} ${unitNames[unit]} a side would let statistics decide.`;
+  return createNode("p", {}, text);
 }
 
 function partsOf(column, check) {
   const parts = column.parts.get(check);
   if (!parts) return null;
-  const head = made("tr", {}, ...["part of the score", "difference", "weight"].map((text) => made("th", { scope: "col" }, text)));
-  const rows = parts.map(([name, difference, weight]) => made("tr", {}, made("th", { scope: "row" }, name),
-    made("td", {}, percentText(difference)), made("td", {}, String(weight))));
-  return made("table", { class: "figures" }, made("thead", {}, head), made("tbody", {}, ...rows));
+  const head = createNode("tr", {}, ...["part of the score", "difference", "weight"].map((text) => createNode("th", { scope: "col" }, text)));
+  const rows = parts.map(([name, difference, weight]) => createNode("tr", {}, createNode("th", { scope: "row" }, name),
+    createNode("td", {}, percentText(difference)), createNode("td", {}, String(weight))));
+  return createNode("table", { class: "figures" }, createNode("thead", {}, head), createNode("tbody", {}, ...rows));
 }
 
 function parametersOf(data, column, check) {
@@ -58,28 +58,28 @@ function parametersOf(data, column, check) {
   const line = (sign, name, value) => value === null ? [] : [`${sign} ${name} = ${value}`];
   const lines = data.differences[column.differences.get(check)]
     .flatMap(({ name, src, dst }) => [...line("-", name, src), ...line("+", name, dst)]);
-  const code = made("code", { class: "diff" }, lines.join("\n"));
-  const around = made("div", { class: "command" }, made("p", {}, "parameters that differ"), code);
-  copies(around, code);
-  return around;
+  const code = createNode("code", { class: "diff" }, lines.join("\n"));
+  const box = createNode("div", { class: "command" }, createNode("p", {}, "differing parameters"), code);
+  addCopyButton(box, code);
+  return box;
 }
 
 function why(data, check, build) {
   const column = data.cells[build - 1];
   const kind = kindOf(data, check, build);
-  const method = column.by[check] === "s" ? "statistics" : "tolerances";
+  const method = column.methods[check] === "s" ? "statistics" : "tolerances";
   const pairs = [
-    [data.builds[0], measured(data, check, 0)],
-    [data.builds[build], measured(data, check, build)],
+    [data.builds[0], fullValueText(data, check, 0)],
+    [data.builds[build], fullValueText(data, check, build)],
     ...scoreOf(data, check, column),
     ...statisticsOf(data, check, column),
-    ...ranked(column, check),
+    ...rankedCounts(column, check),
   ];
-  const texts = data.builds.map((_, at) => measured(data, check, at));
+  const texts = data.builds.map((_, index) => fullValueText(data, check, index));
   const values = data.values.map((column) => column[check]);
-  const heading = made("h4", {}, `${data.builds[build]}: `,
-    made("span", { class: kind.class }, made("span", { "aria-hidden": "true" }, kind.symbol), ` ${kind.word}`),
-    made("span", { class: "aside" }, ` ${method} decide${data.primary[check] === "1" ? "" : "; not primary, so it decides nothing"}`));
-  return made("div", { class: "inner" }, heading, facts(pairs), needed(column, check), partsOf(column, check),
+  const heading = createNode("h4", {}, `${data.builds[build]}: `,
+    createNode("span", { class: kind.class }, createNode("span", { "aria-hidden": "true" }, kind.symbol), ` ${kind.word}`),
+    createNode("span", { class: "aside" }, ` ${method} decide${data.primary[check] === "1" ? "" : "; not primary, so not decisive"}`));
+  return createNode("div", { class: "inner" }, heading, facts(pairs), requiredSamples(column, check), partsOf(column, check),
     parametersOf(data, column, check), historyChart(data.names, values, texts, build));
 }

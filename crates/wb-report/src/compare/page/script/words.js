@@ -1,4 +1,4 @@
-// How figures are written, as figures.rs does.
+// Formats figures, like figures.rs.
 
 const withMinus = (text) => text.replace("-", "−");
 
@@ -16,21 +16,21 @@ function valueText(datum) {
   return withMinus(String(Number(datum.toPrecision(size < 1000 ? 4 : Math.max(4, Math.ceil(Math.log10(size)))))));
 }
 
-// A value in full, with its unit.
-function measured(data, check, build) {
+// A value with all digits and its unit.
+function fullValueText(data, check, build) {
   const datum = data.values[build][check];
   const suffix = data.suffixes[data.suffix[check]];
   return datum === null ? "missing" : typeof datum === "string" ? datum : `${withMinus(String(datum))} ${suffix}`.trim();
 }
 
-// The values that are tolerated; null where there are none.
+// The tolerated values; null if there are none.
 function rangeText(data, check) {
   return data.least[check] === null ? null : `${valueText(data.least[check])} to ${valueText(data.most[check])}`;
 }
 
-const modelsOf = (data, check) => data.known_by[check].map((at) => data.models[at]);
+const modelsOf = (data, check) => data.model_indices[check].map((index) => data.models[index]);
 
-// An identifier as people read it; run-perf's have no escapes, and control characters stay escaped.
+// Unescapes an identifier for people; run-perf's have no escapes, and control characters stay escaped.
 function readable(id) {
   if (/^[^:]*:\.\//.test(id)) return id;
   return id.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
@@ -43,10 +43,10 @@ function readable(id) {
   });
 }
 
-const oneOf = { s: "samples", r: "runs" };
+const unitNames = { s: "samples", r: "runs" };
 
-// An element with attributes, in which texts stay text.
-function made(name, attributes = {}, ...children) {
+// Creates an element with attributes and children; strings become text nodes.
+function createNode(name, attributes = {}, ...children) {
   const svg = ["svg", "path", "line", "circle", "text", "rect", "title", "g"].includes(name);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {

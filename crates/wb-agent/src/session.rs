@@ -1,0 +1,82 @@
+//! Session configuration that a controller sends, and the agent's reply.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use wb_model::Nanos;
+
+/// Configuration of an agent session. The default suits a local pipe, where each side notices the other's exit by the
+/// end of the pipe.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionConfig {
+    /// Controller that requests exclusive use of the machine; none if others may use it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<Controller>,
+    /// Idle timeout of both sides: after this time without a byte from the other side, the agent kills its processes
+    /// and exits, and the controller considers the worker lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Nanos>,
+}
+
+/// A program that drives agents.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Controller {
+    /// Its user and machine: `user@host`.
+    pub user: String,
+    /// Its process id on that machine.
+    pub pid: u32,
+}
+
+impl Controller {
+    /// Describes this process.
+    pub fn current() -> Self {
+        let id = rustix::process::getuid().as_raw();
+        let user = std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| format!("user {id}"));
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { user: format!("{user}@{host}"), pid: std::process::id() }
+    }
+}
+
+/// A controller that uses a machine, exclusively or for a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AgentSession {
+    /// The controller.
+    pub controller: Controller,
+    /// Process id of its agent on the machine.
+    pub agent: u32,
+    /// Start of the use, by the machine's clock.
+    pub since: jiff::Timestamp,
+}
+
+/// The run that an agent announced on its machine, and the other runs announced there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveRuns {
+    /// The agent's own announcement.
+    pub own: AgentSession,
+    /// Announcements of other agents, including those of the same controller: such an agent is on the same machine.
+    pub others: Vec<AgentSession>,
+}
+
+impl AgentSession {
+    /// Creates an entry for a controller whose agent is this process, starting now.
+    pub(crate) fn new(controller: Controller) -> Self {
+        Self { controller, agent: std::process::id(), since: jiff::Timestamp::now() }
+    }
+}
+
+impl fmt::Display for AgentSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { controller: Controller { user, pid }, agent, since } = self;
+        write!(f, "{user} (process {pid} there, its agent {agent} here) since {since:.0}")
+    }
+}
+
+/// Reply of an agent to a controller's session configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HelloReply {
+    /// The agent is ready.
+    Ready,
+    /// Another controller uses the machine exclusively; which one, if known.
+    InUse(Option<AgentSession>),
+}

@@ -1,0 +1,214 @@
+//! The controller's end of the pipe: sends calls and matches responses to callers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot, watch};
+use wb_model::{Nanos, WorkerName};
+
+use crate::frame;
+use crate::keepalive::{ActivityReader, LastActivity, keepalive_interval};
+use crate::protocol::{Call, Fault, Hello, Request, Response, VERSION};
+use crate::session::{HelloReply, SessionConfig};
+
+use super::WorkerError;
+use super::connection::{Connection, Reply};
+
+type Calls = mpsc::UnboundedSender<(Call, Vec<u8>)>;
+
+/// How long the transport may take to report why the pipe ended.
+const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Pipe to an agent. Dropping it closes the agent's input.
+#[derive(Debug)]
+pub(super) struct PipeConnection {
+    worker: WorkerName,
+    calls: Calls,
+    waiting: Arc<Mutex<PendingCalls>>,
+    last_id: AtomicU64,
+    ended: watch::Receiver<()>,
+}
+
+/// Callers waiting for a response, or the reason why the connection is lost.
+#[derive(Debug, Default)]
+struct PendingCalls {
+    callers: HashMap<u64, oneshot::Sender<Result<Reply, Fault>>>,
+    lost: Option<String>,
+}
+
+impl PipeConnection {
+    /// Performs the handshake and spawns the reader and writer tasks.
+    pub(super) async fn new(
+        worker: &WorkerName,
+        input: impl AsyncRead + Unpin + Send + 'static,
+        mut output: impl AsyncWrite + Unpin + Send + 'static,
+        terms: SessionConfig,
+        why_ended: impl Future<Output = Option<String>> + Send + 'static,
+    ) -> Result<(Self, Hello), WorkerError> {
+        let mut input = ActivityReader::new(input);
+        let idle_timeout = terms.idle_timeout;
+        let hello = match handshake(worker, &mut input, &mut output, terms).await {
+            Ok(hello) => hello,
+            // The transport may know the reason better.
+            Err(error @ (WorkerError::Lost { .. } | WorkerError::Handshake { .. })) => {
+                let why = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await.ok().flatten();
+                return Err(why.map_or(error, |why| WorkerError::Lost { worker: worker.clone(), why }));
+            }
+            Err(error) => return Err(error),
+        };
+        let (calls, queue) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Mutex::new(PendingCalls::default()));
+        let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
+        let (end, ended) = watch::channel(());
+        let reader = ResponseReader { last_word: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
+        tokio::spawn(async move {
+            reader.run(input, why_ended).await;
+            // Closes the output too, and with it the transport.
+            writer.abort();
+            drop(end);
+        });
+        if let Some(idle_timeout) = idle_timeout {
+            tokio::spawn(send_keepalives(calls.downgrade(), keepalive_interval(idle_timeout.into())));
+        }
+        Ok((Self { worker: worker.clone(), calls, waiting, last_id: AtomicU64::new(0), ended }, hello))
+    }
+
+    fn lost(&self, why: &str) -> WorkerError {
+        WorkerError::Lost { worker: self.worker.clone(), why: why.to_owned() }
+    }
+}
+
+#[async_trait]
+impl Connection for PipeConnection {
+    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
+        let (sender, receiver) = oneshot::channel();
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut waiting = lock(&self.waiting);
+            if let Some(why) = &waiting.lost {
+                return Err(self.lost(why));
+            }
+            waiting.callers.insert(id, sender);
+        }
+        // If the writer has ended, the reader ends soon too, and it gives the callers the reason.
+        let _ = self.calls.send((Call { id, request }, payload));
+        let Ok(reply) = receiver.await else {
+            let why = lock(&self.waiting).lost.clone();
+            return Err(self.lost(&why.unwrap_or_default()));
+        };
+        reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })
+    }
+
+    fn notify(&self, request: Request) {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        // Without a writer the connection is closed, and the notification is moot.
+        let _ = self.calls.send((Call { id, request }, Vec::new()));
+    }
+
+    async fn closed(&self) {
+        // No value is ever sent: the sender is dropped.
+        let _ = self.ended.clone().changed().await;
+    }
+}
+
+/// Performs the handshake: exchanges hellos and waits for the agent to accept the session configuration.
+async fn handshake(
+    worker: &WorkerName,
+    input: &mut (impl AsyncRead + Unpin),
+    output: &mut (impl AsyncWrite + Unpin),
+    terms: SessionConfig,
+) -> Result<Hello, WorkerError> {
+    let invalid = |source| WorkerError::Handshake { worker: worker.clone(), source };
+    let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), why: why.to_owned() };
+    frame::write(output, &Hello::new(terms), &[]).await.map_err(invalid)?;
+    let hello = frame::read::<Hello>(input).await.map_err(invalid)?;
+    let (hello, _) = hello.ok_or_else(|| lost("its agent ended before the handshake"))?;
+    if hello.protocol != VERSION {
+        let Hello { protocol, release, .. } = hello;
+        return Err(WorkerError::Version { worker: worker.clone(), release, protocol });
+    }
+    match frame::read::<HelloReply>(input).await.map_err(invalid)? {
+        Some((HelloReply::Ready, _)) => Ok(hello),
+        Some((HelloReply::InUse(holder), _)) => Err(WorkerError::InUse { worker: worker.clone(), holder }),
+        None => Err(lost("its agent ended before it was ready")),
+    }
+}
+
+async fn write_calls(
+    mut output: impl AsyncWrite + Unpin,
+    mut queue: mpsc::UnboundedReceiver<(Call, Vec<u8>)>,
+    waiting: Arc<Mutex<PendingCalls>>,
+) {
+    while let Some((call, payload)) = queue.recv().await {
+        if let Err(error) = frame::write(&mut output, &call, &payload).await {
+            return fail_pending(&waiting, &error.to_string());
+        }
+    }
+}
+
+/// Sends keepalives as long as the connection exists.
+async fn send_keepalives(calls: mpsc::WeakUnboundedSender<(Call, Vec<u8>)>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        // No caller waits for this id.
+        let call = Call { id: u64::MAX, request: Request::Ping };
+        if calls.upgrade().is_none_or(|calls| calls.send((call, Vec::new())).is_err()) {
+            return;
+        }
+    }
+}
+
+/// State of the task that reads responses.
+struct ResponseReader {
+    last_word: LastActivity,
+    silence: Option<Nanos>,
+    waiting: Arc<Mutex<PendingCalls>>,
+}
+
+impl ResponseReader {
+    /// Delivers responses until the pipe ends, then fails all pending calls with the reason.
+    async fn run(self, mut input: impl AsyncRead + Unpin, why_ended: impl Future<Output = Option<String>>) {
+        let idle = self.last_word.wait_until_idle(self.silence.map(Duration::from));
+        let why = tokio::select! {
+            why = self.read(&mut input) => {
+                let exit_reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await;
+                exit_reason.ok().flatten().unwrap_or(why)
+            }
+            () = idle => {
+                let limit = self.silence.unwrap_or_default();
+                format!("no data received for {limit}")
+            }
+        };
+        fail_pending(&self.waiting, &why);
+    }
+
+    /// Reads responses until the pipe ends; returns the reason for its end.
+    async fn read(&self, input: &mut (impl AsyncRead + Unpin)) -> String {
+        loop {
+            match frame::read::<Response>(input).await {
+                Ok(Some((Response { id, result }, payload))) => {
+                    if let Some(caller) = lock(&self.waiting).callers.remove(&id) {
+                        let _ = caller.send(result.map(|value| (value, payload)));
+                    }
+                }
+                Ok(None) => return "its agent ended".to_owned(),
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+}
+
+/// Fails all pending and future calls. The first reason is kept.
+fn fail_pending(waiting: &Mutex<PendingCalls>, why: &str) {
+    let mut waiting = lock(waiting);
+    waiting.lost.get_or_insert_with(|| why.to_owned());
+    waiting.callers.clear();
+}
+
+fn lock(waiting: &Mutex<PendingCalls>) -> MutexGuard<'_, PendingCalls> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

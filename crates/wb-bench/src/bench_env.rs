@@ -1,0 +1,69 @@
+//! The environment of the benchmarks: a temporary folder, compiled peers, tools in `PATH`.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tempfile::TempDir;
+
+/// The environment of the benchmarks, passed to every subject.
+pub(crate) struct BenchEnv {
+    folder: TempDir,
+    program: PathBuf,
+    /// Seconds that one figure should take.
+    pub(crate) seconds: f64,
+}
+
+impl BenchEnv {
+    pub(crate) fn new(seconds: f64) -> io::Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()?, program: env::current_exe()?, seconds })
+    }
+
+    /// The temporary folder, removed at the end.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command that runs one of our kernels in its own process.
+    pub(crate) fn kernel_command(&self, kernel: &str, config: &impl serde::Serialize) -> Result<Vec<String>, String> {
+        let config = serde_json::to_string(config).map_err(|error| error.to_string())?;
+        Ok(vec![self.program.display().to_string(), "exec".into(), kernel.into(), config])
+    }
+
+    /// The command that runs a server and its client.
+    pub(crate) fn client_server_command(&self, both: &crate::net::ClientServer) -> Result<Vec<String>, String> {
+        let both = serde_json::to_string(both).map_err(|error| error.to_string())?;
+        Ok(vec![self.program.display().to_string(), "both".into(), both])
+    }
+
+    /// The `weighbridge` program next to this one.
+    pub(crate) fn weighbridge_program(&self) -> Result<PathBuf, String> {
+        let program = self.program.with_file_name("weighbridge");
+        if program.is_file() {
+            Ok(program)
+        } else {
+            Err(format!("missing program {}: build it first", program.display()))
+        }
+    }
+
+    /// Compiles a peer with gcc and returns the program's path.
+    pub(crate) fn compile(&self, name: &str, source: &str, flags: &[String]) -> Result<PathBuf, String> {
+        let file = self.folder().join(format!("{name}.c"));
+        let program = self.folder().join(name);
+        fs::write(&file, source).map_err(|error| format!("{}: {error}", file.display()))?;
+        let output = Command::new("gcc").args(flags).arg(&file).arg("-o").arg(&program).output();
+        match output {
+            Ok(output) if output.status.success() => Ok(program),
+            Ok(output) => Err(format!("gcc: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            Err(error) => Err(format!("gcc: {error}")),
+        }
+    }
+}
+
+/// Returns an error if a tool is not in `PATH`.
+pub(crate) fn require_tool(name: &str) -> Result<(), String> {
+    let is_installed =
+        env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file());
+    is_installed.then_some(()).ok_or_else(|| format!("{name} is not installed"))
+}

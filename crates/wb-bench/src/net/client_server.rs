@@ -1,0 +1,88 @@
+//! A measurement of two programs: a server, and a client that prints the figure.
+
+use std::{
+    error::Error,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use procfs::net::TcpState;
+use serde::{Deserialize, Serialize};
+
+/// A server and its client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ClientServer {
+    pub(crate) server: Vec<String>,
+    pub(crate) client: Vec<String>,
+    /// The port on which the server listens before the client starts.
+    pub(crate) port: u16,
+    /// Additional environment variables of both.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// How long to wait until the server listens.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Runs server and client and prints the client's output.
+pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
+    print!("{}", serde_json::from_str::<ClientServer>(both)?.measure()?.printed);
+    Ok(())
+}
+
+/// The results of server and client.
+pub(super) struct ClientServerOutput {
+    /// The client's standard output.
+    pub(super) printed: String,
+    /// Peak memory of the server in bytes; `None` if the server has exited by itself.
+    pub(super) server_memory: Option<u64>,
+}
+
+impl ClientServer {
+    pub(super) fn measure(&self) -> Result<ClientServerOutput, Box<dyn Error>> {
+        let mut server =
+            ChildGuard(command(&self.server, &self.env)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+        let deadline = Instant::now() + LISTEN_TIMEOUT;
+        while !is_listening(self.port) {
+            if server.0.try_wait()?.is_some() || Instant::now() > deadline {
+                return Err(format!("`{}` does not listen on port {}", self.server.join(" "), self.port).into());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        let client = command(&self.client, &self.env)?.output()?;
+        if !client.status.success() {
+            let output = [&client.stdout[..], &client.stderr].concat();
+            return Err(format!("{}: {}", self.client.join(" "), String::from_utf8_lossy(&output)).into());
+        }
+        let status = procfs::process::Process::new(server.0.id() as i32).and_then(|server| server.status());
+        let server_memory = status.ok().and_then(|status| status.vmhwm).map(|kilobytes| kilobytes * 1024);
+        Ok(ClientServerOutput { printed: String::from_utf8_lossy(&client.stdout).into_owned(), server_memory })
+    }
+}
+
+/// A child process that is killed on drop.
+struct ChildGuard(Child);
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        // Killing fails if the process has exited already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn command(words: &[String], env: &[(String, String)]) -> Result<Command, &'static str> {
+    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}
+
+/// Whether a socket listens on a TCP port or is bound to a UDP port, according to the kernel's tables: a connection
+/// attempt would reach the server.
+fn is_listening(port: u16) -> bool {
+    let tcp = procfs::net::tcp().unwrap_or_default().into_iter().chain(procfs::net::tcp6().unwrap_or_default());
+    let udp = procfs::net::udp().unwrap_or_default().into_iter().chain(procfs::net::udp6().unwrap_or_default());
+    tcp.filter(|socket| socket.state == TcpState::Listen).any(|socket| socket.local_address.port() == port)
+        || udp.into_iter().any(|socket| socket.local_address.port() == port)
+}

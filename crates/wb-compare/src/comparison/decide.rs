@@ -1,0 +1,180 @@
+//! Determines the final verdict on a check, and the method that decides it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::ParamDifference;
+use crate::id::{IdFormat, Statistic};
+use crate::source::{DEFINITION_KEY, EMULATED};
+use crate::statistical::{self, ENOUGH_SAMPLES, NoiseUse, ObservationKind, Verdict};
+use crate::tolerance::Status;
+
+/// A comparison method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ComparisonMethod {
+    /// Differences in percent compared with a limit, as in run-perf.
+    Tolerance,
+    /// The ratio of medians and its uncertainty.
+    Statistical,
+}
+
+impl ComparisonMethod {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tolerance => "tolerance",
+            Self::Statistical => "statistical",
+        }
+    }
+}
+
+/// The final verdict on a check, from either method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FinalVerdict {
+    /// Better.
+    Gain,
+    /// Better, within the tolerance.
+    MinorGain,
+    /// Unchanged.
+    Equal,
+    /// Worse, within the tolerance.
+    MinorLoss,
+    /// Worse.
+    Loss,
+    /// Different; whether that is normal, or an improvement, is unknown.
+    Differs,
+    /// No verdict yet.
+    Inconclusive,
+    /// Missing on one side.
+    Missing,
+    /// A side has no valid value.
+    Invalid,
+    /// The sides have different definitions.
+    Incomparable,
+}
+
+impl FinalVerdict {
+    /// All verdicts, from best to worst.
+    pub const ALL: [Self; 10] = [
+        Self::Gain,
+        Self::MinorGain,
+        Self::Equal,
+        Self::MinorLoss,
+        Self::Loss,
+        Self::Differs,
+        Self::Inconclusive,
+        Self::Missing,
+        Self::Invalid,
+        Self::Incomparable,
+    ];
+
+    /// Whether it results from two valid numbers.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
+    }
+
+    /// Whether it counts against a build: worse, or not compared.
+    pub fn is_failure(self) -> bool {
+        self == Self::Loss || !self.is_compared()
+    }
+
+    /// The text shown to users.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gain => "gain",
+            Self::MinorGain => "minor gain",
+            Self::Equal => "equal",
+            Self::MinorLoss => "minor loss",
+            Self::Loss => "loss",
+            Self::Differs => "differs",
+            Self::Inconclusive => "inconclusive",
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+            Self::Incomparable => "incomparable",
+        }
+    }
+}
+
+/// The final verdict on a check, with the method that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CheckDecision {
+    pub(super) by: ComparisonMethod,
+    pub(super) final_verdict: FinalVerdict,
+    /// Whether it is inconclusive because a side has fewer than [`ENOUGH_SAMPLES`], independent of its values.
+    pub(super) too_few_samples: bool,
+}
+
+/// Decides a check by the `requested` method, or else by the one that its data permit.
+///
+/// Without a requested method statistics decide on Weighbridge's and imported runs, which are inconclusive with too few
+/// samples: less evidence must not decide more. Folders of run-perf, whose users compare few samples, are then decided
+/// by tolerances.
+///
+/// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
+/// tolerance is reported as different, and decides nothing.
+pub(super) fn decide(
+    statistic: Statistic,
+    naming: IdFormat,
+    status: Status,
+    statistical_check: Option<&statistical::MetricComparison>,
+    requested: Option<ComparisonMethod>,
+    differences: &[ParamDifference],
+) -> CheckDecision {
+    let by_statistics = match requested {
+        Some(ComparisonMethod::Tolerance) => None,
+        Some(ComparisonMethod::Statistical) => statistical_check,
+        None => statistical_check.filter(|check| naming == IdFormat::Weighbridge || has_enough_samples(check)),
+    };
+    let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
+    let is_incomparable =
+        differences.iter().any(|difference| difference.name == DEFINITION_KEY || difference.name == EMULATED);
+    let too_few_samples = requested.is_none()
+        && !is_incomparable
+        && status.is_compared()
+        && by_statistics.is_some_and(|check| !has_enough_samples(check));
+    let decided = match (by_statistics, status) {
+        _ if is_incomparable => FinalVerdict::Incomparable,
+        _ if too_few_samples => FinalVerdict::Inconclusive,
+        (Some(check), _) if statistic == Statistic::Mean => from_verdict(check.verdict),
+        (Some(_), Status::Improvement | Status::Regression) => FinalVerdict::Differs,
+        (_, status) => from_status(status),
+    };
+    CheckDecision { by, final_verdict: decided, too_few_samples }
+}
+
+/// Whether both sides have enough samples for statistics. A noise model was learnt from many samples, so that the
+/// number of samples of the sides does not matter.
+fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
+    check.units.unit == ObservationKind::Runs
+        || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
+        || matches!(check.noise, Some(NoiseUse::Applied { .. }))
+}
+
+fn from_verdict(verdict: Verdict) -> FinalVerdict {
+    match verdict {
+        Verdict::Improved => FinalVerdict::Gain,
+        Verdict::Regressed => FinalVerdict::Loss,
+        Verdict::Equivalent => FinalVerdict::Equal,
+        Verdict::Differs => FinalVerdict::Differs,
+        Verdict::Inconclusive => FinalVerdict::Inconclusive,
+        Verdict::Invalid => FinalVerdict::Invalid,
+        Verdict::Incomparable => FinalVerdict::Incomparable,
+        Verdict::Missing => FinalVerdict::Missing,
+    }
+}
+
+fn from_status(status: Status) -> FinalVerdict {
+    match status {
+        Status::Improvement => FinalVerdict::Gain,
+        Status::MinorGain => FinalVerdict::MinorGain,
+        Status::Equal => FinalVerdict::Equal,
+        Status::MinorLoss => FinalVerdict::MinorLoss,
+        Status::Regression => FinalVerdict::Loss,
+        Status::Changed => FinalVerdict::Differs,
+        Status::Missing => FinalVerdict::Missing,
+        Status::Invalid => FinalVerdict::Invalid,
+        Status::Incomparable => FinalVerdict::Incomparable,
+    }
+}

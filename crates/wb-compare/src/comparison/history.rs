@@ -1,0 +1,176 @@
+//! Comparison of every later build with the first, for a table with one column per build.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::decide::{CheckDecision, decide};
+use super::report::{ParamDifference, param_differences};
+use super::{ComparisonMethod, FinalVerdict, Totals};
+use crate::build::{Builds, MetricIndex, ParamSetId};
+use crate::id::Statistic;
+use crate::statistical;
+use crate::tolerance::groups::Group;
+use crate::tolerance::{self, Status};
+
+/// All checks in all builds: the data that an [`Outcome`](super::Outcome) has of the last build, for each. Builds are
+/// given by their index, the first later one being 1; checks by theirs in [`tolerance::Comparison::checks`].
+#[derive(Debug)]
+pub struct BuildHistory<'a> {
+    /// The builds.
+    pub builds: &'a Builds,
+    /// The result of the tolerance method.
+    pub tolerances: &'a tolerance::Comparison<'a>,
+    /// The results of the statistical method, one per later build.
+    statistics: &'a [Option<statistical::Comparison>],
+    method: Option<ComparisonMethod>,
+    columns: Vec<Vec<Option<StoredCheck>>>,
+    differences: Vec<Vec<ParamDifference>>,
+}
+
+/// A check in a build, compared with the first.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildCheck<'a> {
+    /// The final verdict.
+    pub final_verdict: FinalVerdict,
+    /// The method that decided.
+    pub decided_by: ComparisonMethod,
+    /// The result of the tolerance method.
+    pub by_tolerance: &'a tolerance::CheckScore,
+    /// The result of the statistical method, for means.
+    pub by_statistics: Option<&'a statistical::MetricComparison>,
+    /// The parameters in which the case differs from that of the first build.
+    pub differences: &'a [ParamDifference],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct StoredCheck {
+    decided: FinalVerdict,
+    decided_by: ComparisonMethod,
+    statistical_check: Option<usize>,
+    differences: Option<usize>,
+}
+
+/// Cache of compared sets of parameters, with the index of their difference, if there is one.
+type DifferenceCache = HashMap<(ParamSetId, ParamSetId), Option<usize>, FixedState>;
+
+impl<'a> BuildHistory<'a> {
+    /// Compares every later build. `statistics` has one comparison for each of them, by [`statistical::against`];
+    /// builds without one are decided by tolerances.
+    pub fn of(
+        builds: &'a Builds,
+        tolerances: &'a tolerance::Comparison<'a>,
+        statistics: &'a [Option<statistical::Comparison>],
+        method: Option<ComparisonMethod>,
+    ) -> Self {
+        let mut history = Self { builds, tolerances, statistics, method, columns: vec![], differences: vec![] };
+        let mut cache = DifferenceCache::default();
+        for build in 1..builds.list().len() {
+            let column = history.column(build, &mut cache);
+            history.columns.push(column);
+        }
+        history
+    }
+
+    /// A check in a build; `None` if neither that build nor the first has it.
+    pub fn build_check(&self, check: usize, build: usize) -> Option<BuildCheck<'_>> {
+        let stored = (*self.columns.get(build.checked_sub(1)?)?.get(check)?)?;
+        let by_tolerance = self.tolerances.cell(check, build)?;
+        let statistical_check = stored.statistical_check.and_then(|index| self.statistical_checks(build)?.get(index));
+        let by_statistics = statistical_check.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
+        let StoredCheck { decided, decided_by, differences, .. } = stored;
+        let differences = differences.map_or(&[][..], |place| &self.differences[place]);
+        Some(BuildCheck { final_verdict: decided, decided_by, by_tolerance, by_statistics, differences })
+    }
+
+    /// The totals of some checks of a build, without errors and groups.
+    pub fn totals_of(&self, checks: impl IntoIterator<Item = usize>, build: usize) -> Totals {
+        let mut totals = Totals::default();
+        for at in checks {
+            if let Some(judged) = self.build_check(at, build) {
+                totals.add(self.tolerances.checks[at].primary, judged.final_verdict);
+            }
+        }
+        totals
+    }
+
+    /// The totals of a build.
+    pub fn totals(&self, build: usize) -> Totals {
+        let mut totals = self.totals_of(0..self.tolerances.checks.len(), build);
+        totals.errors = self.tolerances.errors(build).count();
+        for group in self.tolerances.groups.iter().filter(|group| self.decides(group, build)) {
+            match group.cell(build).map(|cell| cell.status) {
+                Some(Status::Regression) => totals.groups_lost += 1,
+                Some(Status::Improvement) => totals.groups_gained += 1,
+                _ => {}
+            }
+        }
+        totals
+    }
+
+    /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
+    pub fn decides(&self, group: &Group<'_>, build: usize) -> bool {
+        // A member that neither side has does not matter.
+        let by_tolerance =
+            |at: &usize| self.build_check(*at, build).is_none_or(|it| it.decided_by == ComparisonMethod::Tolerance);
+        self.method != Some(ComparisonMethod::Statistical) && group.members.iter().all(by_tolerance)
+    }
+
+    /// The average improvement of a build over the first in percent, over primary means; negative if worse. `None` if
+    /// no mean with a better direction has a finite score.
+    pub fn score(&self, build: usize) -> Option<f64> {
+        let scores: Vec<f64> = self.primary_scores(build).map(|(_, score)| score).collect();
+        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    }
+
+    /// The finite scores of a build's primary means, each with the index of its check, in percent; positive is better.
+    pub fn primary_scores(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
+        let primary = self.tolerances.checks.iter().enumerate();
+        let primary = primary.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
+        primary.filter_map(move |(at, _)| Some((at, self.gain(at, build)?)))
+    }
+
+    /// The improvement of a check in a build in percent, by its score; negative if worse. `None` if the score is not
+    /// finite or neither direction is better.
+    pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
+        let score = self.tolerances.cell(check, build)?.score.filter(|score| score.is_finite())?;
+        Some(score * self.tolerances.sign(self.tolerances.checks[check])?)
+    }
+
+    fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {
+        let mut remaining = self.statistical_checks(build).unwrap_or(&[]).iter().enumerate().peekable();
+        let tolerances = self.tolerances;
+        let column = tolerances.checks.iter().enumerate().map(|(at, check)| {
+            while remaining.next_if(|(_, next)| next.row < check.row).is_some() {}
+            let statistical_check = remaining.peek().filter(|(_, next)| next.row == check.row);
+            let status = tolerances.cell(at, build)?.status;
+            let differences = self.difference_index(check.row, build, cache);
+            let differing = differences.map_or(&[][..], |index| &self.differences[index]);
+            let by_statistics = statistical_check.map(|(_, check)| *check);
+            let naming = tolerances.id(at).naming;
+            let CheckDecision { by: decided_by, final_verdict: decided, .. } =
+                decide(check.statistic, naming, status, by_statistics, self.method, differing);
+            Some(StoredCheck { decided, decided_by, statistical_check: statistical_check.map(|(index, _)| *index), differences })
+        });
+        column.collect()
+    }
+
+    /// The index of the parameters in which a build differs from the first. Many cases have the same two sets, so that
+    /// each pair is compared once.
+    fn difference_index(&mut self, row: MetricIndex, build: usize, cache: &mut DifferenceCache) -> Option<usize> {
+        let builds = self.builds;
+        let sides = [builds.list().first()?, builds.list().get(build)?];
+        let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
+        *cache.entry((src?, dst?)).or_insert_with(|| {
+            let differences = param_differences(builds, sides, row);
+            (!differences.is_empty()).then(|| {
+                self.differences.push(differences);
+                self.differences.len() - 1
+            })
+        })
+    }
+
+    fn statistical_checks(&self, build: usize) -> Option<&'a [statistical::MetricComparison]> {
+        Some(&self.statistics.get(build.checked_sub(1)?)?.as_ref()?.checks)
+    }
+}

@@ -1,0 +1,53 @@
+//! Reasons why a check has no verdict.
+
+use std::collections::HashMap;
+
+use super::FinalVerdict;
+use super::decide::CheckDecision;
+use crate::build::{Build, Builds};
+use crate::id::CheckId;
+use crate::statistical::{self, ENOUGH_SAMPLES};
+
+/// The messages of a build's errors, by place.
+struct BuildErrors<'a> {
+    build: &'a str,
+    texts: HashMap<&'a str, &'a str>,
+}
+
+/// The errors of the last build, and of the first.
+pub(super) struct MissingReasons<'a>([Option<BuildErrors<'a>>; 2]);
+
+impl<'a> MissingReasons<'a> {
+    pub(super) fn new(builds: &'a Builds) -> Self {
+        let errors = |build: &'a Build| BuildErrors {
+            build: &build.name,
+            texts: build.errors().map(|error| (error.place.as_str(), error.text.as_str())).collect(),
+        };
+        Self([builds.list().last(), builds.list().first()].map(|build| build.map(errors)))
+    }
+
+    /// Why a check with the values `src` and `dst` has no verdict; `None` if it has one, or if no error explains the
+    /// missing value.
+    pub(super) fn of(
+        &self,
+        id: &CheckId<'_>,
+        decision: CheckDecision,
+        statistical_check: Option<&statistical::MetricComparison>,
+        [src, dst]: [Option<f64>; 2],
+    ) -> Option<String> {
+        if decision.too_few_samples {
+            let counts = statistical_check.map(|check| format!("{} and {} samples: ", check.units.src, check.units.dst));
+            return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
+        }
+        if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {
+            return None;
+        }
+        let serial = format!("{}/{}/{}", id.profile, id.test, id.serial);
+        let case = format!("{serial}:{}", id.case);
+        let without_value = self.0.iter().zip([dst, src]).filter(|(_, value)| value.is_none());
+        without_value.filter_map(|(errors, _)| errors.as_ref()).find_map(|BuildErrors { build, texts }| {
+            let text = [&case, &serial].into_iter().find_map(|place| texts.get(place.as_str()))?;
+            Some(format!("`{build}` failed: {text}"))
+        })
+    }
+}

@@ -1,0 +1,357 @@
+//! A finished comparison: the results of both methods and the final verdicts. This is what is displayed and exported.
+//!
+//! Start with [`Outcome::of`].
+
+mod context;
+mod decide;
+mod history;
+mod missing_reason;
+mod report;
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Direction, Unit};
+
+pub use context::ContextDifferences;
+pub use decide::{ComparisonMethod, FinalVerdict};
+pub use history::{BuildCheck, BuildHistory};
+pub use report::{ConfidenceInterval, ParamDifference, RunSummary, StatisticalSummary};
+
+use crate::build::{Builds, SampleCounts};
+use crate::id::Statistic;
+use crate::tolerance::{CheckScore, Status, totals::ComparisonExit};
+use crate::{statistical, tolerance};
+use decide::decide;
+use missing_reason::MissingReasons;
+
+/// The result of a comparison of the last build with the first; the builds in between are history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonResult {
+    /// The builds, first the source and last the destination.
+    pub builds: Vec<BuildSummary>,
+    /// The requested method. `None`: statistics if both sides have enough samples; otherwise tolerances for run-perf's
+    /// folders, and no verdict for other runs.
+    pub method: Option<ComparisonMethod>,
+    /// All checks, in the builds' order.
+    pub checks: Vec<CheckResult>,
+    /// Groups of primary means, compared by the tolerance method.
+    pub groups: Vec<CheckGroupResult>,
+    /// Other differences between the first build and the last: metadata, environments, programs.
+    pub context: ContextDifferences,
+    /// The number of checks by verdict.
+    pub totals: Totals,
+    /// The exit code of the program: 0 no regression, 2 regression, 3 something missing, invalid or ended in an error,
+    /// 4 nothing comparable.
+    pub exit_code: u8,
+    /// The methods that found a regression; empty unless the exit code is 2.
+    pub regressed_by: Vec<ComparisonMethod>,
+}
+
+/// The summary of a build.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildSummary {
+    /// Its name.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<RunSummary>,
+    /// Tests and cells that ended in an error: `PROFILE/TEST/SERIAL`, with `:CASE` in a Weighbridge run, and the
+    /// message.
+    pub errors: Vec<(String, String)>,
+    /// The number of counted samples of its runs; `None` if their results do not record disturbances.
+    pub samples: Option<SampleCounts>,
+}
+
+/// The result of a check: a statistic of a metric of a case, in all builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckResult {
+    /// `PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.STATISTIC`, in run-perf's syntax.
+    pub id: String,
+    /// The statistic, which is the last part of the identifier.
+    pub statistic: Statistic,
+    /// Whether it is a primary metric of its case.
+    pub primary: bool,
+    /// The better direction.
+    pub direction: Direction,
+    /// The unit of the values: `%` for standard deviations; `None` if declared by no build.
+    #[serde(default)]
+    pub value_unit: Option<Unit>,
+    /// The value in the first build; `None` if it has no valid value.
+    pub before: Option<f64>,
+    /// The value in the last build; `None` if it has no valid value.
+    pub after: Option<f64>,
+    /// The values in all builds, including the first and the last.
+    pub values: Vec<Option<f64>>,
+    /// The difference in percent without any model (of a standard deviation in percentage points, positive if it
+    /// decreased); `None` if a side has no valid value or it is infinite.
+    pub difference: Option<f64>,
+    /// The score in percent, with run-perf's sign.
+    pub score: Option<f64>,
+    /// The scores of every build after the first.
+    pub scores: Vec<Option<f64>>,
+    /// The maximum deviation of the score from zero, in percent.
+    pub tolerance: f64,
+    /// The status by the tolerance method.
+    pub status: Status,
+    /// The status of every build after the first; `None` if neither side has the check.
+    pub statuses: Vec<Option<Status>>,
+    /// The components of the score: each part's name, difference in percent (`None` if infinite), and weight.
+    pub score_parts: Vec<(String, Option<f64>, f64)>,
+    /// The result of the statistical method, for means.
+    #[serde(flatten)]
+    pub statistics: Option<StatisticalSummary>,
+    /// The method that decided.
+    pub decided_by: ComparisonMethod,
+    /// The final verdict.
+    pub final_verdict: FinalVerdict,
+    /// Why there is no verdict, if known: the error that explains a missing value, or too few samples.
+    pub reason: Option<String>,
+    /// Parameters that differ between the sides.
+    pub differences: Vec<ParamDifference>,
+}
+
+/// The result of a group of primary means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckGroupResult {
+    /// Their common identifier, with stars for differing parts.
+    pub id: String,
+    /// The number of members with a score.
+    pub members: usize,
+    /// The average score in percent.
+    pub score: f64,
+    /// The maximum deviation from zero.
+    pub tolerance: f64,
+    /// The status by the tolerance method.
+    pub status: Status,
+    /// Whether it is part of the exit code, which is the case if tolerances decide all of its members.
+    pub decides: bool,
+}
+
+/// The number of checks by verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Totals {
+    /// Primary checks that improved.
+    pub gains: usize,
+    /// Better, within the tolerance.
+    pub minor_gains: usize,
+    /// Unchanged.
+    pub equals: usize,
+    /// Worse, within the tolerance.
+    pub minor_losses: usize,
+    /// Worse.
+    pub losses: usize,
+    /// Different, without knowing whether that is normal or an improvement.
+    pub differing: usize,
+    /// Without a verdict yet.
+    pub inconclusive: usize,
+    /// On one side only.
+    pub missing: usize,
+    /// Without a valid value.
+    pub invalid: usize,
+    /// Tests and cells that ended in an error, in the first build and in the last.
+    pub errors: usize,
+    /// With different definitions, so that nothing was compared.
+    pub incomparable: usize,
+    /// Checks that are not primary and decide nothing.
+    pub not_primary: usize,
+    /// Checks that are not primary and got worse or were not compared.
+    #[serde(default)]
+    pub not_primary_failed: usize,
+    /// Deciding groups that got worse.
+    pub groups_lost: usize,
+    /// Deciding groups that got better.
+    pub groups_gained: usize,
+}
+
+impl Totals {
+    /// Counts a check.
+    fn add(&mut self, is_primary: bool, decided: FinalVerdict) {
+        if !is_primary {
+            self.not_primary += 1;
+            self.not_primary_failed += usize::from(decided.is_failure());
+            return;
+        }
+        let count = match decided {
+            FinalVerdict::Gain => &mut self.gains,
+            FinalVerdict::MinorGain => &mut self.minor_gains,
+            FinalVerdict::Equal => &mut self.equals,
+            FinalVerdict::MinorLoss => &mut self.minor_losses,
+            FinalVerdict::Loss => &mut self.losses,
+            FinalVerdict::Differs => &mut self.differing,
+            FinalVerdict::Inconclusive => &mut self.inconclusive,
+            FinalVerdict::Missing => &mut self.missing,
+            FinalVerdict::Invalid => &mut self.invalid,
+            FinalVerdict::Incomparable => &mut self.incomparable,
+        };
+        *count += 1;
+    }
+
+    /// Primary checks that were compared.
+    pub fn compared(&self) -> usize {
+        self.gains
+            + self.minor_gains
+            + self.equals
+            + self.minor_losses
+            + self.losses
+            + self.differing
+            + self.inconclusive
+    }
+
+    fn exit(&self, comparable: bool, fail_on_gain: bool) -> ComparisonExit {
+        let gains = if fail_on_gain { self.gains + self.groups_gained } else { 0 };
+        if !comparable && self.errors == 0 {
+            ComparisonExit::NothingComparable
+        } else if self.losses + self.groups_lost + gains > 0 {
+            ComparisonExit::Regression
+        } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
+            ComparisonExit::Incomplete
+        } else {
+            ComparisonExit::Success
+        }
+    }
+}
+
+impl ComparisonResult {
+    /// Combines the results of both methods. `statistics` is `None` with fewer than two builds.
+    pub fn of(
+        builds: &Builds,
+        tolerances: &tolerance::Comparison<'_>,
+        statistics: Option<&statistical::Comparison>,
+        method: Option<ComparisonMethod>,
+        fail_on_gain: bool,
+    ) -> Self {
+        let last = tolerances.last();
+        // Checks that neither side has are not reported.
+        let cells = |last| (0..tolerances.checks.len()).filter_map(move |at| Some((at, tolerances.cell(at, last)?)));
+        let reported: Vec<(usize, &CheckScore)> = last.into_iter().flat_map(cells).collect();
+        let reasons = MissingReasons::new(builds);
+        let check_result = |&(at, cell): &(usize, &CheckScore)| {
+            let statistical_check = statistics.and_then(|statistics| statistics.metric(tolerances.checks[at].row));
+            Self::check_result(builds, tolerances, at, cell, statistical_check, method, &reasons)
+        };
+        let checks: Vec<CheckResult> = reported.par_iter().map(check_result).collect();
+        // Checks that are not reported do not matter.
+        let mut by_tolerance = vec![true; tolerances.checks.len()];
+        for ((at, _), check) in reported.into_iter().zip(&checks) {
+            by_tolerance[at] = check.decided_by == ComparisonMethod::Tolerance;
+        }
+        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance));
+        let mut totals = Totals::default();
+        for check in &checks {
+            totals.add(check.primary, check.final_verdict);
+        }
+        totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
+        let deciding = groups.iter().filter(|group| group.decides);
+        totals.groups_lost = deciding.clone().filter(|group| group.status == Status::Regression).count();
+        totals.groups_gained = deciding.filter(|group| group.status == Status::Improvement).count();
+        let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
+        let exit = totals.exit(comparable, fail_on_gain);
+        let regressed_by = match exit {
+            ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on_gain),
+            ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),
+        };
+        let context = ContextDifferences::of(builds);
+        let builds = builds.list().iter().map(BuildSummary::of).collect();
+        Self { builds, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
+    }
+
+    /// The errors of the first build and of the last: build name, place and message.
+    pub fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let ends = match &self.builds[..] {
+            [first, .., last] => vec![first, last],
+            one => one.iter().collect(),
+        };
+        ends.into_iter().flat_map(|build| {
+            build.errors.iter().map(move |(place, text)| (build.name.as_str(), place.as_str(), text.as_str()))
+        })
+    }
+
+    fn check_result(
+        builds: &Builds,
+        tolerances: &tolerance::Comparison<'_>,
+        at: usize,
+        cell: &CheckScore,
+        statistical_check: Option<&statistical::MetricComparison>,
+        method: Option<ComparisonMethod>,
+        reasons: &MissingReasons<'_>,
+    ) -> CheckResult {
+        let check = tolerances.checks[at];
+        let id = tolerances.id(at);
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        let all = 0..builds.list().len();
+        let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).known()).collect();
+        let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
+        let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
+        let differences = report::last_param_differences(builds, check.row);
+        let decision = decide(check.statistic, id.naming, cell.status, statistical_check, method, &differences);
+        CheckResult {
+            id: id.text(),
+            statistic: check.statistic,
+            primary: check.primary,
+            direction: tolerances.options.directions.of(id.class, id.metric),
+            value_unit: match check.statistic {
+                Statistic::Mean => builds.unit(check.row),
+                Statistic::Stddev => Some(Unit::new("%")),
+            },
+            before: ends[0],
+            after: ends[1],
+            values,
+            difference: finite(cell.raw),
+            score: finite(cell.score),
+            scores: cells().map(|cell| finite(cell.and_then(|cell| cell.score))).collect(),
+            tolerance: tolerances.tolerance(at),
+            status: cell.status,
+            statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
+            score_parts: tolerances.parts(at, all.end - 1).iter().map(report::summarize_part).collect(),
+            statistics: statistical_check.filter(|_| check.statistic == Statistic::Mean)
+                .map(|check| StatisticalSummary::of(check, builds)),
+            decided_by: decision.by,
+            final_verdict: decision.final_verdict,
+            reason: reasons.of(&id, decision, statistical_check, ends),
+            differences,
+        }
+    }
+}
+
+/// The methods by which checks or groups failed: those that are worse, or also those that are better with
+/// `fail_on_gain`.
+fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on_gain: bool) -> Vec<ComparisonMethod> {
+    let failed = |check: &&CheckResult| match check.final_verdict {
+        FinalVerdict::Loss => check.primary,
+        FinalVerdict::Gain => check.primary && fail_on_gain,
+        _ => false,
+    };
+    let group_failed = |group: &CheckGroupResult| match group.status {
+        Status::Regression => group.decides,
+        Status::Improvement => group.decides && fail_on_gain,
+        _ => false,
+    };
+    let by_groups = groups.iter().any(group_failed).then_some(ComparisonMethod::Tolerance);
+    let methods = checks.iter().filter(failed).map(|check| check.decided_by).chain(by_groups);
+    let methods: BTreeSet<ComparisonMethod> = methods.collect();
+    methods.into_iter().collect()
+}
+
+/// The results of a build's groups; a group decides if the tolerance method decides all of its members.
+fn groups(
+    tolerances: &tolerance::Comparison<'_>,
+    last: usize,
+    method: Option<ComparisonMethod>,
+    by_tolerance: &[bool],
+) -> Vec<CheckGroupResult> {
+    let group = |group: &tolerance::groups::Group<'_>| {
+        let cell = group.cell(last)?;
+        Some(CheckGroupResult {
+            id: group.id.to_string(),
+            members: cell.scored,
+            score: cell.score,
+            tolerance: cell.tolerance,
+            status: cell.status,
+            decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),
+        })
+    };
+    tolerances.groups.iter().filter_map(group).collect()
+}

@@ -1,0 +1,71 @@
+//! Weighbridge runs: results consistent with their records, and other recorded data.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wb_model::{CellId, Sha256, pluralize};
+use wb_record::{DamagedSample, RecordError, RunFolder, RunRecords};
+
+use super::runperf::folder::{Layout, ResultFile, ResultFolder};
+use super::warning::{Warning, WarningKind};
+use super::{SourceError, StudyFn, run_records};
+use crate::build::TestError;
+use crate::metadata::Metadata;
+
+/// The recorded data of a run besides its results.
+pub(super) struct NativeRun {
+    pub(super) metadata: Metadata,
+    /// The hash of its journal; `None` if the journal is empty.
+    pub(super) journal: Option<Sha256>,
+}
+
+/// Reads the records of the run at `path`, whose folder has been listed. Results that are inconsistent with the records
+/// are replaced by those of `study`; damaged samples become errors of their cells.
+pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -> Result<NativeRun, SourceError> {
+    let damaged = |source: RecordError| SourceError::Records { path: path.to_owned(), source };
+    let run = RunFolder::open(path).map_err(damaged)?;
+    let records = RunRecords::read(&run).map_err(damaged)?;
+    let state = records.result_state(&run).map_err(damaged)?;
+    let serial_count: usize = records.serials(&run).len();
+    if !state.is_current() || folder.results.len() != serial_count {
+        let texts = study(&run).map_err(|reason| SourceError::Outdated { path: path.to_owned(), reason })?;
+        folder.results = texts.into_iter().filter_map(|(file, text)| result_file(path, file, text)).collect();
+        // A damaged file has its own warning.
+        if !state.outdated.is_empty() {
+            folder.warnings.push(Warning { path: path.to_owned(), kind: WarningKind::Outdated });
+        }
+    }
+    for error in damaged_cells(&state.damaged) {
+        let kind = WarningKind::Damaged { cell: error.place.clone(), why: error.text.clone() };
+        folder.warnings.push(Warning { path: path.to_owned(), kind });
+        folder.errors.push(error);
+    }
+    let (metadata, warnings) = run_records::metadata(&run, &records);
+    folder.warnings.extend(warnings);
+    let journal = (!records.lines.is_empty()).then(|| records.journal_sha256().clone());
+    Ok(NativeRun { metadata, journal })
+}
+
+/// The studied results of a serial.
+fn result_file(run: &Path, path: PathBuf, text: Vec<u8>) -> Option<ResultFile> {
+    let names = path.strip_prefix(run).ok()?.parent()?.iter().map(|name| name.to_str().map(str::to_owned));
+    let [profile, test, serial] = names.collect::<Option<Vec<_>>>()?.try_into().ok()?;
+    Some(ResultFile { layout: Layout::Weighbridge, path, profile, test, serial, studied: Some(text) })
+}
+
+/// One error for each cell with damaged samples.
+fn damaged_cells(damaged: &[DamagedSample]) -> Vec<TestError> {
+    let mut cells: BTreeMap<&CellId, Vec<&DamagedSample>> = BTreeMap::new();
+    for sample in damaged {
+        cells.entry(&sample.cell).or_default().push(sample);
+    }
+    let error = |(cell, samples): (&CellId, Vec<&DamagedSample>)| {
+        let text = format!(
+            "{}: {} was modified",
+            pluralize(samples.len(), "damaged sample"),
+            samples[0].file.display()
+        );
+        TestError { place: cell.to_string(), text }
+    };
+    cells.into_iter().map(error).collect()
+}

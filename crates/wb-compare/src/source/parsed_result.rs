@@ -1,0 +1,65 @@
+//! A parsed result file, before it is merged into the builds.
+
+use std::ops::Range;
+
+use wb_model::{Class, Direction};
+
+use super::warning::WarningKind;
+use crate::build::{MeasuredValue, SampleCounts};
+use crate::id::IdFormat;
+use crate::interner::{Interner, Set, Symbol};
+
+/// The content of a result file, with its own interned names.
+#[derive(Debug, Default)]
+pub(crate) struct ParsedResult {
+    /// The syntax of its identifiers.
+    pub(crate) naming: IdFormat,
+    pub(crate) names: Interner,
+    pub(crate) metrics: Vec<ParsedMetric>,
+    pub(crate) samples: Vec<f64>,
+    /// The sets of parameters, each sorted by name.
+    pub(crate) params: Set<Box<[(Symbol, Symbol)]>>,
+    /// The programs with which a case was measured: name and value of each property.
+    pub(crate) programs: Vec<(Symbol, Vec<(Symbol, Symbol)>)>,
+    pub(crate) warnings: Vec<WarningKind>,
+    /// The better direction of metrics, if declared by the file.
+    pub(crate) directions: Vec<(Class, Symbol, Direction)>,
+    /// The reasons why cases have no value, if recorded.
+    pub(crate) errors: Vec<(Symbol, String)>,
+    /// The number of its counted samples; `None` if it does not record disturbances.
+    pub(crate) sample_counts: Option<SampleCounts>,
+}
+
+/// The values of one metric in a result file.
+#[derive(Debug)]
+pub(crate) struct ParsedMetric {
+    pub(crate) case: Symbol,
+    pub(crate) class: Class,
+    pub(crate) metric: Symbol,
+    /// The unit, if declared by the file.
+    pub(crate) unit: Option<Symbol>,
+    pub(crate) mean: MeasuredValue,
+    pub(crate) stddev: MeasuredValue,
+    pub(crate) primary: bool,
+    /// The index of its parameters among the file's sets.
+    pub(crate) params: usize,
+    /// The number of its disturbed samples.
+    pub(crate) disturbed: u32,
+    /// Its range within the file's samples.
+    pub(crate) samples: Range<usize>,
+}
+
+impl ParsedResult {
+    /// Interns a set of parameters; of equal names the last one applies.
+    pub(crate) fn intern_params(&mut self, mut params: Vec<(Symbol, Symbol)>) -> usize {
+        params.sort_by(|(one, _), (other, _)| self.names.resolve(*one).cmp(self.names.resolve(*other)));
+        params.dedup_by(|(name, value), (previous, previous_value)| {
+            let is_duplicate = name == previous;
+            if is_duplicate {
+                *previous_value = *value;
+            }
+            is_duplicate
+        });
+        self.params.insert_full(params.into()).0
+    }
+}

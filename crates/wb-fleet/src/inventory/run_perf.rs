@@ -1,0 +1,159 @@
+//! Host parameters in run-perf's formats: `hosts/ADDRESS.yaml` in an asset folder, and `--force-params`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use wb_model::serde_message::humanize_serde_error;
+use wb_plan::{PlanError, SourceText};
+
+use super::{Host, HostParams, asset_paths};
+
+/// Reads the parameters of the host at an address from the first asset folder that has a file for it; none without one.
+///
+/// # Errors
+/// If the file cannot be read or parsed.
+pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostParams>, PlanError> {
+    let name = format!("hosts/{address}.yaml");
+    let Some(path) = asset_paths(folders, &name).find(|path| path.exists()) else { return Ok(None) };
+    let unreadable =
+        |error: &dyn std::fmt::Display| PlanError::without_location(format!("cannot read {}: {error}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&error))?;
+    parse_yaml(&path, &text).map(Some)
+}
+
+fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, PlanError> {
+    let source = SourceText::new(&path.display().to_string(), text);
+    let error_at = |at, message: String| PlanError::at(&source, at, message, "here");
+    let entries: BTreeMap<String, serde_saphyr::Spanned<Value>> = serde_saphyr::from_str(text).map_err(|error| {
+        let at = error.location().and_then(|location| span_at(text, location.line(), location.column()));
+        error_at(at.unwrap_or(0..0), format!("cannot parse this host file: {}", error.without_snippet()))
+            .with_help("expected one `name: value` per line, such as `guest_cpus: 4`")
+    })?;
+    let mut params = HostParams::default();
+    for (name, value) in entries {
+        let location = value.referenced;
+        let at = span_at(text, location.line(), location.column()).unwrap_or(0..0);
+        params.set_or_keep(&name, value.value).map_err(|error| error_at(at, error.to_string()))?;
+    }
+    Ok(params)
+}
+
+/// Returns the span from a position, counted from 1 in lines and characters, to the end of its line.
+fn span_at(text: &str, line: u64, column: u64) -> Option<std::ops::Range<usize>> {
+    let (line, column) = (usize::try_from(line).ok()?.checked_sub(1)?, usize::try_from(column).ok()?.checked_sub(1)?);
+    let content = text.split('\n').nth(line)?;
+    let start = content.as_ptr() as usize - text.as_ptr() as usize;
+    let first = content.char_indices().nth(column).map_or(content.len(), |(at, _)| at);
+    Some(start + first..start + content.trim_end().len().max(first))
+}
+
+/// Host parameters of `--force-params`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ForcedParams {
+    all: HostParams,
+    by_host: BTreeMap<String, HostParams>,
+}
+
+impl ForcedParams {
+    /// Parses `{"HOST": {"param": value}}`, HOST being an address or a name, or `{"param": value}` for all hosts.
+    ///
+    /// # Errors
+    /// If it is not valid JSON, or the value of a parameter is invalid.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
+        let invalid = |why: String| PlanError::without_location(format!("`--force-params`: {why}")).with_help(help);
+        let entries: BTreeMap<String, Value> =
+            serde_json::from_str(text).map_err(|error| invalid(humanize_serde_error(&error.to_string())))?;
+        let mut forced = Self::default();
+        for (name, value) in entries {
+            match value {
+                Value::Object(host_params) => {
+                    let params = forced.by_host.entry(name.clone()).or_default();
+                    for (param, value) in host_params {
+                        params.set_or_keep(&param, value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
+                    }
+                }
+                value => forced.all.set_or_keep(&name, value).map_err(|error| invalid(error.to_string()))?,
+            }
+        }
+        Ok(forced)
+    }
+
+    /// Returns the parameters of a host: those for its address override those for its name, which override those for
+    /// all.
+    pub fn params_for(&self, host: &Host) -> HostParams {
+        self.params_for_names(&[host.name.as_str(), host.address.host.as_str()])
+    }
+
+    /// Returns the parameters of a machine with several names; later names override earlier ones.
+    pub fn params_for_names(&self, names: &[&str]) -> HostParams {
+        let params = names.iter().filter_map(|name| self.by_host.get(*name));
+        params.fold(self.all.clone(), |all, one| all.overridden_by(one))
+    }
+
+    /// Returns the names and addresses that match none of these hosts.
+    pub fn unmatched<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = &'a str> {
+        let matches = |key: &str| hosts.iter().any(|host| host.name.as_str() == key || host.address.host == key);
+        self.by_host.keys().map(String::as_str).filter(move |key| !matches(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use miette::Diagnostic;
+    use serde_json::json;
+
+    use super::*;
+    use crate::inventory::{CpuSpec, Inventory};
+
+    fn hosts() -> Vec<Host> {
+        Inventory::default().select(&["a:root@10.0.0.1".to_owned(), "b:10.0.0.2".to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn a_host_file_of_run_perf_is_read() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()].map(|folder| folder.keep());
+        std::fs::create_dir(folders[1].join("hosts")).unwrap();
+        let text = "# a host\nhugepage_kb: 2048\nnuma_nodes: 2\nhost_cpus: 24\nguest_cpus: 12\n\
+            guest_mem_m: 32768\narch: x86_64\ndisable_smt: true\nrack: B7\n";
+        std::fs::write(folders[1].join("hosts/10.0.0.1.yaml"), text).unwrap();
+        let params = read_host_file("10.0.0.1", &folders).unwrap().unwrap();
+        assert_eq!((params.hugepage_kb, params.numa_nodes), (Some(2048), Some(2)));
+        assert_eq!((params.host_cpus, params.guest_cpus), (Some(CpuSpec::Count(24)), Some(CpuSpec::Count(12))));
+        assert_eq!((params.arch.as_deref(), params.disable_smt), (Some("x86_64"), Some(true)));
+        assert_eq!(params.extra["rack"], json!("B7"));
+        assert_eq!(read_host_file("10.0.0.2", &folders).unwrap(), None);
+        folders.iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
+    }
+
+    #[test]
+    fn errors_in_a_host_file_are_located() {
+        let describe = |text: &str| {
+            let error = parse_yaml(Path::new("h.yaml"), text).unwrap_err();
+            let label = error.labels().unwrap().next().unwrap();
+            format!("{error} | {}", &text[label.offset()..label.offset() + label.len()])
+        };
+        assert_eq!(
+            describe("arch: x86_64\nguest_cpus: many\n"),
+            "invalid value \"many\" for `guest-cpus`: expected a number of CPUs, or a list such as \"0-3,8\" | many"
+        );
+        assert_eq!(describe("guest_cpu: 3\n"), "unknown host parameter `guest_cpu` | 3");
+        assert!(describe("arch: [x\n").starts_with("cannot parse this host file: "));
+        assert!(describe("- x\n").starts_with("cannot parse this host file: "));
+    }
+
+    #[test]
+    fn forced_parameters_are_for_all_or_for_one() {
+        let forced =
+            ForcedParams::parse(r#"{"arch": "arm", "a": {"arch": "x86_64"}, "10.0.0.1": {"numa_nodes": 4}, "c": {}}"#);
+        let forced = forced.unwrap();
+        let params_of = |host: &Host| (forced.params_for(host).arch.unwrap(), forced.params_for(host).numa_nodes);
+        let hosts = hosts();
+        assert_eq!((params_of(&hosts[0]), params_of(&hosts[1])), (("x86_64".to_owned(), Some(4)), ("arm".to_owned(), None)));
+        assert_eq!(forced.unmatched(&hosts).collect::<Vec<_>>(), ["c"]);
+        let error = ForcedParams::parse(r#"{"a": {"numa_nodes": "many"}}"#).unwrap_err();
+        assert_eq!(error.to_string(), "`--force-params`: `a`: invalid value \"many\" for `numa-nodes`: expected a number");
+        assert!(ForcedParams::parse("[]").is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Masking of secrets in recorded plans and test definitions; all other text is recorded unchanged.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use wb_model::secrets::{MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_words};
+
+/// Keys of a test definition with commands and variables. Everything else is needed to read its samples and stays as
+/// it is.
+const COMMANDS: [&str; 7] = ["env", "command", "runner", "setup", "cleanup", "service", "build"];
+
+/// Masks the secrets in the text of a plan.
+pub fn mask_plan(text: &str) -> String {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let mut strings = MaskedStrings { all: Vec::new(), keep_templates: false };
+            table.get_ref().iter().for_each(|(name, value)| strings.collect(name.get_ref(), value));
+            replace_strings(text, strings.all)
+        }
+        Err(_) => text.split_inclusive('\n').map(mask_words).collect(),
+    }
+}
+
+/// Masks the secrets in the text of a test definition. Templates are kept: what a command takes from parameters is not
+/// a secret of the definition.
+pub fn mask_definition(text: &str) -> String {
+    let Ok(table) = DeTable::parse(text) else { return mask_declared(text).into_owned() };
+    let mut strings = MaskedStrings { all: Vec::new(), keep_templates: true };
+    for (name, value) in table.get_ref().iter().filter(|(name, _)| COMMANDS.contains(&name.get_ref().as_ref())) {
+        strings.collect(name.get_ref(), value);
+    }
+    mask_declared(&replace_strings(text, strings.all)).into_owned()
+}
+
+/// The strings of a document with their spans, each with its masked form if it changes.
+struct MaskedStrings {
+    all: Vec<(Range<usize>, Option<String>)>,
+    keep_templates: bool,
+}
+
+impl MaskedStrings {
+    fn collect(&mut self, name: &str, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let masked = if is_secret_name(name) { MASK.to_owned() } else { mask_argument(text) };
+                self.push(name, value.span(), text, masked);
+            }
+            DeValue::Array(list) => self.collect_list(name, list),
+            DeValue::Table(table) => table.iter().for_each(|(name, value)| self.collect(name.get_ref(), value)),
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        }
+    }
+
+    /// A list may be the words of one command, which are masked together.
+    fn collect_list<'a>(&mut self, name: &str, list: impl IntoIterator<Item = &'a Spanned<DeValue<'a>>>) {
+        let mut words: Vec<(Range<usize>, &str)> = Vec::new();
+        for value in list {
+            match value.get_ref() {
+                DeValue::String(text) => words.push((value.span(), text)),
+                _ => self.collect(name, value),
+            }
+        }
+        let together = mask_arguments(words.iter().map(|(_, text)| text));
+        for ((at, text), masked_together) in words.into_iter().zip(together) {
+            let masked = match mask_argument(text) {
+                _ if is_secret_name(name) => MASK.to_owned(),
+                unchanged if unchanged == text => masked_together,
+                masked => masked,
+            };
+            self.push(name, at, text, masked);
+        }
+    }
+
+    fn push(&mut self, name: &str, at: Range<usize>, text: &str, masked: String) {
+        let is_template = self.keep_templates && text.contains('{') && !is_secret_name(name);
+        self.all.push((at, (masked != text && !is_template).then_some(masked)));
+    }
+}
+
+/// Replaces the strings in the text and masks its comments.
+fn replace_strings(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>) -> String {
+    strings.sort_by_key(|(at, _)| at.start);
+    let mut masked = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, string) in strings {
+        masked += &mask_comments(&text[from..at.start]);
+        match string {
+            Some(string) => masked += &toml::Value::String(string).to_string(),
+            None => masked += &text[at.clone()],
+        }
+        from = at.end;
+    }
+    masked + &mask_comments(&text[from..])
+}
+
+/// Masks the text between strings, where only comments can have secrets.
+fn mask_comments(text: &str) -> String {
+    let line = |line: &str| match line.find('#') {
+        Some(at) => format!("{}{}", &line[..at], mask_words(&line[at..])),
+        None => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_recorded_without_secrets_and_otherwise_unchanged() {
+        let text = "# with password: zq1 of mine\npublish = \"up --token zq2 -v\"\n\n[[test]]\nname = \"fio\"  # token=zq3\n\
+                    env = [\"A=1\", \"API_TOKEN=zq4 zq5\"]\nbefore = 'curl -u joe:zq6 https://joe:zq7@host/'\nkeys = 5\n\
+                    command = [\"x\", \"--password\", \"zq8 zq9\"]\npassphrase = \"zq10\"\n";
+        let masked = mask_plan(text);
+        assert!(!masked.contains("zq"), "{masked}");
+        insta::assert_snapshot!(masked, @r#"
+        # with password: *** of mine
+        publish = "up --token *** -v"
+
+        [[test]]
+        name = "fio"  # token=***
+        env = ["A=1", "API_TOKEN=***"]
+        before = "curl -u joe:*** https://***@host/"
+        keys = 5
+        command = ["x", "--password", "***"]
+        passphrase = "***"
+        "#);
+        assert_eq!(mask_plan(&masked), masked);
+        assert!(!mask_plan("[broken\npassword=zq1\n").contains("zq"));
+    }
+
+    #[test]
+    fn a_definition_keeps_what_is_needed_to_read_its_samples() {
+        let text = "name = \"x\"\ncommand = [\"x\", \"-u\", \"joe:zq1\", \"--token={token}\"]\n\n[env]\nTOKEN = \"zq2\"\n\
+                    [[metric]]\nname = \"keys\"\nregex = 'token=(\\S+)'\n";
+        let masked = mask_definition(text);
+        assert!(!masked.contains("zq") && masked.contains("'token=(\\S+)'") && masked.contains("{token}"), "{masked}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = (mask_plan(&text), mask_definition(&text));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Context for applying a profile to one host.
+
+use std::path::{Path, PathBuf};
+
+use wb_agent::Group;
+use wb_fleet::{Address, ConnectOptions, HostParams, Program};
+use wb_model::WorkerName;
+
+use crate::apply::{ApplyContext, ProfileHost};
+use crate::error::ProfileErrorKind;
+
+/// A host with the settings for applying a profile to it.
+pub(crate) struct ApplySite<'a> {
+    /// The group that owns its processes and changes; tearing it down reverts them.
+    pub(crate) group: &'a Group,
+    /// Its given parameters, which override detected ones.
+    pub(crate) params: &'a HostParams,
+    /// Its address; none for this machine.
+    pub(crate) address: Option<&'a Address>,
+    /// Connection options for guests.
+    pub(crate) options: &'a ConnectOptions,
+    /// The program that becomes the agent of guests.
+    pub(crate) program: &'a Program,
+    /// Folders with files that belong to hosts.
+    pub(crate) assets: &'a [PathBuf],
+    /// Called with a message before each slow step.
+    pub(crate) notify_fn: &'a (dyn Fn(&WorkerName, String) + Sync),
+}
+
+impl<'a> ApplySite<'a> {
+    /// The context of a host whose processes and changes belong to a group.
+    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, means: &ApplyContext<'a>) -> Self {
+        Self {
+            group,
+            params: host.params,
+            address: host.address,
+            options: means.options,
+            program: means.program,
+            assets: means.assets,
+            notify_fn: means.notify,
+        }
+    }
+}
+
+impl ApplySite<'_> {
+    /// Reports a message about the host to the user.
+    pub(crate) fn notify(&self, line: String) {
+        (self.notify_fn)(self.group.worker().name(), line);
+    }
+
+    /// The name of its `number`th guest.
+    pub(crate) fn guest_name(&self, number: usize) -> WorkerName {
+        let host = self.group.worker().name();
+        let name = if *host == WorkerName::local() { format!("vm{number}") } else { format!("{host}-vm{number}") };
+        // A valid name with a number appended is valid.
+        WorkerName::new(&name).unwrap_or_else(|_| host.clone())
+    }
+
+    /// Reads an asset: a file by its path or in the first asset folder that has it, with `%(host)s` and `%(address)s`
+    /// in its name replaced by the host's; or, if `name` starts with `<`, the text itself.
+    pub(crate) fn asset(&self, name: &str) -> Result<HostAsset, ProfileErrorKind> {
+        if name.trim_start().starts_with('<') {
+            return Ok(HostAsset { name: name.to_owned(), text: name.to_owned() });
+        }
+        let host = self.group.worker().name().to_string();
+        let file_name = expand_host_name(name, &host, self.address.map_or(&host, |address| &address.host));
+        let in_folders = self.assets.iter().map(|folder| folder.join(&file_name));
+        let path = [PathBuf::from(&file_name)].into_iter().chain(in_folders).find(|path| path.is_file());
+        let path = path.unwrap_or_else(|| Path::new(&file_name).to_owned());
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| ProfileErrorKind::File { path: name.clone(), source })?;
+        Ok(HostAsset { name, text })
+    }
+}
+
+/// A file that belongs to a host.
+pub(crate) struct HostAsset {
+    /// Its path.
+    pub(crate) name: String,
+    /// Its content.
+    pub(crate) text: String,
+}
+
+/// Fills in the host's name and address in an asset's name.
+fn expand_host_name(name: &str, host: &str, address: &str) -> String {
+    name.replace("%(address)s", address).replace("%(host)s", host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asset_names_contain_the_hosts_name_or_address() {
+        assert_eq!(expand_host_name("libvirt/%(host)s.xml", "a", "10.0.0.1"), "libvirt/a.xml");
+        assert_eq!(expand_host_name("libvirt/%(address)s-tuned.xml", "a", "10.0.0.1"), "libvirt/10.0.0.1-tuned.xml");
+    }
+}

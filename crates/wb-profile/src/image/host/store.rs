@@ -1,0 +1,248 @@
+//! The store of images on this machine. Only complete entries have their final names, and one process at a time creates
+//! one.
+//!
+//! ```text
+//! images/NAME/            an entry: its files, and entry.json that describes them
+//! images/.NAME.part/      an entry under construction; renamed when it is complete
+//! images/.NAME.lock       exists while a process creates, uses or removes the entry
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wb_model::Bytes;
+
+use crate::image::request::{CACHE_VARIABLE, ImageProgress};
+use crate::image::{BaseImage, GuestBoot, ImageFailure};
+
+use super::ProgressWriter;
+
+/// The store of images.
+pub(super) struct ImageStore(PathBuf);
+
+/// The content of an entry's `entry.json`. Paths are relative to its folder, except for files of the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct EntryRecord {
+    /// The image.
+    pub(super) base: BaseImage,
+    /// Size and time of the image's file when it was hashed: while they are unchanged, the hash is valid.
+    pub(super) fingerprint: FileFingerprint,
+    /// When it was created.
+    pub(super) made: jiff::Timestamp,
+    /// When it was last used.
+    pub(super) used: jiff::Timestamp,
+}
+
+/// Size and modification time of a file, to detect changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileFingerprint {
+    size: Bytes,
+    changed_ns: i128,
+}
+
+/// Exclusive lock of an entry, released when dropped.
+pub(super) struct EntryLock {
+    path: PathBuf,
+    _file: File,
+}
+
+const RECORD: &str = "entry.json";
+
+impl ImageStore {
+    /// The store, whether it exists or not: `$WEIGHBRIDGE_CACHE/images`, for root `/var/cache/weighbridge/images`, for
+    /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`.
+    pub(super) fn find() -> Result<Self, ImageFailure> {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let user_cache = || Some(variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?.join("weighbridge"));
+        let cache = match variable(CACHE_VARIABLE) {
+            Some(cache) => Some(cache),
+            None if rustix::process::geteuid().is_root() => Some(PathBuf::from("/var/cache/weighbridge")),
+            None => user_cache(),
+        };
+        let no_home = || ImageFailure::File { path: "~/.cache".to_owned(), why: "HOME is not set".to_owned() };
+        Ok(Self(cache.ok_or_else(no_home)?.join("images")))
+    }
+
+    /// Opens the store, creating it if necessary.
+    pub(super) fn open() -> Result<Self, ImageFailure> {
+        let folder = Self::find()?;
+        make_folder(&folder.0)?;
+        Ok(folder)
+    }
+
+    /// Removes the folder and its parent if they are empty; otherwise the system refuses.
+    pub(super) fn remove_if_empty(&self) {
+        let _ = fs::remove_dir(&self.0).and_then(|()| self.0.parent().map_or(Ok(()), fs::remove_dir));
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of an entry.
+    pub(super) fn entry_path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The path of an entry under construction.
+    pub(super) fn partial_path(&self, name: &str) -> PathBuf {
+        self.0.join(format!(".{name}.part"))
+    }
+
+    /// The path of an entry's lock file.
+    pub(super) fn lock_file(&self, name: &str) -> PathBuf {
+        self.0.join(format!(".{name}.lock"))
+    }
+
+    /// The record of an entry if it is complete: its files exist and are unchanged.
+    pub(super) fn complete_entry(&self, name: &str) -> Option<EntryRecord> {
+        let record = self.record(name)?;
+        let boot = match &record.base.boot {
+            GuestBoot::Disk => Vec::new(),
+            GuestBoot::Kernel { kernel, initrd, .. } => vec![kernel, initrd],
+        };
+        let exists = boot.into_iter().all(|file| Path::new(file).is_file());
+        (exists && FileFingerprint::of(Path::new(&record.base.path)).ok()? == record.fingerprint).then_some(record)
+    }
+
+    /// The record of an entry, with absolute paths.
+    pub(super) fn record(&self, name: &str) -> Option<EntryRecord> {
+        let folder = self.entry_path(name);
+        let mut record: EntryRecord = serde_json::from_slice(&fs::read(folder.join(RECORD)).ok()?).ok()?;
+        let resolve = |path: &mut String| *path = folder.join(&*path).display().to_string();
+        resolve(&mut record.base.path);
+        if let GuestBoot::Kernel { kernel, initrd, .. } = &mut record.base.boot {
+            resolve(kernel);
+            resolve(initrd);
+        }
+        Some(record)
+    }
+
+    /// Records that an entry is used, and returns its image. Requires its lock.
+    pub(super) fn touch(&self, name: &str, _: &EntryLock) -> Result<Option<BaseImage>, ImageFailure> {
+        let Some(record) = self.complete_entry(name) else { return Ok(None) };
+        let path = self.entry_path(name).join(RECORD);
+        // Reread the record as stored, with its relative paths.
+        let stored = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<EntryRecord>(&bytes).ok());
+        if let Some(stored) = stored {
+            write_atomically(&path, &EntryRecord { used: jiff::Timestamp::now(), ..stored })?;
+        }
+        Ok(Some(record.base))
+    }
+
+    /// Renames a complete entry under construction to its final name. `base` has paths relative to it.
+    pub(super) fn finish(&self, name: &str, base: BaseImage, lock: &EntryLock) -> Result<BaseImage, ImageFailure> {
+        let (part, entry) = (self.partial_path(name), self.entry_path(name));
+        let image = part.join(&base.path);
+        let file = File::open(&image).map_err(|error| ImageFailure::file(&image, &error))?;
+        file.sync_all().map_err(|error| ImageFailure::file(&image, &error))?;
+        let now = jiff::Timestamp::now();
+        let seen = FileFingerprint::of(&image).map_err(|error| ImageFailure::file(&image, &error))?;
+        write_atomically(&part.join(RECORD), &EntryRecord { base, fingerprint: seen, made: now, used: now })?;
+        remove_all(&entry)?;
+        fs::rename(&part, &entry).map_err(|error| ImageFailure::file(&entry, &error))?;
+        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| ImageFailure::file(&self.0, &error))?;
+        let gone = || ImageFailure::Missing { path: entry.display().to_string() };
+        self.touch(name, lock)?.ok_or_else(gone)
+    }
+
+    /// Locks an entry, waiting for its current holder.
+    pub(super) fn lock(&self, name: &str, writer: &mut ProgressWriter) -> Result<EntryLock, ImageFailure> {
+        loop {
+            let (path, file) = self.open_lock(name)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    writer.report(ImageProgress::Waiting);
+                    file.lock().map_err(|error| ImageFailure::file(&path, &error))?;
+                }
+                Err(TryLockError::Error(error)) => return Err(ImageFailure::file(&path, &error)),
+            }
+            if is_same_file(&file, &path) {
+                return Ok(EntryLock { path, _file: file });
+            }
+        }
+    }
+
+    /// Locks an entry, unless it is locked.
+    pub(super) fn try_lock(&self, name: &str) -> Result<Option<EntryLock>, ImageFailure> {
+        let (path, file) = self.open_lock(name)?;
+        let is_locked = file.try_lock().is_ok() && is_same_file(&file, &path);
+        // Constructed only when locked: dropping it removes the file.
+        Ok(is_locked.then(|| EntryLock { path, _file: file }))
+    }
+
+    fn open_lock(&self, name: &str) -> Result<(PathBuf, File), ImageFailure> {
+        let path = self.lock_file(name);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o644).open(&path);
+        let file = file.map_err(|error| ImageFailure::file(&path, &error))?;
+        Ok((path, file))
+    }
+}
+
+/// Whether the locked file is still the one at `path`: its previous holder may have removed it.
+fn is_same_file(file: &File, path: &Path) -> bool {
+    let same = |left: fs::Metadata, right: fs::Metadata| (left.dev(), left.ino()) == (right.dev(), right.ino());
+    file.metadata().and_then(|locked| Ok(same(locked, fs::metadata(path)?))).unwrap_or(false)
+}
+
+impl Drop for EntryLock {
+    fn drop(&mut self) {
+        // Still locked, so nobody can have created another file of this name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl FileFingerprint {
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        let changed_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        Ok(Self { size: Bytes(metadata.len()), changed_ns })
+    }
+}
+
+/// Creates a folder that everybody may read, whatever the umask: guests run as another user.
+pub(super) fn make_folder(path: &Path) -> Result<(), ImageFailure> {
+    let failed = |error: std::io::Error| ImageFailure::file(path, &error);
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        make_folder(parent)?;
+    }
+    match DirBuilder::new().mode(0o755).create(path) {
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(failed),
+        // Another process created it first.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Removes a file or a folder, if it exists.
+pub(super) fn remove_all(path: &Path) -> Result<(), ImageFailure> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(ImageFailure::file(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn write_atomically(path: &Path, record: &EntryRecord) -> Result<(), ImageFailure> {
+    let failed = |error: std::io::Error| ImageFailure::file(path, &error);
+    let temporary = path.with_extension("new");
+    let mut text = serde_json::to_string_pretty(record).map_err(|error| failed(error.into()))?;
+    text.push('\n');
+    let mut file = File::create(&temporary).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    file.set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
+    fs::rename(&temporary, path).map_err(failed)
+}

@@ -1,0 +1,119 @@
+//! Draws samples; shape and colour show the status of a sample.
+
+use wb_study::result::{Purpose, SampleResult};
+
+use super::element::Element;
+use crate::phrasing;
+
+/// Status of a sample in a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleMark {
+    /// Counted.
+    Counted,
+    /// Disturbed by other activity on the system.
+    Disturbed,
+    /// A warm-up.
+    WarmUp,
+    /// Valid, but not counted.
+    NotCounted,
+    /// Failed a validity check.
+    Invalid,
+    /// Without a value.
+    NoValue,
+}
+
+/// A sample as a dot in a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleDot {
+    /// Seconds since the start of the run.
+    pub at: f64,
+    /// Its value, if it has one.
+    pub value: Option<f64>,
+    /// Its status.
+    pub mark: SampleMark,
+    /// Its tooltip.
+    pub tooltip: String,
+}
+
+impl SampleMark {
+    /// All statuses, in the order of the legend.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Counted, Self::Disturbed, Self::WarmUp, Self::NotCounted, Self::Invalid, Self::NoValue];
+
+    /// The status of a sample; `value` is its value of the drawn metric.
+    pub(crate) fn of(sample: &SampleResult, value: Option<f64>) -> Self {
+        if value.is_none() || !sample.outcome.is_completed() {
+            Self::NoValue
+        } else if matches!(sample.validity, Some(wb_model::Validity::Invalid { .. })) {
+            Self::Invalid
+        } else if sample.purpose == Purpose::WarmUp {
+            Self::WarmUp
+        } else if !sample.disturbances.is_empty() {
+            Self::Disturbed
+        } else if sample.counted {
+            Self::Counted
+        } else {
+            Self::NotCounted
+        }
+    }
+
+    /// Its name in a legend.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Disturbed => "disturbed",
+            Self::WarmUp => "warm-up",
+            Self::NotCounted => "not counted",
+            Self::Invalid => "invalid",
+            Self::NoValue => "without a value",
+        }
+    }
+
+    /// Draws the symbol at a position.
+    pub(super) fn draw(self, (x, y): (f64, f64)) -> Element {
+        let path = |class: &str, d: String| Element::new("path").with_attribute("class", class).with_attribute("d", d);
+        let circle = |class: &str, r: f64| {
+            Element::new("circle")
+                .with_attribute("class", class)
+                .with_coordinate("cx", x)
+                .with_coordinate("cy", y)
+                .with_coordinate("r", r)
+        };
+        let p = super::element::format_pixels;
+        match self {
+            Self::Counted => circle("counted", 3.2),
+            Self::WarmUp => circle("warm-up", 2.8),
+            Self::Disturbed => path("disturbed", format!("M{} {}l4.4 7.6h-8.8z", p(x), p(y - 4.6))),
+            Self::NotCounted => Element::rect("set-aside", (x - 2.6, y - 2.6), (x + 2.6, y + 2.6)),
+            Self::Invalid => path("invalid", format!("M{} {}l6.4 6.4m0-6.4l-6.4 6.4", p(x - 3.2), p(y - 3.2))),
+            Self::NoValue => Element::line("without-value", (x, y - 6.0), (x, y + 6.0)),
+        }
+    }
+}
+
+impl SampleDot {
+    /// The dot of a sample for the metric with this key.
+    pub(crate) fn of(sample: &SampleResult, key: &str, unit: &wb_model::Unit) -> Self {
+        let value = sample.values.get(key).copied();
+        let mark = SampleMark::of(sample, value);
+        let figure = value.map(|value| format!(": {}", unit.quantity(value))).unwrap_or_default();
+        let remarks: String = phrasing::sample_remarks(sample).iter().map(|remark| format!("; {remark}")).collect();
+        let name = format!("{} {}", phrasing::purpose_label(sample.purpose), sample.sample);
+        let note = if mark == SampleMark::NotCounted { "; not counted" } else { "" };
+        let tooltip =
+            format!("{name} at {}{figure}{note}{remarks}", phrasing::format_elapsed(sample.start_seconds));
+        Self { at: sample.start_seconds, value, mark, tooltip }
+    }
+}
+
+/// Draws the symbol of a status for a legend.
+pub(crate) fn legend_symbol(mark: SampleMark) -> String {
+    let svg = Element::new("svg")
+        .with_attribute("class", "chart key")
+        .with_attribute("aria-hidden", "true")
+        .with_attribute("viewBox", "0 0 12 12");
+    svg.with_coordinate("width", 12.0)
+        .with_coordinate("height", 12.0)
+        .with_children([mark.draw((6.0, 6.0))])
+        .to_string()
+}

@@ -1,0 +1,95 @@
+//! Calibration tables: per case the false-positive rate of its samples split into two sides, the detectable difference,
+//! and the components of variance.
+
+use wb_compare::calibrate::{Design, DesignResult};
+use wb_compare::experiment::{CalibrationCase, CalibrationExperiment};
+use wb_model::pluralize;
+use wb_stats::{Proportion, VarianceComponents};
+
+use super::{CaseSection, title};
+use crate::phrasing::NO_VALUE;
+use crate::text::{Align, Table, TableCell};
+
+pub(crate) fn sections(calibration: &CalibrationExperiment) -> Vec<CaseSection> {
+    let section = |case: &CalibrationCase| {
+        let about = format!(
+            "{} in {} of {}, {} of them disturbed{}",
+            pluralize(case.calibration.samples, "sample"),
+            pluralize(case.runs, "run"),
+            pluralize(case.boots, "boot"),
+            case.calibration.disturbed,
+            if calibration.added.is_empty() {
+                String::new()
+            } else {
+                format!("; added last: {}", calibration.added.join(", "))
+            },
+        );
+        CaseSection {
+            title: title(&case.case, &calibration.question),
+            about: Some(about),
+            tables: vec![rates_table(case, calibration.samples_per_side), noise_table(case)],
+            remarks: case.shortfalls.iter().map(|(run, why)| (run.clone(), why.clone())).collect(),
+            end: too_few_samples_note(case, calibration.samples_per_side),
+        }
+    };
+    calibration.cases.iter().map(section).collect()
+}
+
+fn rates_table(case: &CalibrationCase, each: usize) -> Table {
+    let mut table = Table::new(&[
+        (&format!("against itself, {each} samples a side"), Align::Left),
+        ("comparisons", Align::Right),
+        ("differ beyond chance", Align::Right),
+        ("beyond the threshold", Align::Right),
+        ("detected in 80 % from", Align::Right),
+    ]);
+    for order in &case.calibration.designs {
+        table.row(order_row(order));
+    }
+    table
+}
+
+/// A note if comparisons have too few samples to detect any difference.
+fn too_few_samples_note(case: &CalibrationCase, each: usize) -> Option<String> {
+    let is_blind = |row: &DesignResult| row.beyond_chance.is_some() && row.detectable_percent.is_none();
+    let blind = case.calibration.designs.iter().any(is_blind);
+    blind.then(|| format!("{NO_VALUE}: {each} samples a side are too few to detect any difference; raise --samples"))
+}
+
+fn order_row(row: &DesignResult) -> Vec<TableCell> {
+    let name = match row.design {
+        Design::Blocked => "blocked, AAAA BBBB",
+        Design::Interleaved => "interleaved, ABBA",
+        Design::Runs => "a run against the next",
+    };
+    let share = |share: Option<Proportion>| {
+        share.map_or(NO_VALUE.to_owned(), |share| {
+            let percent = |share: f64| share * 100.0;
+            let Proportion { interval, .. } = share;
+            format!("{:.1} % ({:.1} – {:.1})", percent(share.fraction()), percent(interval.low), percent(interval.high))
+        })
+    };
+    let comparisons = row.beyond_chance.map_or(0, |share| share.total);
+    vec![
+        name.into(),
+        comparisons.to_string().into(),
+        // Without any detectable difference, a rate of zero is meaningless.
+        share(row.beyond_chance.filter(|_| row.detectable_percent.is_some())).into(),
+        share(row.verdicts.filter(|_| row.detectable_percent.is_some())).into(),
+        row.detectable_percent.map_or(NO_VALUE.to_owned(), |percent| format!("{percent:.1} %")).into(),
+    ]
+}
+
+fn noise_table(case: &CalibrationCase) -> Table {
+    let mut table =
+        Table::new(&[("source of noise", Align::Left), ("all samples", Align::Right), ("undisturbed", Align::Right)]);
+    let (all, undisturbed) = (case.calibration.variance_components, case.calibration.undisturbed_variance_components);
+    let percent = |share: Option<f64>| share.map_or(NO_VALUE.to_owned(), |share| format!("{:.2} %", share * 100.0));
+    let each = |VarianceComponents { samples, runs, boots }: VarianceComponents| [samples, runs, boots];
+    for ((name, all), undisturbed) in
+        ["sample to sample", "run to run", "boot to boot"].iter().zip(each(all)).zip(each(undisturbed))
+    {
+        table.row(vec![(*name).into(), percent(all).into(), percent(undisturbed).into()]);
+    }
+    table
+}

@@ -1,0 +1,64 @@
+//! Tables of the experiments `ab` (variants of a test) and `calibrate` (a system against itself).
+
+pub(crate) mod calibration;
+mod ratio_scale;
+pub(crate) mod variants;
+
+use wb_compare::experiment::{Criterion, Experiment};
+use wb_model::unescape_lossy;
+
+use crate::text::{Style, Table};
+
+/// The name of a case without axes.
+const EMPTY_CASE: &str = "-";
+
+/// The output for one case.
+pub(crate) struct CaseSection {
+    pub(crate) title: String,
+    pub(crate) about: Option<String>,
+    pub(crate) tables: Vec<Table>,
+    /// Names, each with a remark.
+    pub(crate) remarks: Vec<(String, String)>,
+    pub(crate) end: Option<String>,
+}
+
+/// A section for each case, and the criterion. Ratios are drawn if the tables are not too wide for it.
+fn sections(experiment: &Experiment, style: Style) -> (Vec<CaseSection>, (&str, String)) {
+    match experiment {
+        Experiment::Variants(variants) => {
+            let drawn = variants::sections(variants, true);
+            let fits = drawn.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
+            (if fits { drawn } else { variants::sections(variants, false) }, describe_criterion(&variants.criterion))
+        }
+        Experiment::Calibration(calibration) => (calibration::sections(calibration), describe_criterion(&calibration.question)),
+    }
+}
+
+/// Renders the result of `ab` or `calibrate` for a terminal.
+pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
+    let (sections, (metric, criterion)) = sections(experiment, style);
+    let text = |section: &CaseSection| {
+        let line = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| style.indent(0, text));
+        let tables: String = section.tables.iter().map(|table| table.draw(style)).collect();
+        let remarks: String = section.remarks.iter().map(|(name, text)| style.remark(name, text)).collect();
+        style.heading(&section.title) + &line(&section.about) + &tables + &remarks + &line(&section.end)
+    };
+    sections.iter().map(text).collect::<String>() + "\n" + &style.remark(metric, &criterion)
+}
+
+/// The unescaped name of a case, or of the test if the case has no axes.
+fn title(case: &str, question: &Criterion) -> String {
+    if case == EMPTY_CASE { question.test.clone() } else { unescape_lossy(case) }
+}
+
+/// The metric and a description of the criterion.
+pub(crate) fn describe_criterion(question: &Criterion) -> (&str, String) {
+    let Criterion { metric, direction, threshold, error_rate, .. } = question;
+    let better = match direction {
+        wb_model::Direction::Higher => "higher is better",
+        wb_model::Direction::Lower => "lower is better",
+        wb_model::Direction::Neither => "neither way is better",
+    };
+    let threshold = format!("differences below {threshold} % do not matter");
+    (metric, format!("{better}; {threshold}; false-positive rate at most {error_rate} %"))
+}

@@ -1,0 +1,40 @@
+//! How each verdict is shown: word, symbol and CSS class.
+
+use serde::Serialize;
+use wb_compare::comparison::FinalVerdict;
+
+/// Display style of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct VerdictStyle {
+    pub(super) word: &'static str,
+    pub(super) symbol: &'static str,
+    /// The CSS class.
+    pub(super) class: &'static str,
+    /// Whether it fails a build.
+    pub(super) failed: bool,
+    /// Whether it is listed by default: failures and gains.
+    pub(super) is_change: bool,
+}
+
+/// All styles, in the order of [`Decided::ALL`].
+pub(super) fn verdict_styles(fail_on_gain: bool) -> [VerdictStyle; FinalVerdict::ALL.len()] {
+    FinalVerdict::ALL.map(|decided| verdict_style(decided, fail_on_gain))
+}
+
+/// The style of a verdict.
+pub(super) fn verdict_style(decided: FinalVerdict, fail_on_gain: bool) -> VerdictStyle {
+    let (symbol, class) = match decided {
+        FinalVerdict::Gain => ("✔", "gain"),
+        FinalVerdict::MinorGain => ("›", "minor-gain"),
+        FinalVerdict::Equal => ("=", "equal"),
+        FinalVerdict::MinorLoss => ("‹", "minor-loss"),
+        FinalVerdict::Loss => ("✕", "loss"),
+        FinalVerdict::Differs => ("≠", "differs"),
+        FinalVerdict::Inconclusive => ("?", "inconclusive"),
+        FinalVerdict::Missing => ("∅", "lacking"),
+        FinalVerdict::Invalid => ("!", "lacking"),
+        FinalVerdict::Incomparable => ("⊘", "lacking"),
+    };
+    let failed = decided.is_failure() || (fail_on_gain && decided == FinalVerdict::Gain);
+    VerdictStyle { word: decided.as_str(), symbol, class, failed, is_change: failed || decided == FinalVerdict::Gain }
+}

@@ -1,0 +1,210 @@
+//! A cell while it is being measured.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wb_model::{AttemptOutcome, AttemptSetup, Nanos, Params, Placement, Purpose, Validity, WorkerName, pluralize};
+use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
+use wb_record::CellDefinition;
+use wb_stats::{Budget, SamplingDecision, SamplingRule};
+use wb_study::{StudiedAttempt, judge};
+use wb_tests::test::{requested_placement, requested_surroundings};
+use wb_tests::{BUILT_PREFIX, Test};
+
+use crate::role_sample::PreparedSite;
+
+/// A cell while it is being measured, with its attempts.
+pub struct ActiveCell {
+    /// The cell of the plan.
+    pub cell: Cell,
+    /// Its recorded definition.
+    pub definition: CellDefinition,
+    /// Its test.
+    pub test: Arc<dyn Test>,
+    /// Placement of its processes.
+    pub placement: Placement,
+    /// Environment variables and the command to run before each attempt.
+    pub surroundings: AttemptSetup,
+    /// All attempts so far, including those of earlier entries.
+    pub studied: Vec<StudiedAttempt>,
+    /// What each role assignment prepared for all samples of the cell.
+    pub(crate) prepared: Vec<PreparedSite>,
+    /// Number of attempts in this entry.
+    attempts_in_entry: u32,
+}
+
+/// The next step of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextStep {
+    /// Make an attempt for this purpose at the sample with this number.
+    Attempt(Purpose, u32),
+    /// Finish, for this reason.
+    Finish(String),
+}
+
+impl ActiveCell {
+    /// Creates a cell with its earlier attempts.
+    pub fn new(
+        cell: Cell,
+        definition: CellDefinition,
+        test: Arc<dyn Test>,
+        studied: Vec<StudiedAttempt>,
+    ) -> Result<Self, String> {
+        let (placement, surroundings) = (requested_placement(&cell.params)?, requested_surroundings(&cell.params)?);
+        Ok(Self {
+            cell,
+            definition,
+            test,
+            placement,
+            surroundings,
+            studied,
+            prepared: Vec::new(),
+            attempts_in_entry: 0,
+        })
+    }
+
+    /// Its effective parameters.
+    pub fn params(&self) -> &Params {
+        &self.cell.params
+    }
+
+    /// Returns the calibrated work of its samples on a worker: that of the newest finished attempt.
+    pub(crate) fn work(&self, worker: &WorkerName) -> Option<u64> {
+        let finished = self.studied.iter().rev().filter(|studied| studied.attempt.is_finished());
+        finished.map(|studied| &studied.attempt.ended).find_map(|ended| match ended.workers.len() {
+            0 => ended.work,
+            _ => ended.work_by_worker.get(worker).copied(),
+        })
+    }
+
+    /// Whether the work of its samples is calibrated.
+    pub fn is_calibrated(&self) -> bool {
+        self.cell.teams.iter().any(|team| self.work(&team.worker).is_some())
+    }
+
+    /// Whether any attempt has finished.
+    pub fn has_finished(&self) -> bool {
+        self.studied.iter().any(|studied| studied.attempt.is_finished())
+    }
+
+    /// Whether its samples used programs built by the test.
+    pub fn uses_built_programs(&self) -> bool {
+        let measured = self.studied.iter().filter_map(|studied| studied.measurement.as_ref());
+        measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT_PREFIX))
+    }
+
+    /// Adds an attempt.
+    pub fn add(&mut self, studied: StudiedAttempt) {
+        self.studied.push(studied);
+        self.attempts_in_entry += 1;
+    }
+
+    /// Returns its next step.
+    pub fn next(&self, sampling: &Sampling) -> NextStep {
+        if let Some(reason) = self.end_reason(sampling) {
+            return NextStep::Finish(reason);
+        }
+        if (self.finished_samples(Purpose::WarmUp).len() as u32) < sampling.warm_up {
+            return NextStep::Attempt(Purpose::WarmUp, self.next_sample_number(Purpose::WarmUp));
+        }
+        NextStep::Attempt(Purpose::Sample, self.next_sample_number(Purpose::Sample))
+    }
+
+    /// Returns the numbers of the samples for a purpose that have a finished, complete attempt.
+    fn finished_samples(&self, purpose: Purpose) -> BTreeSet<u32> {
+        let of_purpose = self.studied.iter().filter(|studied| studied.attempt.ended.purpose == purpose);
+        of_purpose.filter(|studied| studied.attempt.is_finished()).map(|studied| studied.attempt.ended.sample).collect()
+    }
+
+    /// Returns the number of the first sample for a purpose without a finished attempt.
+    fn next_sample_number(&self, purpose: Purpose) -> u32 {
+        let finished = self.finished_samples(purpose);
+        (0..).find(|number| !finished.contains(number)).unwrap_or_default()
+    }
+
+    /// Returns why the cell takes no more samples, if so.
+    fn end_reason(&self, sampling: &Sampling) -> Option<String> {
+        if let Some(reason) = &self.cell.unsupported {
+            return Some(format!("unsupported: {reason}"));
+        }
+        let judgement = judge(&self.definition, &self.studied, Budget::Left);
+        if let Some(contradiction) = judgement.contradiction {
+            return Some(format!("its values contradict each other: {contradiction}"));
+        }
+        match judgement.decision {
+            SamplingDecision::Done(_) => return Some("its rule is met".to_owned()),
+            SamplingDecision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
+            SamplingDecision::Continue => {}
+        }
+        let this_entry = &self.studied[self.studied.len().saturating_sub(self.attempts_in_entry as usize)..];
+        if let Some(refused) = this_entry.last().and_then(|studied| match &studied.attempt.ended.outcome {
+            AttemptOutcome::Refused { reason } => Some(reason),
+            _ => None,
+        }) {
+            return Some(format!("refused: {refused}"));
+        }
+        let failures = this_entry.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
+        if failures >= sampling.attempts {
+            let last = this_entry.last().map(StudiedAttempt::reason).unwrap_or_default();
+            let tries = pluralize(failures as usize, "failed attempt");
+            return Some(format!("gave up after {tries}; last: {last}"));
+        }
+        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
+        let valid = self.studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
+        let enough = valid >= self.definition.rule.min_samples();
+        // A compared cell ends when the comparison is decided, unless a time budget was requested.
+        let is_compared = matches!(self.definition.rule, SamplingRule::External { .. });
+        let budget = sampling.budget(enough && !is_compared).filter(|budget| seconds >= budget.seconds())?;
+        Some(format!("its time budget of {budget} is spent"))
+    }
+
+    /// Estimates its remaining duration, with the minimum and the maximum number of samples of its rule.
+    pub fn duration_left(&self, plan: &Plan) -> TimeEstimate {
+        if self.studied.is_empty() {
+            return if self.end_reason(&plan.sampling).is_some() {
+                TimeEstimate::default()
+            } else {
+                plan.cell_duration(&self.cell)
+            };
+        }
+        let least = self.seconds_left(&plan.sampling);
+        if least == 0.0 {
+            return TimeEstimate::default();
+        }
+        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
+        let rule = &self.definition.rule;
+        let more =
+            rule.max_samples().saturating_sub(self.finished_samples(Purpose::Sample).len().max(rule.min_samples()));
+        let most = least + seconds / self.studied.len() as f64 * more as f64;
+        let is_compared = matches!(rule, SamplingRule::External { .. });
+        let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
+        let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
+        TimeEstimate { min: nanos(least), max: nanos(most.min(budget).max(least)) }
+    }
+
+    /// Estimates its remaining time with the minimum number of samples, in seconds.
+    pub fn seconds_left(&self, sampling: &Sampling) -> f64 {
+        if self.end_reason(sampling).is_some() {
+            return 0.0;
+        }
+        let required = self.definition.rule.min_samples() as u32;
+        let taken = self.finished_samples(Purpose::Sample).len() as u32;
+        let warm_ups = sampling.warm_up.saturating_sub(self.finished_samples(Purpose::WarmUp).len() as u32);
+        let seconds: Vec<f64> = self.studied.iter().map(|studied| studied.attempt.ended.seconds).collect();
+        let each = if seconds.is_empty() {
+            self.cell.estimate.seconds()
+        } else {
+            seconds.iter().sum::<f64>() / seconds.len() as f64
+        };
+        let calibration = if seconds.is_empty() { self.cell.calibration_time.seconds() } else { 0.0 };
+        calibration + each * f64::from(warm_ups + required.saturating_sub(taken).max(1))
+    }
+
+    /// Returns why the values of the newest attempt are invalid, if it completed.
+    pub fn last_invalid_reason(&self) -> Option<String> {
+        match &self.studied.last()?.measurement.as_ref()?.validity {
+            Validity::Valid => None,
+            invalid @ Validity::Invalid { .. } => Some(invalid.to_string()),
+        }
+    }
+}

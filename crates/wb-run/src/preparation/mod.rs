@@ -1,0 +1,106 @@
+//! Prepares machines before anything is measured on them: provisioning, setup scripts, reboots.
+//!
+//! Every step is recorded in the journal, and its output in the run folder. Completed steps are not repeated when the
+//! run is resumed: hosts are provisioned once per run, scripts run once per boot of their machine. A machine whose
+//! preparation fails is left out, with the reason; the others continue.
+
+mod hosts;
+mod provisioning;
+mod scripts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use wb_model::WorkerName;
+use wb_model::secrets::{mask_lines, mask_words};
+use wb_record::{Journal, JournalEvent, JournalLine, RecordError, RunFolder, files};
+
+use crate::WorkerPool;
+
+pub use hosts::{ConnectContext, HostSetup, apply_kernel_arguments, set_up_hosts};
+pub use provisioning::{ProvisionContext, provision};
+pub use scripts::set_up_workers;
+
+/// An event during preparation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetupEvent {
+    /// A note about progress.
+    Note(String),
+    /// A machine is left out.
+    Excluded {
+        /// Message with the machine and the reason.
+        what: String,
+        /// Advice for the user, if there is any.
+        help: Option<String>,
+    },
+}
+
+/// Callback for preparation events.
+pub type SetupObserver<'a> = &'a mut dyn FnMut(SetupEvent);
+
+/// Reads and writes the recorded steps of a run folder.
+struct StepJournal {
+    run: RunFolder,
+    journal: Journal,
+    lines: Vec<JournalLine>,
+}
+
+impl StepJournal {
+    fn open(folder: &Path) -> Result<Self, RecordError> {
+        let run = RunFolder::create(folder)?;
+        let (journal, lines) = run.journal()?;
+        Ok(Self { run, journal, lines })
+    }
+
+    fn write(&mut self, event: JournalEvent) -> Result<(), RecordError> {
+        self.lines.push(self.journal.write(event)?);
+        Ok(())
+    }
+
+    fn events(&self) -> impl DoubleEndedIterator<Item = &JournalEvent> {
+        self.lines.iter().map(|line| &line.event)
+    }
+
+    /// Returns the first unused number for files with this name.
+    fn next_number(&self, name: &str) -> u32 {
+        let folder = self.run.path().join("environment");
+        let names: Vec<String> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let is_taken = |number: u32| {
+            let start = format!("{name}-{number}");
+            let rest = |taken: &String| taken.strip_prefix(start.as_str()).map(|rest| rest.starts_with(['@', '.']));
+            names.iter().any(|taken| rest(taken) == Some(true))
+        };
+        (0..).find(|number| !is_taken(*number)).unwrap_or_default()
+    }
+
+    /// Records the output of a step: `environment/NAME-NUMBER[@WORKER].log`.
+    fn write_log(&self, name: &str, number: u32, worker: Option<&WorkerName>, log: &[u8]) -> Result<String, RecordError> {
+        let suffix = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
+        keep(&self.run, &format!("{name}-{number}{suffix}"), log)
+    }
+}
+
+/// Writes a log with secrets masked to the folder `environment`; returns its path relative to the run folder.
+pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, RecordError> {
+    let path = format!("environment/{name}.log");
+    let full = run.path().join(&path);
+    let folder = run.path().join("environment");
+    fs::create_dir_all(&folder).map_err(|source| RecordError::Io { operation: "create", path: folder, source })?;
+    files::write_atomic(&full, mask_lines(&String::from_utf8_lossy(log)).as_bytes())?;
+    Ok(path)
+}
+
+/// Removes a worker from the pool and reports it. Its agent stays connected, so that its machine can be reverted.
+fn exclude_worker(crew: &mut WorkerPool, name: &WorkerName, why: &str, help: Option<String>, tell: SetupObserver<'_>) {
+    let why = mask_words(why);
+    tell(SetupEvent::Excluded { what: format!("`{name}` is left out: {why}"), help });
+    crew.remove(name, why);
+}
+
+/// Hosts that are left out, with the reasons.
+pub type ExcludedHosts = BTreeMap<WorkerName, String>;

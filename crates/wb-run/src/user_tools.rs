@@ -1,0 +1,124 @@
+//! User tools that run alongside a sample, such as `perf stat -a` or `sar 1`; their output is recorded.
+
+use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput, Worker};
+use wb_model::Nanos;
+use wb_model::secrets::mask_words;
+use wb_plan::tools::split_words;
+use wb_tests::attempt::worker_failure;
+use wb_tests::{Attempt, Failure};
+
+/// SIGINT, which ends such tools like Ctrl-C on a terminal.
+const INTERRUPT: i32 = 2;
+/// How long a tool may take to print its results and exit.
+const EXIT_TIMEOUT: Nanos = Nanos(5_000_000_000);
+
+/// The running tools of a sample.
+pub struct RunningTools {
+    group: Group,
+    tools: Vec<(String, Process)>,
+}
+
+impl RunningTools {
+    /// Starts the tools in a group of their own, so that their usage does not count as the workload's.
+    pub async fn start(worker: &Worker, commands: &[String]) -> Result<Option<Self>, Failure> {
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        let group = worker.new_group().await.map_err(worker_failure)?;
+        let mut tools = Vec::new();
+        for line in commands {
+            let argv = split_words(line)
+                .ok_or_else(|| Failure::refused(format!("invalid tool command `{line}`: unclosed quote")))?;
+            let process = group.spawn(Command::new(argv)).await.map_err(worker_failure)?;
+            tools.push((line.clone(), process));
+        }
+        Ok(Some(Self { group, tools }))
+    }
+
+    /// Ends the tools and records their output; a failed tool is a finding, because its figures are missing or wrong.
+    pub async fn finish_into(self, attempt: &mut Attempt) -> Result<(), Failure> {
+        for (number, FinishedTool { line, finished }) in self.end().await?.into_iter().enumerate() {
+            if let Some(reason) = failure_reason(&finished) {
+                attempt.add_finding(format!("tool `{line}` {reason}"));
+            }
+            for (name, bytes) in files(number, &line, finished) {
+                attempt.add_artefact(&name, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(self) -> Result<Vec<FinishedTool>, Failure> {
+        let mut finished_tools = Vec::new();
+        for (line, process) in self.tools {
+            // The signal fails if the tool has exited already.
+            let _ = process.signal(INTERRUPT).await;
+            let finished = process.wait(Some(EXIT_TIMEOUT)).await.map_err(worker_failure)?;
+            finished_tools.push(FinishedTool { line: mask_words(&line), finished });
+        }
+        self.group.teardown().await.map_err(worker_failure)?;
+        Ok(finished_tools)
+    }
+}
+
+/// A tool that has exited, with its result.
+struct FinishedTool {
+    line: String,
+    finished: ProcessOutput,
+}
+
+fn files(number: usize, line: &str, finished: ProcessOutput) -> [(String, Vec<u8>); 3] {
+    let name = |what: &str| format!("tool-{number}.{what}");
+    [
+        (name("command"), format!("{line}\n{}\n", finished.ending).into_bytes()),
+        (name("stdout"), finished.stdout),
+        (name("stderr"), finished.stderr),
+    ]
+}
+
+/// Returns why a tool failed; ending by SIGINT is not a failure.
+fn failure_reason(finished: &ProcessOutput) -> Option<String> {
+    /// Exit status of a shell, and of tools that follow its convention, after SIGINT.
+    const BY_INTERRUPT: i32 = 128 + INTERRUPT;
+    match finished.ending {
+        ExitReason::Exited { status: 0 | BY_INTERRUPT } | ExitReason::Signalled { signal: INTERRUPT } => return None,
+        _ => {}
+    }
+    let stderr = String::from_utf8_lossy(&finished.stderr);
+    let message = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let message = message.map(|line| format!(": {}", line.chars().take(300).collect::<String>())).unwrap_or_default();
+    Some(match finished.ending {
+        ExitReason::Exited { .. } => format!("failed with {}{message}", finished.ending),
+        other => format!("failed: {other}{message}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(ending: ExitReason, stderr: &str) -> Option<String> {
+        failure_reason(&ProcessOutput {
+            ending,
+            stdout: Vec::new(),
+            stdout_digest: None,
+            stderr: stderr.as_bytes().to_vec(),
+            started_ns: 0,
+            ended_ns: 0,
+            usage: Default::default(),
+            placement: Default::default(),
+        })
+    }
+
+    #[test]
+    fn a_tool_may_end_by_sigint_only() {
+        for success in
+            [ExitReason::Exited { status: 0 }, ExitReason::Exited { status: 130 }, ExitReason::Signalled { signal: 2 }]
+        {
+            assert_eq!(ended(success, "something"), None);
+        }
+        let failure = ended(ExitReason::Exited { status: 129 }, "Usage: perf stat\nerror: no event `nosuch`\n\n");
+        assert_eq!(failure.unwrap(), "failed with exit status 129: error: no event `nosuch`");
+        assert_eq!(ended(ExitReason::Signalled { signal: 11 }, "").unwrap(), "failed: killed by signal 11");
+    }
+}

@@ -1,0 +1,97 @@
+//! The workers of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wb_agent::Worker;
+use wb_model::roles::all_workers;
+use wb_model::{Facts, WorkerName};
+use wb_plan::{Cell, PlanWorkers};
+
+/// A worker of a run.
+#[derive(Debug, Clone)]
+pub struct PooledWorker {
+    /// Handle of the worker.
+    pub worker: Worker,
+    /// Facts of its machine.
+    pub facts: Arc<Facts>,
+    /// Address for connections from other workers, if configured.
+    pub address: Option<String>,
+    /// Its console, if it is a guest.
+    pub console: Option<GuestConsole>,
+}
+
+/// The console of a guest: a file of its host.
+#[derive(Debug, Clone)]
+pub struct GuestConsole {
+    /// The host.
+    pub host: Worker,
+    /// Path on the host.
+    pub path: String,
+}
+
+impl GuestConsole {
+    /// Reads its last lines; empty if they cannot be read.
+    pub(crate) async fn last_lines(&self) -> String {
+        let bytes = wb_profile::console(&self.host, &self.path).await;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(CONSOLE_LINES)..].join(" | ")
+    }
+}
+
+/// Maximum number of console lines in a failure reason.
+const CONSOLE_LINES: usize = 5;
+
+impl PooledWorker {
+    /// Creates a member from a worker, without address and console.
+    pub async fn with_facts(worker: Worker) -> Result<Self, wb_agent::WorkerError> {
+        let facts = Arc::new(worker.facts().await?);
+        Ok(Self { worker, facts, address: None, console: None })
+    }
+}
+
+/// The workers of a run.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerPool {
+    /// The workers, in the order given.
+    pub workers: Vec<PooledWorker>,
+    /// Unreachable workers, with the reason.
+    pub unreachable: BTreeMap<WorkerName, String>,
+    /// Hosts of the guests in the pool; they run no workload themselves.
+    pub vm_hosts: Vec<PooledWorker>,
+    /// Groups of workers, by name.
+    pub groups: BTreeMap<String, Vec<WorkerName>>,
+}
+
+impl WorkerPool {
+    /// Creates a pool with a single worker.
+    pub fn single(member: PooledWorker) -> Self {
+        Self { workers: vec![member], ..Self::default() }
+    }
+
+    /// Describes the workers for planning.
+    pub fn plan_workers(&self) -> PlanWorkers {
+        let available =
+            self.workers.iter().map(|member| (member.worker.name().clone(), Ok(Facts::clone(&member.facts))));
+        let absent = self.unreachable.iter().map(|(name, why)| (name.clone(), Err(why.clone())));
+        PlanWorkers { workers: available.chain(absent).collect(), groups: self.groups.clone(), ..PlanWorkers::default() }
+    }
+
+    /// Removes a worker from the pool and records the reason.
+    pub fn remove(&mut self, name: &WorkerName, why: String) {
+        self.workers.retain(|member| member.worker.name() != name);
+        self.unreachable.insert(name.clone(), why);
+    }
+
+    /// Returns the worker with this name.
+    pub fn get(&self, name: &WorkerName) -> Option<&PooledWorker> {
+        self.workers.iter().find(|member| member.worker.name() == name)
+    }
+
+    /// Returns the workers of a cell: all that its role assignments name.
+    pub fn of<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a PooledWorker> {
+        let names: BTreeSet<&WorkerName> = all_workers(&cell.teams);
+        self.workers.iter().filter(move |member| names.contains(member.worker.name()))
+    }
+}

@@ -1,0 +1,137 @@
+//! The ratio of two sides: the Hodges–Lehmann estimate and its interval.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Interval, Samples, rank_sum::count_outside, rank_sum_p};
+
+/// The ratio of one side to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// The estimated ratio of the other side to this one: 1.05 is five percent more.
+    pub estimate: f64,
+    /// The confidence interval of the ratio; `None` if there are too few samples for the confidence.
+    pub interval: Option<Interval>,
+    /// The two-sided p-value: the probability that equal sides are at least this far apart (Wilcoxon's rank-sum test).
+    pub p_value: f64,
+}
+
+/// The ratio of `b` to `a`: see [`TwoSides`]; `None` if they have no ratio.
+pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Ratio> {
+    let sides = HodgesLehmann::new(a, b)?;
+    Some(sides.ratio(sides.p_value(), confidence))
+}
+
+/// The Hodges–Lehmann estimate of the ratio of two sides.
+///
+/// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
+/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3). For sides
+/// that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians. Where a sample
+/// is zero or negative there are no logarithms: then it is the shift of the values relative to the median of `a`.
+pub struct HodgesLehmann<'a> {
+    a: &'a Samples,
+    b: &'a Samples,
+    scale: ShiftScale,
+}
+
+/// The scale of the shift between the sides.
+#[derive(Clone, Copy)]
+enum ShiftScale {
+    Logarithms,
+    /// Values relative to this unit.
+    Values(f64),
+}
+
+impl<'a> HodgesLehmann<'a> {
+    /// `None` if there are no logarithms and the median of `a` is 0.
+    pub fn new(a: &'a Samples, b: &'a Samples) -> Option<Self> {
+        let scale = if a.min() > 0.0 && b.min() > 0.0 {
+            ShiftScale::Logarithms
+        } else {
+            ShiftScale::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?)
+        };
+        Some(Self { a, b, scale })
+    }
+
+    /// The p-value: see [`rank_sum_p`].
+    pub fn p_value(&self) -> f64 {
+        rank_sum_p(self.a.in_order(), self.b.in_order())
+    }
+
+    /// The estimate and its interval, with the p-value of [`Self::p`] as an argument since the confidence may depend on
+    /// it.
+    pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
+        let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
+        let mut shifts: Vec<f64> = to.iter().flat_map(|to| from.iter().map(move |from| to - from)).collect();
+        let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
+            let low = nth(&mut shifts, beyond);
+            let last = shifts.len() - 1;
+            let high = nth(&mut shifts, last - beyond);
+            Interval { low: self.as_ratio(low), high: self.as_ratio(high), confidence: reached }
+        });
+        let middle = shifts.len() / 2;
+        let upper = nth(&mut shifts, middle);
+        let lower = if shifts.len().is_multiple_of(2) { nth(&mut shifts, middle - 1) } else { upper };
+        Ratio { estimate: self.as_ratio((lower + upper) / 2.0), interval, p_value: p }
+    }
+
+    fn scaled(&self, side: &Samples) -> Vec<f64> {
+        match self.scale {
+            ShiftScale::Logarithms => side.sorted().iter().map(|x| x.ln()).collect(),
+            ShiftScale::Values(_) => side.sorted().to_vec(),
+        }
+    }
+
+    fn as_ratio(&self, shift: f64) -> f64 {
+        match self.scale {
+            ShiftScale::Logarithms => shift.exp(),
+            ShiftScale::Values(unit) => 1.0 + shift / unit,
+        }
+    }
+}
+
+fn nth(values: &mut [f64], position: usize) -> f64 {
+    *values.select_nth_unstable_by(position, f64::total_cmp).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(values: &[f64]) -> Samples {
+        Samples::new(values).unwrap()
+    }
+
+    #[test]
+    fn a_factor_between_the_sides_is_estimated() {
+        let a = samples(&[1.0, 2.0, 4.0, 3.0, 10.0, 7.0]);
+        let b = samples(&a.in_order().iter().map(|x| x * 1.5).collect::<Vec<_>>());
+        let ratio = ratio(&a, &b, 0.95).unwrap();
+        assert!((ratio.estimate - 1.5).abs() < 1e-9);
+        assert!(ratio.interval.unwrap().contains(1.5));
+    }
+
+    #[test]
+    fn exchanging_the_sides_gives_the_reciprocal() {
+        let (a, b) = (samples(&[5.0, 6.0, 7.0, 8.0, 9.0, 11.0]), samples(&[6.5, 7.5, 8.5, 9.5, 12.0, 13.0]));
+        let (forward, backward) = (ratio(&a, &b, 0.95).unwrap(), ratio(&b, &a, 0.95).unwrap());
+        let (one, other) = (forward.interval.unwrap(), backward.interval.unwrap());
+        assert!((forward.estimate * backward.estimate - 1.0).abs() < 1e-12);
+        assert!((one.low * other.high - 1.0).abs() < 1e-12 && (one.high * other.low - 1.0).abs() < 1e-12);
+        assert!((forward.p_value - backward.p_value).abs() < 1e-12);
+    }
+
+    #[test]
+    fn samples_without_a_logarithm_have_a_shift_relative_to_the_median() {
+        let (a, b) = (samples(&[-1.0, 0.0, 4.0, 10.0, 10.0, 11.0]), samples(&[0.0, 1.0, 5.0, 11.0, 11.0, 12.0]));
+        let ratio = ratio(&a, &b, 0.95).unwrap();
+        assert!((ratio.estimate - (1.0 + 1.0 / 7.0)).abs() < 1e-12, "{ratio:?}");
+        assert_eq!(super::ratio(&samples(&[0.0; 6]), &b, 0.95), None);
+    }
+
+    #[test]
+    fn too_few_samples_have_an_estimate_and_no_interval() {
+        let ratio = ratio(&samples(&[1.0, 2.0, 3.0]), &samples(&[2.0, 4.0, 6.0]), 0.95).unwrap();
+        assert!(ratio.interval.is_none() && (ratio.estimate - 2.0).abs() < 1e-12);
+    }
+}

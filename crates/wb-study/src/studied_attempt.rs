@@ -1,0 +1,82 @@
+//! An attempt with its measured values.
+
+use wb_model::outcome::Gate;
+use wb_model::{AttemptOutcome, Params, Purpose, Validity, WorkerName};
+use wb_record::RecordedAttempt;
+use wb_tests::evaluate::evaluate;
+use wb_tests::{Artefacts, Measurement, Test};
+
+use crate::aggregation::aggregate_workers;
+
+/// An attempt that ended, with its measured values if it completed.
+#[derive(Debug, Clone)]
+pub struct StudiedAttempt {
+    /// The attempt.
+    pub attempt: RecordedAttempt,
+    /// Its values; `None` if it did not complete.
+    pub measurement: Option<Measurement>,
+}
+
+impl StudiedAttempt {
+    /// Reads an attempt's values. Artefacts that were modified since are not read.
+    pub fn of(test: &dyn Test, params: &Params, attempt: RecordedAttempt) -> Self {
+        let completed = attempt.ended.outcome.is_completed();
+        let measurement = match (completed, attempt.intact) {
+            (false, _) => None,
+            (true, true) => Some(read(test, params, &attempt)),
+            (true, false) => {
+                let mut measured = Measurement::default();
+                measured.reject(Gate::Output, "its artefacts were modified");
+                Some(measured)
+            }
+        };
+        Self { attempt, measurement }
+    }
+
+    /// Its values, if they are valid.
+    pub fn valid(&self) -> Option<&Measurement> {
+        self.measurement.as_ref().filter(|measured| measured.validity == Validity::Valid)
+    }
+
+    /// Its values, if it is a sample and they are valid.
+    pub fn valid_sample(&self) -> Option<&Measurement> {
+        self.valid().filter(|_| self.attempt.ended.purpose == Purpose::Sample)
+    }
+
+    /// The duration of its measured part in seconds; that of its processes if the test does not distinguish.
+    pub fn measured_seconds(&self) -> f64 {
+        let reported = self.measurement.as_ref().and_then(|measured| measured.seconds);
+        reported.unwrap_or(self.attempt.ended.workload_seconds)
+    }
+
+    /// Whether something from outside disturbed it.
+    pub fn is_disturbed(&self) -> bool {
+        !self.attempt.ended.disturbances.is_empty()
+    }
+
+    /// Whether the user ended it.
+    pub fn is_cancelled(&self) -> bool {
+        self.attempt.ended.outcome == AttemptOutcome::Cancelled
+    }
+
+    /// Why it has no valid values.
+    pub fn reason(&self) -> String {
+        match &self.measurement {
+            Some(measured) => measured.validity.to_string(),
+            None => self.attempt.ended.outcome.to_string(),
+        }
+    }
+}
+
+/// The values of an attempt, aggregated over several workers.
+fn read(test: &dyn Test, params: &Params, attempt: &RecordedAttempt) -> Measurement {
+    let workers = &attempt.ended.workers;
+    if workers.is_empty() {
+        return evaluate(test, params, &Artefacts::new(&attempt.folder));
+    }
+    let measurement_of = |worker: &WorkerName| {
+        let folder = attempt.folder.join(worker.as_str());
+        (worker.clone(), evaluate(test, params, &Artefacts::new(&folder)))
+    };
+    aggregate_workers(&test.metrics(params), &workers.iter().map(measurement_of).collect())
+}

@@ -1,0 +1,83 @@
+//! The range of the valid samples of a cell, and whether they contradict each other.
+
+use std::fmt;
+
+use wb_model::{Metric, Unit};
+
+use crate::studied_attempt::StudiedAttempt;
+
+/// The factor from which on values of one cell contradict each other. A tool that prints a different unit is off by
+/// 1000; the rest is a margin for noise.
+const CONTRADICTION: f64 = 300.0;
+
+/// The factor from which on values of one cell are not those of a steady system.
+const CHANGE: f64 = 2.0;
+
+/// The lowest and the highest value of a metric over the valid samples of a cell, without warm-ups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueRange {
+    metric: String,
+    unit: Unit,
+    lowest: Extreme,
+    highest: Extreme,
+}
+
+/// A value with the number of its sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Extreme {
+    sample: u32,
+    value: f64,
+}
+
+impl ValueRange {
+    /// The range of a metric by magnitude; `None` if no sample has a value other than zero.
+    pub fn of(metric: &Metric, studied: &[StudiedAttempt]) -> Option<Self> {
+        let value = |studied: &StudiedAttempt| {
+            let value = studied.valid_sample()?.get(metric).filter(|value| *value != 0.0)?;
+            Some(Extreme { sample: studied.attempt.ended.sample, value })
+        };
+        let values: Vec<Extreme> = studied.iter().filter_map(value).collect();
+        let order = |one: &&Extreme, other: &&Extreme| one.value.abs().total_cmp(&other.value.abs());
+        // Of equal values, use the earliest one.
+        let lowest = *values.iter().min_by(order)?;
+        let highest = *values.iter().min_by(|one, other| order(other, one))?;
+        Some(Self { metric: metric.name.clone(), unit: metric.unit.clone(), lowest, highest })
+    }
+
+    /// The highest value over the lowest.
+    fn factor(&self) -> f64 {
+        (self.highest.value / self.lowest.value).abs()
+    }
+
+    /// Whether the values are orders of magnitude apart, so that at most one of them can be right.
+    pub fn is_contradiction(&self) -> bool {
+        self.factor() >= CONTRADICTION
+    }
+
+    /// Whether the values differ by a factor that noise does not explain.
+    pub fn is_change(&self) -> bool {
+        self.factor() >= CHANGE
+    }
+}
+
+impl fmt::Display for ValueRange {
+    /// Writes both values with their samples, the earlier sample first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second) = match self.lowest.sample <= self.highest.sample {
+            true => (self.lowest, self.highest),
+            false => (self.highest, self.lowest),
+        };
+        let figure = |Extreme { sample, value }| format!("{} in sample {sample}", self.unit.quantity(value));
+        write!(f, "{} is {} and {}, ", self.metric, figure(first), figure(second))?;
+        write!(f, "a factor of {}", format_factor(self.factor()))
+    }
+}
+
+/// Formats a factor with three significant digits.
+fn format_factor(factor: f64) -> String {
+    match factor {
+        factor if factor < 10.0 => format!("{factor:.2}"),
+        factor if factor < 100.0 => format!("{factor:.1}"),
+        factor => format!("{factor:.0}"),
+    }
+}

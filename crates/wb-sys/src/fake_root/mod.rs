@@ -1,0 +1,71 @@
+//! Fake roots for tests: folders that imitate the `/proc`, `/sys` and `/etc` of a machine.
+
+mod machines;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::SysRoot;
+
+pub use machines::{arm, container, laptop, server};
+
+/// A temporary folder that imitates the root of a machine, removed on drop.
+#[derive(Debug)]
+pub struct FakeRoot {
+    folder: tempfile::TempDir,
+}
+
+impl Default for FakeRoot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeRoot {
+    /// Creates an empty root.
+    ///
+    /// # Panics
+    /// When the temporary folder cannot be created.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder can be created") }
+    }
+
+    /// Adds or replaces a file.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let full = self.host_path(path);
+        fs::write(full, content).expect("a file of a fake root can be written");
+        self
+    }
+
+    /// Adds a symbolic link.
+    ///
+    /// # Panics
+    /// When it cannot be created.
+    pub fn link(self, path: &str, target: &str) -> Self {
+        symlink(target, self.host_path(path)).expect("a link of a fake root can be created");
+        self
+    }
+
+    /// Removes a file or folder.
+    pub fn without(self, path: &str) -> Self {
+        let full = self.host_path(path);
+        let _ = fs::remove_dir_all(&full).or_else(|_| fs::remove_file(&full));
+        self
+    }
+
+    /// The root to read through.
+    pub fn root(&self) -> SysRoot {
+        SysRoot::at(self.folder.path())
+    }
+
+    /// The path of a file on the host; creates its folder.
+    fn host_path(&self, path: &str) -> std::path::PathBuf {
+        let full = self.folder.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(full.parent().unwrap_or(Path::new("/"))).expect("a folder of a fake root can be created");
+        full
+    }
+}

@@ -1,0 +1,16 @@
+//! Reads and writes `experiment.json`, the result of `ab` or `calibrate` in a run folder.
+
+use wb_compare::experiment::Experiment;
+use wb_record::{RecordError, RunFolder, files};
+
+const FILE: &str = "experiment.json";
+
+/// Writes the result, replacing an earlier one.
+pub(super) fn write_experiment(run: &RunFolder, held: &Experiment) -> Result<(), RecordError> {
+    files::write_json(&run.path().join(FILE), held)
+}
+
+/// Reads the result; `None` if the run has none.
+pub(crate) fn read_experiment(run: &RunFolder) -> Result<Option<Experiment>, RecordError> {
+    files::read_json(&run.path().join(FILE))
+}

@@ -1,0 +1,70 @@
+//! Sequential stopping rule of `ab`: ends sampling once the comparison is decided.
+
+use std::sync::OnceLock;
+
+use wb_compare::experiment::blocks;
+use wb_compare::sequential_test::{SequentialTest, StoppingState};
+use wb_model::{Case, CellId, pluralize};
+use wb_plan::Sampling;
+use wb_run::active_cell::{ActiveCell, NextStep};
+
+/// Stops the sampling of variants as soon as their comparison is decided.
+pub(super) struct AbStoppingRule {
+    /// The parameters that variants change.
+    variant_params: Vec<String>,
+    /// Minimum number of blocks.
+    min_blocks: usize,
+    /// Set once the plan is made.
+    decision_rule: OnceLock<(SequentialTest, Sampling)>,
+}
+
+impl AbStoppingRule {
+    pub(super) fn new(variant_params: Vec<String>, min_blocks: usize) -> Self {
+        Self { variant_params, min_blocks, decision_rule: OnceLock::new() }
+    }
+
+    /// The case of a cell without the parameters that variants change.
+    pub(super) fn case(&self, cell: &CellId) -> Case {
+        self.variant_params.iter().fold(cell.case.clone(), |case, name| case.without(name))
+    }
+
+    /// Sets the decision rule.
+    pub(super) fn set_rule(&self, rule: SequentialTest, sampling: Sampling) {
+        // Plans are made once; a second one would be equal.
+        let _ = self.decision_rule.set((rule, sampling));
+    }
+
+    /// The decision rule, once set.
+    pub(super) fn rule(&self) -> Option<&SequentialTest> {
+        self.decision_rule.get().map(|(rule, _)| rule)
+    }
+
+    /// The reason to stop sampling a cell; `None` if it needs more samples.
+    pub(super) fn stop_reason(&self, cells: &[ActiveCell], at: usize) -> Option<String> {
+        let (rule, sampling) = self.decision_rule.get()?;
+        let case = self.case(&cells[at].cell.id);
+        let variants: Vec<&ActiveCell> = cells.iter().filter(|cell| self.case(&cell.cell.id) == case).collect();
+        // A variant with all its samples has not ended early; the others get theirs in the same round.
+        let ended_early = |cell: &&&ActiveCell| match cell.next(sampling) {
+            NextStep::Finish(by) => Some((cell.cell.id.serial.to_string(), by)),
+            NextStep::Attempt(..) => None,
+        };
+        let unfinished = variants.iter().filter(|cell| counted_values(cell).len() < rule.max_blocks());
+        if let Some((name, by)) = unfinished.into_iter().find_map(|cell| ended_early(&cell)) {
+            return Some(format!("the variant {name} has ended: {by}"));
+        }
+        let values: Vec<Vec<(u32, f64)>> = variants.iter().map(|cell| counted_values(cell)).collect();
+        let blocks = blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let standings = rule.evaluate(&blocks).ok()?;
+        let decided = standings.state == StoppingState::Decided && standings.blocks >= self.min_blocks;
+        decided.then(|| format!("decided after {}", pluralize(standings.blocks, "block")))
+    }
+}
+
+/// The valid primary values of a cell, with their sample numbers.
+fn counted_values(cell: &ActiveCell) -> Vec<(u32, f64)> {
+    let Some(metric) = cell.definition.metrics.iter().find(|metric| metric.primary) else { return Vec::new() };
+    let value =
+        |studied: &wb_study::StudiedAttempt| Some((studied.attempt.ended.sample, studied.valid_sample()?.get(metric)?));
+    cell.studied.iter().filter_map(value).collect()
+}
