@@ -41,6 +41,8 @@ fn kind(stream: impl AsFd) -> io::Result<Kind> {
         stream.set_nonblocking(true)?;
         Ok(Kind::Socket(UnixStream::from_std(stream)?))
     } else {
-        Err(io::Error::other("standard input and output must be pipes: the agent is started by `weighbridge run`, not by hand"))
+        Err(io::Error::other(
+            "standard input and output must be pipes: the agent is started by `weighbridge run`, not by hand",
+        ))
     }
 }

@@ -40,7 +40,8 @@ pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
 fn run_figures(
     place: &BenchEnv,
     name: &str,
-    args: &[&str], required: Option<FigureBound>,
+    args: &[&str],
+    required: Option<FigureBound>,
 ) -> Result<Vec<BenchFigure>, String> {
     let folder = place.folder().join(name);
     let program = place.weighbridge_program()?;
@@ -75,12 +76,7 @@ fn run_figures(
             "%",
             Some(FigureBound::Below(1.0)),
         ),
-        BenchFigure::new(
-            "controller and agent, peak memory",
-            cost.memory / 1e6,
-            "MB",
-            Some(FigureBound::Below(40.0)),
-        ),
+        BenchFigure::new("controller and agent, peak memory", cost.memory / 1e6, "MB", Some(FigureBound::Below(40.0))),
     ])
 }
 

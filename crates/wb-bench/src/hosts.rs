@@ -80,7 +80,8 @@ fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, St
         for _ in 0..STARTS {
             let groups = try_join_all(workers.iter().map(Worker::new_group)).await.map_err(to_message)?;
             let date = || AgentCommand::new(["date", "+%s%N"]);
-            let processes = try_join_all(groups.iter().map(|group| group.spawn_held(date()))).await.map_err(to_message)?;
+            let processes =
+                try_join_all(groups.iter().map(|group| group.spawn_held(date()))).await.map_err(to_message)?;
             let together = start_synchronized(&processes.iter().collect::<Vec<_>>()).await.map_err(to_message)?;
             let ended = try_join_all(processes.iter().map(|process| process.wait(None))).await.map_err(to_message)?;
             try_join_all(groups.into_iter().map(|group| group.teardown())).await.map_err(to_message)?;
@@ -115,7 +116,12 @@ fn sample_overhead(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
             "ms",
             Some(50.0),
         )?,
-        median_figure("attempt minus its process, without ssh", &attempt_overheads(fleet, "here", &[], None)?, "ms", None)?,
+        median_figure(
+            "attempt minus its process, without ssh",
+            &attempt_overheads(fleet, "here", &[], None)?,
+            "ms",
+            None,
+        )?,
     ])
 }
 

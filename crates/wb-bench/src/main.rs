@@ -112,7 +112,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
     let limit_results: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
     if let Some(file) = &args.json {
-        let all = serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
+        let all =
+            serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())

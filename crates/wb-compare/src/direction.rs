@@ -39,7 +39,8 @@ impl Directions {
             return default_for_class(class);
         }
         let metric = without_worker(metric);
-        let direction = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
+        let direction =
+            self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
         direction.copied().unwrap_or_else(|| default_for_class(class))
     }
 }

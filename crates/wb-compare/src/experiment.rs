@@ -103,7 +103,9 @@ impl VariantSetup {
         let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
         is_same.then(|| {
             // A program that only one of them uses was selected by a parameter, which is listed.
-            let differs = |(name, value): &(&String, &String)| other.build.get(*name).is_some_and(|other_value| other_value != *value);
+            let differs = |(name, value): &(&String, &String)| {
+                other.build.get(*name).is_some_and(|other_value| other_value != *value)
+            };
             self.build.iter().filter(differs).map(|(name, _)| name.clone()).collect()
         })
     }

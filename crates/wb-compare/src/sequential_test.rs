@@ -266,7 +266,9 @@ mod tests {
             let error = SequentialTest::new(variants, Options { max_blocks: most, ..OPTIONS }).unwrap_err();
             assert!(matches!(error, SequentialTestError::TooFew { required, .. } if required == required), "{error}");
             assert_eq!(
-                SequentialTest::new(variants, Options { max_blocks: required, ..OPTIONS }).unwrap().min_blocks(), required);
+                SequentialTest::new(variants, Options { max_blocks: required, ..OPTIONS }).unwrap().min_blocks(),
+                required
+            );
         }
     }
 

@@ -27,7 +27,8 @@ pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Re
         metrics.iter().any(|(class, name)| *name == of.metric && of.class.is_none_or(|given| given == *class))
     };
     let Some(of) = directions.iter().find(|of| !exists(of)) else { return Ok(()) };
-    let format_name = |(class, name): &(_, &str)| if of.class.is_some() { format!("{class}/{name}") } else { (*name).into() };
+    let format_name =
+        |(class, name): &(_, &str)| if of.class.is_some() { format!("{class}/{name}") } else { (*name).into() };
     let given = of.class.map_or_else(|| of.metric.clone(), |class| format!("{class}/{}", of.metric));
     let candidates = metrics.iter().map(format_name).collect();
     Err(UnknownName { kind: "metric", given, builds: join_build_names(builds.list().iter()), candidates })

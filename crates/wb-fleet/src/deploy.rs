@@ -121,13 +121,18 @@ impl Program {
 
     async fn send(
         &self,
-        session: &mut Session, accepts_gzip: bool,
+        session: &mut Session,
+        accepts_gzip: bool,
         report: impl Fn(Transfer),
     ) -> Result<Transfer, ConnectErrorKind> {
         if accepts_gzip {
             let program = self.clone();
             let compress = tokio::task::spawn_blocking(move || program.compressed().map(drop));
-            compress.await.map_err(std::io::Error::other).and_then(|result| result).map_err(ConnectErrorKind::Compress)?;
+            compress
+                .await
+                .map_err(std::io::Error::other)
+                .and_then(|result| result)
+                .map_err(ConnectErrorKind::Compress)?;
         }
         let (encoding, bytes) = match accepts_gzip {
             true => ("gzip", self.compressed().map_err(ConnectErrorKind::Compress)?),
@@ -191,7 +196,9 @@ async fn read_field(session: &mut Session, name: &str) -> Result<String, Connect
     let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
     match line.strip_prefix(name) {
         Some(rest) => Ok(rest.trim().to_owned()),
-        None => Err(ConnectErrorKind::Ssh { said: format!("unexpected output `{line}` of its shell, expected its {name}") }),
+        None => {
+            Err(ConnectErrorKind::Ssh { said: format!("unexpected output `{line}` of its shell, expected its {name}") })
+        }
     }
 }
 

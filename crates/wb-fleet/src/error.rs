@@ -161,7 +161,9 @@ impl FleetError {
         let command = self.ssh_command_line();
         let limit = CONNECT_TIMEOUT.as_secs();
         Some(match self.kind.as_ref() {
-            ConnectErrorKind::Unreachable { .. } => format!("check that `{command}` works; connecting times out after {limit} s"),
+            ConnectErrorKind::Unreachable { .. } => {
+                format!("check that `{command}` works; connecting times out after {limit} s")
+            }
             ConnectErrorKind::UnknownHostName { .. } => {
                 let config = self.ssh_config.as_ref().map(|file| file.display().to_string());
                 let config = config.unwrap_or_else(|| "~/.ssh/config".to_owned());
@@ -187,10 +189,7 @@ impl FleetError {
                 format!("if the machine was reinstalled, run `{forget}`, then `{command}` once")
             }
             ConnectErrorKind::TimedOut { .. } => {
-                format!(
-                    "check that `{command} true` finishes without a prompt within {} s",
-                    RESPONSE_TIMEOUT.as_secs()
-                )
+                format!("check that `{command} true` finishes without a prompt within {} s", RESPONSE_TIMEOUT.as_secs())
             }
             ConnectErrorKind::NoShell { .. } => {
                 format!("the account's shell may refuse commands, as nologin does: check that `{command} true` works")
@@ -214,7 +213,9 @@ impl FleetError {
             }
             ConnectErrorKind::SameHost { other } => {
                 let host = &self.host;
-                format!("name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names")
+                format!(
+                    "name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names"
+                )
             }
             ConnectErrorKind::InUse(_) => "wait for it to finish, or stop it: its agent exits with it".to_owned(),
             _ => return None,

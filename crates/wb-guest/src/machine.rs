@@ -32,9 +32,10 @@ pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Ou
     let read = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let code = read(&status).ok().and_then(|status| status.trim().parse().ok());
     match (ended, code) {
-        (Ok(_), Some(status)) => {
-            Ok(Outcome { output: read(&output_file).map_err(|why| GuestError::file("read", &output_file, why))?, status })
-        }
+        (Ok(_), Some(status)) => Ok(Outcome {
+            output: read(&output_file).map_err(|why| GuestError::file("read", &output_file, why))?,
+            status,
+        }),
         (Err(GuestError::Failed { why, .. }), _) if !console.exists() => {
             Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), why })
         }

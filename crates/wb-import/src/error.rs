@@ -57,7 +57,9 @@ pub enum ReadError {
         differences: Vec<String>,
     },
     /// The run has a metric of the same name with another unit or direction.
-    #[error("metric `{metric}` of cell `{cell}` conflicts: existing {known}, imported {new}: import into another folder")]
+    #[error(
+        "metric `{metric}` of cell `{cell}` conflicts: existing {known}, imported {new}: import into another folder"
+    )]
     MetricConflict {
         /// The cell.
         cell: Box<CellId>,

@@ -130,8 +130,7 @@ mod tests {
         link("..", "in/round");
         let paths = [file, folder.path().join("in"), folder.path().join("none")];
         let find = |include_incorrect: bool| {
-            let Candidates { files, failed, skipped_serials } =
-                find_candidates(&paths, include_incorrect);
+            let Candidates { files, failed, skipped_serials } = find_candidates(&paths, include_incorrect);
             let names = files.iter().map(|file| file.path.strip_prefix(folder.path()).unwrap().display().to_string());
             (names.collect::<Vec<_>>().join(" "), failed.len(), skipped_serials)
         };

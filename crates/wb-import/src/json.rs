@@ -132,7 +132,10 @@ mod tests {
     #[test]
     fn numbers_may_be_in_quotes() {
         let parse = |text: &str| serde_json::from_str::<LenientNumber>(text).unwrap().0;
-        assert_eq!([parse("1"), parse("\" 1.5 \""), parse("\"odd\""), parse("null")], [Some(1.0), Some(1.5), None, None]);
+        assert_eq!(
+            [parse("1"), parse("\" 1.5 \""), parse("\"odd\""), parse("null")],
+            [Some(1.0), Some(1.5), None, None]
+        );
         assert_eq!([parse("[1]"), parse("\"inf\"")], [None, None]);
     }
 }

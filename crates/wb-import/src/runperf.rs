@@ -209,7 +209,10 @@ mod tests {
             assert_eq!(describe_error("P/fio/2/__error0__/exception", "x"), "P - pbench-fio error=2-__error0__: x");
             assert_eq!(describe_error("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
             assert_eq!(describe_error("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
-            assert_eq!(describe_error("__error0__/exception", ""), "- - run-perf error=build-__error0__: error without a message");
+            assert_eq!(
+                describe_error("__error0__/exception", ""),
+                "- - run-perf error=build-__error0__: error without a message"
+            );
         }
         assert_eq!(
             describe_error(".", "a/P/fio/0/deeper/__error0__/exception", "x"),

@@ -47,7 +47,13 @@ impl Case {
 
     /// Returns the case without one axis, which is common to all cells of a curve over that axis.
     pub fn without(&self, axis: &str) -> Self {
-        Self(self.0.iter().filter(|(name, _)| *name != axis).map(|(name, value)| (name.clone(), value.clone())).collect())
+        Self(
+            self.0
+                .iter()
+                .filter(|(name, _)| *name != axis)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 }
 

@@ -154,12 +154,14 @@ impl ParamKind {
                 }),
             },
             Self::Integer { min, max } => {
-                let number: i64 = text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a whole number")))?;
+                let number: i64 =
+                    text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a whole number")))?;
                 check_bounds(&number, min.as_ref(), max.as_ref()).map_err(invalid)?;
                 Ok(ParamValue::Integer(number))
             }
             Self::Number { min, max } => {
-                let number: f64 = text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a number")))?;
+                let number: f64 =
+                    text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a number")))?;
                 if !number.is_finite() {
                     return Err(invalid(format!("invalid value `{text}`: expected a finite number")));
                 }
@@ -183,9 +185,7 @@ impl ParamKind {
             },
             Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
                 Some(allowed) => Ok(ParamValue::Text(allowed.clone())),
-                None => {
-                    Err(InvalidValue { message: format!("invalid value `{text}`"), allowed: values.clone() })
-                }
+                None => Err(InvalidValue { message: format!("invalid value `{text}`"), allowed: values.clone() }),
             },
             Self::Text => match value {
                 ParamValue::List(_) => Err(invalid("invalid value: expected a single text".to_owned())),

@@ -195,7 +195,8 @@ fn mask_word(word: &str) -> (String, NextWord) {
     }
     let bare = output.trim_matches(|c: char| "\"'`()[]{},".contains(c)).to_ascii_lowercase();
     let last = bare.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let Some((at, separator)) = output.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_name(&output[..*at]))
+    let Some((at, separator)) =
+        output.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_name(&output[..*at]))
     else {
         let next = match last {
             _ if bare.starts_with('-') && is_secret_name(&bare) => NextWord::Secret(quote),

@@ -164,7 +164,12 @@ mod tests {
     use crate::mirror::mirror;
 
     fn names(group: &Group) -> Vec<&str> {
-        group.transactions.iter().flat_map(|transaction| &transaction.flowops).map(|flowop| flowop.name.as_str()).collect()
+        group
+            .transactions
+            .iter()
+            .flat_map(|transaction| &transaction.flowops)
+            .map(|flowop| flowop.name.as_str())
+            .collect()
     }
 
     #[test]

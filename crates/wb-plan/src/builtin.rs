@@ -9,7 +9,10 @@ const PLANS: [(&str, &str); 2] =
 
 /// Parses the built-in plan of this name; `None` if there is no such plan.
 pub fn plan(name: &str) -> Option<Result<PlanFile, PlanError>> {
-    PLANS.iter().find(|(candidate, _)| *candidate == name).map(|(name, text)| file::parse(&format!("{name}.toml"), text))
+    PLANS
+        .iter()
+        .find(|(candidate, _)| *candidate == name)
+        .map(|(name, text)| file::parse(&format!("{name}.toml"), text))
 }
 
 /// The text of a built-in plan, to read or to use as a template.

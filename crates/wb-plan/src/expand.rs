@@ -132,10 +132,13 @@ fn stages_error(request: &Request, stage: &PropertyGroup) -> PlanError {
     let merged = format!("{},{}", &text[..stage.at.start], &text[stage.at.start + 1..]);
     let (label, help) = match stage.params.is_empty() {
         true => ("an empty group of properties", "remove the `:`".to_owned()),
-        false if text.contains('{') => ("a further group of properties", "put all properties into one group".to_owned()),
+        false if text.contains('{') => {
+            ("a further group of properties", "put all properties into one group".to_owned())
+        }
         false => ("a further group of properties", format!("put all properties into one group: `{merged}`")),
     };
-    PlanError::at(&request.source, stage.at.clone(), format!("test `{}` has a single stage", request.test), label).with_help(help)
+    PlanError::at(&request.source, stage.at.clone(), format!("test `{}` has a single stage", request.test), label)
+        .with_help(help)
 }
 
 /// The expansion of one request.
@@ -233,13 +236,17 @@ impl RequestExpansion<'_> {
     }
 
     /// Resolves values from the machine, which must be the same on all workers; `None` without workers.
-    fn resolve_from_machine(&self, single_values: &Params) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, PlanError> {
+    fn resolve_from_machine(
+        &self,
+        single_values: &Params,
+    ) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, PlanError> {
         let resolve_on = |facts: &Facts| self.catalogue.resolve(&self.request.test, single_values, facts);
         let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let resolved = resolve_on(facts);
         for (other, facts) in others {
             let other_values = resolve_on(facts);
-            let differing = resolved.keys().chain(other_values.keys()).find(|name| resolved.get(*name) != other_values.get(*name));
+            let differing =
+                resolved.keys().chain(other_values.keys()).find(|name| resolved.get(*name) != other_values.get(*name));
             if let Some(name) = differing {
                 let format_values = |of: &BTreeMap<String, Vec<ParamValue>>| {
                     let values: Vec<String> = of.get(name).into_iter().flatten().map(ParamValue::to_string).collect();

@@ -189,8 +189,9 @@ fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGrou
 
 fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, PlanError> {
     let at = value.span();
-    let invalid =
-        |at: Range<usize>| PlanError::at(source, at, "invalid parameter value: expected a value or a list of values", "unsupported value");
+    let invalid = |at: Range<usize>| {
+        PlanError::at(source, at, "invalid parameter value: expected a value or a list of values", "unsupported value")
+    };
     let form = match value.get_ref() {
         DeValue::String(text) => ValueForm::Single(ParamValue::Text(text.to_string())),
         DeValue::Boolean(value) => ValueForm::Single(ParamValue::Bool(*value)),

@@ -38,7 +38,8 @@ pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dy
 /// formats the corrected argument for one of these.
 pub(crate) fn unknown_program(
     program: &str,
-    needs: &[(&str, Vec<&str>)], format_argument: impl FnOnce(&str) -> String,
+    needs: &[(&str, Vec<&str>)],
+    format_argument: impl FnOnce(&str) -> String,
 ) -> PlanError {
     let Some(first) = needs.iter().find_map(|(_, programs)| programs.first()) else {
         let tests: Vec<String> = needs.iter().map(|(test, _)| format!("`{test}`")).collect();

@@ -40,7 +40,7 @@ pub struct SpannedValue {
     pub form: ValueForm,
     /// The span of the value.
     pub span: Range<usize>,
-    }
+}
 
 /// A single value or a list.
 #[derive(Debug, Clone, PartialEq)]

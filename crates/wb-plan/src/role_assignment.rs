@@ -164,7 +164,10 @@ fn unknown_worker(text: &str, given: &SpannedParam, request: &Request, workers: 
     let names = || workers.names().map(WorkerName::as_str).chain(workers.groups.keys().map(String::as_str));
     let label = suggest(text, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
     PlanError::at(&request.source, given.value.span.clone(), format!("unknown worker `{text}`"), label).with_help(
-        format!("known workers: {}; `{EACH}` selects all; add workers with --hosts", names().collect::<Vec<_>>().join(", ")),
+        format!(
+            "known workers: {}; `{EACH}` selects all; add workers with --hosts",
+            names().collect::<Vec<_>>().join(", ")
+        ),
     )
 }
 

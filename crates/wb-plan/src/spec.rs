@@ -70,7 +70,10 @@ pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<Test
     let text = name.to_string();
     match TestName::new(&text) {
         Ok(name) if text.chars().any(|c| !c.is_ascii_digit()) => Ok(name),
-        Ok(_) => Err(invalid(&format!("invalid id `{text}`: expected at least one letter"), "digits alone denote a position")),
+        Ok(_) => Err(invalid(
+            &format!("invalid id `{text}`: expected at least one letter"),
+            "digits alone denote a position",
+        )),
         Err(_) if text.is_empty() => Err(invalid("`id` has no value", "expected a name")),
         Err(_) => Err(invalid(&format!("invalid id `{text}`"), "expected letters, digits, `_`, `.` and `-`")),
     }
@@ -241,11 +244,7 @@ impl Cursor<'_> {
         let mut all = Vec::new();
         while !self.eat('}') {
             if self.peek() != Some('"') {
-                return Err(self.error(
-                    self.current_span(),
-                    "invalid JSON",
-                    "expected a name in double quotes or `}`",
-                ));
+                return Err(self.error(self.current_span(), "invalid JSON", "expected a name in double quotes or `}`"));
             }
             let name = self.quoted()?;
             self.skip_whitespace();

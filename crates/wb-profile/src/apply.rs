@@ -99,7 +99,8 @@ pub async fn apply(
                 None => (Vec::new(), None),
                 Some(guest::RunningGuests { all, folder, keys }) => (all, Some((folder, keys))),
             };
-            let (guests, records, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) = guests.into_iter().collect();
+            let (guests, records, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) =
+                guests.into_iter().collect();
             let standing = AppliedProfile {
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),

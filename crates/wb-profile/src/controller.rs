@@ -64,7 +64,8 @@ impl Controller {
     pub async fn run(
         &self,
         program: ControllerProgram,
-        limit: Nanos, on_line: impl FnMut(&str),
+        limit: Nanos,
+        on_line: impl FnMut(&str),
     ) -> Result<ProgramOutput, WorkerError> {
         let group = self.worker.new_group().await?;
         let ended = self.run_in(&group, program, limit, on_line).await;

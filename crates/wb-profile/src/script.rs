@@ -132,8 +132,8 @@ impl Script {
             Ok(finished) => {
                 let output = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
                 let output = output.into_iter().find(|output| !output.is_empty());
-                let how =
-                    output.map_or_else(|| finished.ending.to_string(), |output| format!("{}: {output}", finished.ending));
+                let how = output
+                    .map_or_else(|| finished.ending.to_string(), |output| format!("{}: {output}", finished.ending));
                 ScriptOutput {
                     result: if finished.ending.is_success() {
                         Ok(())

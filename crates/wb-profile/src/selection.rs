@@ -55,16 +55,17 @@ impl ProfileSelectionError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Empty { .. } => Some(
-                "`weighbridge profile list` lists all profiles; without --profiles the host is measured unchanged".to_owned(),
+                "`weighbridge profile list` lists all profiles; without --profiles the host is measured unchanged"
+                    .to_owned(),
             ),
             Self::Profile(bad) => bad.help(),
             Self::Params { near, .. } => {
                 let near = did_you_mean(near.as_deref());
                 Some(format!("{near}expected NAME or NAME:{{JSON}} with the parameters {}", PARAM_NAMES.join(", ")))
             }
-            Self::Duplicate { name } => Some(format!(
-                "rename one with `{name}:{{\"name\": \"{name}2\"}}`, or write your own profile NAME.toml"
-            )),
+            Self::Duplicate { name } => {
+                Some(format!("rename one with `{name}:{{\"name\": \"{name}2\"}}`, or write your own profile NAME.toml"))
+            }
             Self::Set { near, .. } => {
                 Some(format!("{}`weighbridge tune status` lists the sets", did_you_mean(near.as_deref())))
             }
@@ -125,7 +126,8 @@ const PARAM_NAMES: [&str; 19] = [
 /// # Errors
 /// If an argument is empty, a profile is unknown or a duplicate, or parameters are invalid.
 pub fn parse_profiles(
-    words: &[String], catalog: &ProfileCatalog,
+    words: &[String],
+    catalog: &ProfileCatalog,
     sets: &[KnobSet],
 ) -> Result<Vec<NamedProfile>, ProfileSelectionError> {
     let mut all: Vec<NamedProfile> = Vec::new();
@@ -266,7 +268,8 @@ mod tests {
 
     fn parse(words: &[&str]) -> Result<Vec<NamedProfile>, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        parse_profiles(&words, &ProfileCatalog::load(&[]).unwrap(), &KnobSet::builtin()).map_err(|error| error.to_string())
+        parse_profiles(&words, &ProfileCatalog::load(&[]).unwrap(), &KnobSet::builtin())
+            .map_err(|error| error.to_string())
     }
 
     #[test]

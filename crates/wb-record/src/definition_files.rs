@@ -157,10 +157,13 @@ fn mask_text(content: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(content).ok()?;
     // Each word is replaced by a control character that does not occur in text.
     let placeholder = |at: usize| char::from(at as u8 + 1).to_string();
-    let replaced =
-        HARMLESS_WORDS.iter().enumerate().fold(text.to_owned(), |text, (at, word)| text.replace(word, &placeholder(at)));
+    let replaced = HARMLESS_WORDS
+        .iter()
+        .enumerate()
+        .fold(text.to_owned(), |text, (at, word)| text.replace(word, &placeholder(at)));
     let masked = mask_lines(&replaced);
-    let masked = HARMLESS_WORDS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&placeholder(at), word));
+    let masked =
+        HARMLESS_WORDS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&placeholder(at), word));
     let masked = mask_declared(&masked);
     (masked != text).then(|| masked.into_owned().into_bytes())
 }

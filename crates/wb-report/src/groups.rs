@@ -91,7 +91,8 @@ impl<'a> CellGroup<'a> {
 
     /// The label that distinguishes a cell from the others of the group.
     pub(crate) fn label(&self, cell: &CellResult) -> String {
-        let distinct_axes: Vec<(&str, &str)> = cell.cell.case.axes().filter(|axis| !self.shared.contains(axis)).collect();
+        let distinct_axes: Vec<(&str, &str)> =
+            cell.cell.case.axes().filter(|axis| !self.shared.contains(axis)).collect();
         let case = match (self.has_variants, distinct_axes.is_empty()) {
             (true, true) => cell.cell.serial.to_string(),
             (true, false) => format!("{}: {}", cell.cell.serial, format_axes(&distinct_axes)),

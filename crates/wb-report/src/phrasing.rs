@@ -86,7 +86,9 @@ pub(crate) fn describe_shortfall(cell: &CellResult) -> Option<String> {
 /// Describes why a measured cell has a wider interval than its rule requires, or none.
 pub(crate) fn describe_imprecision(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
-        CellOutcome::NotConverged { .. } => Some(format!("required: {}{}", describe_rule(&cell.rule), end_reason(cell))),
+        CellOutcome::NotConverged { .. } => {
+            Some(format!("required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
+        }
         CellOutcome::Measured => {
             let n = cell.primary()?.summary.as_ref().filter(|summary| summary.median_interval.is_none())?.n;
             Some(format!("{}: a 95 % interval requires {MIN_SAMPLES_FOR_INTERVAL}", pluralize(n, "sample")))

@@ -36,9 +36,7 @@ impl OtherRuns {
                 // The loss is reported when the environment of the worker is recorded.
                 Err(WorkerError::Lost { .. }) => {}
                 // Announcing is not a precondition of measuring.
-                Err(error) => {
-                    warnings.push(format!("cannot announce this run to other runs on `{name}`: {error}"))
-                }
+                Err(error) => warnings.push(format!("cannot announce this run to other runs on `{name}`: {error}")),
             }
         }
         Ok((runs, warnings))

@@ -164,9 +164,8 @@ impl ToolInventory {
                     package if package.contains('/') => String::new(),
                     package => format!("; `apt-get install {package}` installs it"),
                 };
-                missing.get_or_insert_with(|| {
-                    format!("no such program on {}: `{}`{help}", worker.name(), need.program)
-                });
+                missing
+                    .get_or_insert_with(|| format!("no such program on {}: `{}`{help}", worker.name(), need.program));
             } else if let Some(feature) = &need.feature
                 && !self.has_feature(program_file(cell, &need.program), feature, worker).await?
             {

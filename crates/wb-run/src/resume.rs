@@ -122,12 +122,14 @@ pub fn check_machines(
     let other = old_machines.iter().zip(&new_machines).find(|((_, one), (_, other))| !is_same_machine(*one, *other));
     match other {
         None if is_same_shape && old_machines.len() == new_machines.len() => Ok(()),
-        Some(((old_worker, Some(before)), (worker, Some(now)))) if old_worker == worker => Err(RunError::OtherMachine {
-            cell: Box::new(id.clone()),
-            worker: (*worker).clone(),
-            before: format_machine(before),
-            now: format_machine(now),
-        }),
+        Some(((old_worker, Some(before)), (worker, Some(now)))) if old_worker == worker => {
+            Err(RunError::OtherMachine {
+                cell: Box::new(id.clone()),
+                worker: (*worker).clone(),
+                before: format_machine(before),
+                now: format_machine(now),
+            })
+        }
         _ => {
             let [before, now] = [before, now].map(|teams| format_roles(teams));
             Err(RunError::OtherWorkers { cell: Box::new(id.clone()), before, now })
@@ -188,7 +190,8 @@ pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], crew: &Wo
         let name = member.worker.name();
         let before = &earlier.iter().rev().find_map(|entry| entry.facts.get(name))?.kernel;
         let now = &member.facts.kernel;
-        (before != now).then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder were taken with {before}"))
+        (before != now)
+            .then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder were taken with {before}"))
     };
     crew.workers.iter().filter_map(note).collect()
 }

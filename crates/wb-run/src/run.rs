@@ -92,7 +92,8 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         resume::check_machines(&measuring, &run, &earlier, &crew)?;
         cells.push(measuring);
     }
-    let is_open = |index: usize| matches!(next(&cells, index, job.stopping_rule, &plan.sampling), NextStep::Attempt(..));
+    let is_open =
+        |index: usize| matches!(next(&cells, index, job.stopping_rule, &plan.sampling), NextStep::Attempt(..));
     let open = (0..cells.len()).filter(|index| is_open(*index)).count();
     let is_recorded = |cell: &Cell| earlier.iter().any(|entry| entry.cells.contains(&cell.id));
     if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
@@ -298,7 +299,9 @@ fn map_texts(value: &ParamValue, change: &dyn Fn(&str) -> String) -> ParamValue 
 /// Returns the next step of a cell, which may be ended by the external stopping rule.
 fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>, sampling: &Sampling) -> NextStep {
     match cells[index].next(sampling) {
-        attempt @ NextStep::Attempt(..) => stopping_rule.and_then(|rule| rule(cells, index)).map_or(attempt, NextStep::Finish),
+        attempt @ NextStep::Attempt(..) => {
+            stopping_rule.and_then(|rule| rule(cells, index)).map_or(attempt, NextStep::Finish)
+        }
         finished => finished,
     }
 }

@@ -75,7 +75,11 @@ impl WorkerPool {
         let available =
             self.workers.iter().map(|member| (member.worker.name().clone(), Ok(Facts::clone(&member.facts))));
         let absent = self.unreachable.iter().map(|(name, why)| (name.clone(), Err(why.clone())));
-        PlanWorkers { workers: available.chain(absent).collect(), groups: self.groups.clone(), ..PlanWorkers::default() }
+        PlanWorkers {
+            workers: available.chain(absent).collect(),
+            groups: self.groups.clone(),
+            ..PlanWorkers::default()
+        }
     }
 
     /// Removes a worker from the pool and records the reason.

@@ -45,7 +45,8 @@ pub fn describe(facts: &Facts) -> PropertyRows {
         ("memory", size(facts.memory)),
         ("kernel", text(&format!("{} {}", facts.kernel, facts.arch))),
     ];
-    let mut rows: PropertyRows = properties.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
+    let mut rows: PropertyRows =
+        properties.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
     if let Some(hypervisor) = &facts.hypervisor {
         rows.push(("hypervisor".to_owned(), hypervisor.clone()));
     }

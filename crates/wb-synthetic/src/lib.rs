@@ -126,7 +126,8 @@ impl Synthetic {
 
 /// The name of a case: four access patterns with thirteen block sizes, then the same with more jobs.
 fn name(case: usize) -> String {
-    let (pattern, size, jobs) = (["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4 % 13), case / 52 + 1);
+    let (pattern, size, jobs) =
+        (["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4 % 13), case / 52 + 1);
     let jobs = if jobs == 1 { String::new() } else { format!("-{jobs}jobs") };
     format!("{pattern}-{size}KiB{jobs}")
 }

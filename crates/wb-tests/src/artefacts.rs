@@ -20,7 +20,8 @@ impl Artefacts {
 
     /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejection> {
-        std::fs::read(self.folder.join(name)).map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))
+        std::fs::read(self.folder.join(name))
+            .map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))
     }
 
     /// A file's length in bytes.

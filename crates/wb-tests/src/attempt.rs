@@ -287,7 +287,8 @@ impl Attempt {
     pub async fn run_to_end(
         &mut self,
         name: &str,
-        command: Command, requested: &Placement,
+        command: Command,
+        requested: &Placement,
     ) -> Result<ProcessOutput, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let (program, capture) = (program_name(&command), command.stdout);

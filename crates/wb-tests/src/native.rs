@@ -94,7 +94,8 @@ pub fn widest_isa(facts: &Facts) -> ParamValue {
 pub fn unsupported_isa(isa: Option<Isa>, facts: &Facts) -> Option<String> {
     let isa = isa?;
     let available: Vec<&str> = available_isas(facts).iter().map(|isa| isa.name()).collect();
-    (!available.contains(&isa.name())).then(|| format!("unsupported instruction set {isa}: this CPU has {}", available.join(", ")))
+    (!available.contains(&isa.name()))
+        .then(|| format!("unsupported instruction set {isa}: this CPU has {}", available.join(", ")))
 }
 
 /// Reason why a number of threads is too high for a machine, if any: with more than two per CPU a test measures the
@@ -144,7 +145,10 @@ pub fn check_effort(measurement: &mut Measurement, probe: Probe, iterations: u64
     let per_iteration = seconds / iterations.max(1) as f64;
     let ratio = per_iteration / (probe.seconds / probe.iterations.max(1) as f64);
     measurement.require(!is_conclusive || (1.0 / MAX_RATIO..=MAX_RATIO).contains(&ratio), Gate::Effort, || {
-        format!("{iterations} iterations took {ratio:.2} times as long as {} calibration iterations predict", probe.iterations)
+        format!(
+            "{iterations} iterations took {ratio:.2} times as long as {} calibration iterations predict",
+            probe.iterations
+        )
     });
 }
 
@@ -158,7 +162,8 @@ pub fn scaling(cells: &[StudiedCell<'_>], metric: &str, unit: &str) -> Vec<Concl
         let group = single_cell.case.without("threads");
         let group_cells = cells.iter().filter(|cell| cell.case.without("threads") == group);
         let largest = group_cells.max_by_key(|cell| threads(cell))?;
-        let (threads, single_value, largest_value) = (threads(largest)?, single_cell.medians.get(metric)?, largest.medians.get(metric)?);
+        let (threads, single_value, largest_value) =
+            (threads(largest)?, single_cell.medians.get(metric)?, largest.medians.get(metric)?);
         let speedup = largest_value / single_value;
         (threads > 1 && speedup.is_finite()).then(|| Conclusion {
             cells: String::new(),

@@ -161,14 +161,18 @@ impl TypedTest for Ramspeed {
         native::record_residency(&mut measurement, report.residency, config.huge_pages);
         let requested = (params.mode, params.kind, params.isa, params.non_temporal);
         let measured = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
-        measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
+        measurement
+            .require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
         let bytes = report.mode.arrays() * report.array_bytes * report.passes;
         measurement.require(report.bytes_moved == bytes, Gate::Work, || {
             format!("{} bytes moved in {} passes, expected {bytes}", report.bytes_moved, report.passes)
         });
         let words = report.array_bytes / 8;
         measurement.require(report.check.words == words && report.check.mismatches == 0, Gate::Answer, || {
-            format!("{} of {} checked words are wrong, of {words} in the array", report.check.mismatches, report.check.words)
+            format!(
+                "{} of {} checked words are wrong, of {words} in the array",
+                report.check.mismatches, report.check.words
+            )
         });
         let by_time = bytes as f64 / report.seconds / 1e6;
         measurement.require((by_time / report.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {

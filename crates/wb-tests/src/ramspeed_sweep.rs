@@ -89,8 +89,9 @@ impl TypedTest for RamspeedSweep {
 
     fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
         let (smallest, largest) = (params.min_block_size, params.array_size.unwrap_or_default());
-        let sizes = (smallest.0 < 64 || largest < smallest)
-            .then(|| format!("invalid block sizes {smallest} to {largest}: expected at least 64 bytes, in ascending order"));
+        let sizes = (smallest.0 < 64 || largest < smallest).then(|| {
+            format!("invalid block sizes {smallest} to {largest}: expected at least 64 bytes, in ascending order")
+        });
         let bytes = largest.0.saturating_mul(u64::from(params.threads));
         native::unsupported_isa(params.isa, facts)
             .or(sizes)
@@ -145,7 +146,9 @@ impl TypedTest for RamspeedSweep {
             let config: Config = artefacts.json(&format!("{name}.json"))?;
             let report: Report = native::report_as(artefacts, name)?;
             let (requested, measured) = ((op, params.isa), (report.op, Some(report.isa)));
-            measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
+            measurement.require(requested == measured, Gate::Work, || {
+                format!("requested {requested:?}, measured {measured:?}")
+            });
             for point in &report.points {
                 check_point(&mut measurement, name, point, report.threads);
             }
@@ -215,7 +218,8 @@ fn find_cache_levels(cell: &StudiedCell<'_>) -> Vec<Conclusion> {
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
     let conclusions = |(op, points): &(String, Vec<CurvePoint>)| {
         let knees = knees::knees(points).into_iter().enumerate();
-        knees.map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
+        knees
+            .map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
             .collect::<Vec<_>>()
     };
     lines.flat_map(conclusions).collect()

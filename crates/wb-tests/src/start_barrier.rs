@@ -44,7 +44,9 @@ impl BarrierSlot {
             barrier.arrived.push(Arrival { process, reply: sender });
             barrier.release_if_full();
         }
-        start.await.unwrap_or_else(|_| Err(Failure::crashed("the start barrier was dropped before the process started")))
+        start
+            .await
+            .unwrap_or_else(|_| Err(Failure::crashed("the start barrier was dropped before the process started")))
     }
 }
 

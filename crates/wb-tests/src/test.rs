@@ -308,7 +308,9 @@ fn decode_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
         serde_json::from_value(json).map_err(|error| error.to_string())
     };
     decode(params).map_err(|why| {
-        let is_wrong = |(name, value): &(&String, &ParamValue)| decode(&Params::from([((*name).clone(), (*value).clone())])).is_err();
+        let is_wrong = |(name, value): &(&String, &ParamValue)| {
+            decode(&Params::from([((*name).clone(), (*value).clone())])).is_err()
+        };
         params.iter().find(is_wrong).map_or(why.clone(), |(name, _)| format!("`{name}`: {why}"))
     })
 }
@@ -375,7 +377,8 @@ impl<T: TypedTest> Test for T {
 
     async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
         let params = decode_own_params(params).map_err(Failure::refused)?;
-        let prepared = prepared.downcast_mut().ok_or_else(|| Failure::refused("prepared state belongs to another test"))?;
+        let prepared =
+            prepared.downcast_mut().ok_or_else(|| Failure::refused("prepared state belongs to another test"))?;
         TypedTest::sample(self, &params, prepared, attempt).await
     }
 

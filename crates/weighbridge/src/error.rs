@@ -158,9 +158,9 @@ impl Diagnostic for Error {
                 Some(Box::new("wait for it to finish or stop it: its changes are reverted when it ends"))
             }
             Self::StillChanged { still, .. } => Some(Box::new(still.help())),
-            Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
-                Some(Box::new("each line has an original value as `before`: restore these values by hand, then remove the file"))
-            }
+            Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => Some(Box::new(
+                "each line has an original value as `before`: restore these values by hand, then remove the file",
+            )),
             Self::Run(wb_run::RunError::Changed { .. }) => {
                 Some(Box::new("choose another folder with --into: samples of two definitions cannot be combined"))
             }

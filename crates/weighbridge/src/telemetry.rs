@@ -12,7 +12,9 @@ const SERIES: [SeriesDefinition; 11] = [
         let used = b.workload?.cpu_ns.checked_sub(a.workload?.cpu_ns)?;
         cpu_percent(used, a.cpu.total(), b.cpu.total())
     }),
-    ("CPU of all processes", "%", |a, b| cpu_percent(b.cpu.tasks().saturating_sub(a.cpu.tasks()), a.cpu.total(), b.cpu.total())),
+    ("CPU of all processes", "%", |a, b| {
+        cpu_percent(b.cpu.tasks().saturating_sub(a.cpu.tasks()), a.cpu.total(), b.cpu.total())
+    }),
     ("CPU stolen by the hypervisor", "%", |a, b| {
         cpu_percent(b.cpu.steal.saturating_sub(a.cpu.steal), a.cpu.total(), b.cpu.total())
     }),

@@ -100,7 +100,8 @@ fn remove_stale(root: &SysRoot, base: &Path) {
         if metadata.is_dir() {
             let linked = entries(&folder).into_iter().filter_map(|entry| fs::read_link(entry).ok());
             // A link is trusted only if its target carries the name of the same owner.
-            let is_owned = |path: &PathBuf| path.file_name().and_then(|name| Owner::parse(name.to_str()?)) == Some(owner);
+            let is_owned =
+                |path: &PathBuf| path.file_name().and_then(|name| Owner::parse(name.to_str()?)) == Some(owner);
             for path in linked.filter(is_owned) {
                 let _ = remove_folder(&path);
             }

@@ -171,7 +171,8 @@ mod tests {
         assert_eq!(read_others(path, AnnouncementKind::Run, &anna), []);
         assert_eq!(read_announcements(path, AnnouncementKind::Run), std::slice::from_ref(&announcement.holder));
         // The file of a killed agent is not locked.
-        let stale = path.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + AnnouncementKind::Run.suffix());
+        let stale =
+            path.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + AnnouncementKind::Run.suffix());
         fs::copy(&announcement.path, &stale).unwrap();
         fs::write(path.join("weighbridge-notes"), "").unwrap();
         assert_eq!(read_others(path, AnnouncementKind::Run, &bert).len(), 1);

@@ -61,8 +61,9 @@ impl Drop for MachineLock {
 /// agent is ending, and an empty folder does no harm.
 fn remove_created_folders(folder: &Path) {
     let created = fs::read_to_string(folder.join(CREATED_PARENTS)).ok().and_then(|count| count.trim().parse().ok());
-    let is_empty =
-        || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == CREATED_PARENTS));
+    let is_empty = || {
+        fs::read_dir(folder).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == CREATED_PARENTS))
+    };
     if created.is_some() && is_empty() {
         let _ = fs::remove_file(folder.join(CREATED_PARENTS));
     }

@@ -93,7 +93,8 @@ async fn run(
     root: SysRoot,
 ) -> Result<(), AgentError> {
     let watch = |kind| signal(kind).map_err(|source| AgentError::Setup { what: "watch signals", source });
-    let mut stop_signals = [watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?, watch(SignalKind::hangup())?];
+    let mut stop_signals =
+        [watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?, watch(SignalKind::hangup())?];
     let children = watch(SignalKind::child())?;
     let [terminate, interrupt, hangup] = &mut stop_signals;
 

@@ -287,8 +287,8 @@ impl LiveProcess {
 
     /// Sends a signal to the process and its process group.
     pub(super) fn signal(&self, number: i32) -> Result<(), Fault> {
-        let signal = Signal::from_named_raw(number)
-            .ok_or_else(|| Fault::Refused { why: format!("unknown signal {number}") })?;
+        let signal =
+            Signal::from_named_raw(number).ok_or_else(|| Fault::Refused { why: format!("unknown signal {number}") })?;
         self.send_signal(signal);
         Ok(())
     }

@@ -106,8 +106,7 @@ fn pending_changes(root: &SysRoot) -> Vec<String> {
 }
 
 /// Splits the result of a revert into the outcomes and the error that stopped it.
-fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>,
-) -> (Vec<RestoredChange>, Option<UndoError>) {
+fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (Vec<RestoredChange>, Option<UndoError>) {
     let (undone, error) = match result {
         Ok(undone) => (undone, None),
         Err(mut error) => (std::mem::take(&mut error.undone), Some(error.into())),
@@ -142,7 +141,9 @@ fn shield_conflict(key: &str, value: &str) -> Option<String> {
 /// Moves the agent into the CPU shield of this machine, if it has one, so that its children run on the shielded CPUs.
 pub(super) fn enter_shield(root: &SysRoot) {
     if let Err(error) = shield::enter(root) {
-        print_to_stderr(&format!("warning: cannot enter the CPU shield, so workloads run outside the shielded CPUs: {error}"));
+        print_to_stderr(&format!(
+            "warning: cannot enter the CPU shield, so workloads run outside the shielded CPUs: {error}"
+        ));
     }
 }
 
@@ -203,7 +204,8 @@ impl Agent {
     }
 
     /// Reverts the changes with these numbers; returns the outcomes and the error that stopped it.
-    pub(super) async fn put_back(slot: &mut Option<UndoLog>,
+    pub(super) async fn put_back(
+        slot: &mut Option<UndoLog>,
         numbers: BTreeSet<u32>,
     ) -> (Vec<RestoredChange>, Option<String>) {
         let Some(mut log) = slot.take_if(|_| !numbers.is_empty()) else { return (Vec::new(), None) };

@@ -64,7 +64,8 @@ impl PipeConnection {
         let waiting = Arc::new(Mutex::new(PendingCalls::default()));
         let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
         let (end, ended) = watch::channel(());
-        let reader = ResponseReader { last_word: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
+        let reader =
+            ResponseReader { last_word: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
         tokio::spawn(async move {
             reader.run(input, why_ended).await;
             // Closes the output too, and with it the transport.

@@ -265,14 +265,19 @@ fn a_process_that_moves_itself_is_detected() {
         for (script, placement) in moves {
             let ran = finish(&worker, sh(&script).placement(placement)).await.placement;
             let violations: Vec<&String> = ran.escapes.iter().collect();
-            assert!(violations.len() == 1 && violations[0].ends_with(&format!("moved itself: CPUs [{there}] instead of [{here}]")));
+            assert!(
+                violations.len() == 1
+                    && violations[0].ends_with(&format!("moved itself: CPUs [{there}] instead of [{here}]"))
+            );
         }
-        let part = finish(&worker, sh(&format!("exec taskset -c {there} true")).placement(placed_on(&[here, there]))).await;
+        let part =
+            finish(&worker, sh(&format!("exec taskset -c {there} true")).placement(placed_on(&[here, there]))).await;
         assert!(part.placement.escapes.is_empty(), "{:?}", part.placement);
         let randomised = Placement { aslr: Aslr::Off, ..Placement::default() };
         assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.placement.escapes.is_empty());
         let server = worker.new_group().await.unwrap();
-        let process = server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(placed_on(&[here]))).await.unwrap();
+        let process =
+            server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(placed_on(&[here]))).await.unwrap();
         assert!(process.inspect().await.unwrap().escapes.is_empty());
         server.teardown().await.unwrap();
     });

@@ -185,7 +185,10 @@ fn another_protocol_version_is_refused() {
 fn a_program_that_is_not_an_agent_is_refused() {
     run(async {
         let error = Worker::local(Path::new("/bin/echo")).await.unwrap_err();
-        assert!(error.to_string().starts_with("invalid response from `local`, expected a weighbridge agent"), "{error}");
+        assert!(
+            error.to_string().starts_with("invalid response from `local`, expected a weighbridge agent"),
+            "{error}"
+        );
         let error = Worker::local(Path::new("/bin/true")).await.unwrap_err();
         assert!(error.is_lost() || error.to_string().contains("pipe"), "{error}");
         assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::StartFailed { .. })));
@@ -247,7 +250,8 @@ fn runs_of_two_controllers_on_one_machine_see_each_other_until_they_end() {
         let controller = |user: &str| Controller { user: format!("{user}-{}@desk", std::process::id()), pid: 4711 };
         let (anna, bert) = (controller("anna"), controller("bert"));
         // Other runs may be active on this machine during this test.
-        let sees = |holders: Vec<AgentSession>, second: &Controller| holders.iter().any(|holder| holder.controller == *second);
+        let sees =
+            |holders: Vec<AgentSession>, second: &Controller| holders.iter().any(|holder| holder.controller == *second);
         let announced = first.announce(anna.clone()).await.unwrap();
         assert_eq!(announced.own.controller, anna);
         assert!(!sees(announced.others.clone(), &anna) && !sees(announced.others, &bert));

@@ -39,8 +39,11 @@ pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String 
     for (system, calibration) in systems {
         let columns = |design: Design| {
             let result = calibration.designs.iter().find(|result| result.design == design);
-            let share = result.and_then(|result| result.beyond_chance).map_or("–".into(), |share| percent(share.fraction()));
-            let detectable = result.and_then(|result| result.detectable_percent).map_or("–".into(), |difference| percent(difference / 100.0));
+            let share =
+                result.and_then(|result| result.beyond_chance).map_or("–".into(), |share| percent(share.fraction()));
+            let detectable = result
+                .and_then(|result| result.detectable_percent)
+                .map_or("–".into(), |difference| percent(difference / 100.0));
             format!("{share} | {detectable}")
         };
         let sources = calibration.variance_components;

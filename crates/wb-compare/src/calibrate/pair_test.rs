@@ -19,8 +19,10 @@ pub(super) struct PairTest {
 }
 
 /// Tests two sides assigned by a design; `None` if their values are invalid.
-pub(super) fn test_pair(design: Design,
-    [a, b]: &[Vec<f64>; 2], sequential: &GroupSequentialTest,
+pub(super) fn test_pair(
+    design: Design,
+    [a, b]: &[Vec<f64>; 2],
+    sequential: &GroupSequentialTest,
     options: &Options,
 ) -> Option<PairTest> {
     if design == Design::Interleaved {

@@ -150,7 +150,12 @@ impl<'a> BuildHistory<'a> {
             let naming = tolerances.id(at).naming;
             let CheckDecision { by: decided_by, final_verdict: decided, .. } =
                 decide(check.statistic, naming, status, by_statistics, self.method, differing);
-            Some(StoredCheck { decided, decided_by, statistical_check: statistical_check.map(|(index, _)| *index), differences })
+            Some(StoredCheck {
+                decided,
+                decided_by,
+                statistical_check: statistical_check.map(|(index, _)| *index),
+                differences,
+            })
         });
         column.collect()
     }

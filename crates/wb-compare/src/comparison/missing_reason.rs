@@ -36,7 +36,8 @@ impl<'a> MissingReasons<'a> {
         [src, dst]: [Option<f64>; 2],
     ) -> Option<String> {
         if decision.too_few_samples {
-            let counts = statistical_check.map(|check| format!("{} and {} samples: ", check.units.src, check.units.dst));
+            let counts =
+                statistical_check.map(|check| format!("{} and {} samples: ", check.units.src, check.units.dst));
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
         if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {

@@ -306,7 +306,8 @@ impl ComparisonResult {
             status: cell.status,
             statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
             score_parts: tolerances.parts(at, all.end - 1).iter().map(report::summarize_part).collect(),
-            statistics: statistical_check.filter(|_| check.statistic == Statistic::Mean)
+            statistics: statistical_check
+                .filter(|_| check.statistic == Statistic::Mean)
                 .map(|check| StatisticalSummary::of(check, builds)),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,

@@ -112,7 +112,10 @@ mod tests {
         for values in [[100.0, 100.0], [-100.0, -100.0]] {
             for method in [FitMethod::Linear, FitMethod::Stddev] {
                 let spread = fit_values(method, 4.0, &values).unwrap().range.unwrap();
-                assert!(close(spread.max.abs(), 4.0 / 1.1) && close(spread.min.abs(), 4.0 / 1.1), "{method:?} {spread:?}");
+                assert!(
+                    close(spread.max.abs(), 4.0 / 1.1) && close(spread.min.abs(), 4.0 / 1.1),
+                    "{method:?} {spread:?}"
+                );
             }
         }
     }

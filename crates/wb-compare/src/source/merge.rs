@@ -22,7 +22,8 @@ pub(super) fn merge(
         .params
         .iter()
         .map(|set| {
-            builds.params.insert_full(set.iter().map(|(name, value)| (translate(name), translate(value))).collect()).0 as u32
+            builds.params.insert_full(set.iter().map(|(name, value)| (translate(name), translate(value))).collect()).0
+                as u32
         })
         .collect();
     let errors = parsed.errors.iter().map(|(case, text)| TestError {

@@ -147,7 +147,10 @@ fn no_results(path: &Path, folders: &[String]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{path} is not a single result folder: it contains {}: {listed}{more}", pluralize(folders.len(), "result folder"))
+    format!(
+        "{path} is not a single result folder: it contains {}: {listed}{more}",
+        pluralize(folders.len(), "result folder")
+    )
 }
 
 impl BuildSource {
@@ -294,12 +297,8 @@ fn check_mapped_profiles(
             files.iter().filter(|(place, _)| among(place.build)).map(|(_, file)| file.profile.clone()).collect();
         let searched = builds.list.iter().enumerate().filter(|(at, _)| among(*at)).map(|(_, build)| build);
         let missing = !candidates.contains(given) && searched.clone().next().is_some();
-        let unknown = || UnknownName {
-            kind: "profile",
-            given: given.to_owned(),
-            builds: join_build_names(searched),
-            candidates,
-        };
+        let unknown =
+            || UnknownName { kind: "profile", given: given.to_owned(), builds: join_build_names(searched), candidates };
         if missing { Err(unknown()) } else { Ok(()) }
     };
     for (at, source) in sources.iter().enumerate() {
@@ -345,8 +344,9 @@ fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
     match std::fs::read(path) {
         Ok(bytes) => {
             let (metadata, errors) = Metadata::parse(&String::from_utf8_lossy(&bytes));
-            warnings
-                .extend(errors.into_iter().map(|error| Warning { path: path.to_owned(), kind: WarningKind::Metadata(error) }));
+            warnings.extend(
+                errors.into_iter().map(|error| Warning { path: path.to_owned(), kind: WarningKind::Metadata(error) }),
+            );
             metadata
         }
         Err(error) => {

@@ -60,11 +60,8 @@ fn damaged_cells(damaged: &[DamagedSample]) -> Vec<TestError> {
         cells.entry(&sample.cell).or_default().push(sample);
     }
     let error = |(cell, samples): (&CellId, Vec<&DamagedSample>)| {
-        let text = format!(
-            "{}: {} was modified",
-            pluralize(samples.len(), "damaged sample"),
-            samples[0].file.display()
-        );
+        let text =
+            format!("{}: {} was modified", pluralize(samples.len(), "damaged sample"), samples[0].file.display());
         TestError { place: cell.to_string(), text }
     };
     cells.into_iter().map(error).collect()

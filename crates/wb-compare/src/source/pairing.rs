@@ -61,12 +61,7 @@ pub(super) fn check_parameters(
     match allowed.iter().find(|name| !candidates.contains(*name)) {
         Some(name) => {
             let builds = join_build_names(builds.iter());
-            Err(UnknownName {
-            kind: "parameter",
-            given: name.clone(),
-            builds,
-            candidates,
-        })
+            Err(UnknownName { kind: "parameter", given: name.clone(), builds, candidates })
         }
         None => Ok(()),
     }

@@ -121,9 +121,7 @@ impl RawCell<'_> {
         match self.outcome.as_ref()? {
             CellOutcome::Failed { reason } => Some(reason.clone()),
             CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
-            CellOutcome::Partial { valid: 0, required } => {
-                Some(format!("0 of {}", pluralize(*required, "sample")))
-            }
+            CellOutcome::Partial { valid: 0, required } => Some(format!("0 of {}", pluralize(*required, "sample"))),
             CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
         }
     }

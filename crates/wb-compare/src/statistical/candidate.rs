@@ -60,7 +60,8 @@ impl<'a> CandidateMetric<'a> {
             .then(|| {
                 TwoSampleTest::of(
                     &runs,
-                    units.unit, applied,
+                    units.unit,
+                    applied,
                     1.0 - options.error_rate,
                     units.is_bootstrapped.then_some(seed),
                 )
@@ -82,7 +83,8 @@ impl<'a> CandidateMetric<'a> {
     pub(super) fn judge(
         self,
         builds: &Builds,
-        sides: [&Build; 2], family: FamilyResult,
+        sides: [&Build; 2],
+        family: FamilyResult,
         options: &Options,
     ) -> MetricComparison {
         let Self { row, primary, units, values, noise, noise_use, test, comparable } = self;
@@ -113,7 +115,8 @@ impl<'a> CandidateMetric<'a> {
             }
             Verdict::Inconclusive => {
                 // Below [`ENOUGH_SAMPLES`] samples statistics do not decide; runs have no such minimum.
-                let min_values = if units.unit == ObservationKind::Samples { min_values.max(ENOUGH_SAMPLES) } else { min_values };
+                let min_values =
+                    if units.unit == ObservationKind::Samples { min_values.max(ENOUGH_SAMPLES) } else { min_values };
                 required_samples::estimate(units.unit, units.src.min(units.dst), effect, threshold / 100.0, min_values)
             }
             // Without a better direction, more runs cannot decide which side is better.

@@ -118,9 +118,12 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let sides = [src, dst];
     let noise_models = BoundNoiseModels::bind(models, builds);
     let rows: Vec<MetricIndex> = builds.rows().collect();
-    let candidates: Vec<CandidateMetric<'_>> =
-        rows.into_par_iter().filter_map(|row| CandidateMetric::new(builds, sides, row, &noise_models, options)).collect();
-    let family: Vec<f64> = candidates.iter().filter(|candidate| candidate.primary).filter_map(CandidateMetric::p).collect();
+    let candidates: Vec<CandidateMetric<'_>> = rows
+        .into_par_iter()
+        .filter_map(|row| CandidateMetric::new(builds, sides, row, &noise_models, options))
+        .collect();
+    let family: Vec<f64> =
+        candidates.iter().filter(|candidate| candidate.primary).filter_map(CandidateMetric::p).collect();
     let correction = benjamini_hochberg(&family, options.error_rate);
     let (discoveries, family) = (correction.count, family.len());
     let confidence = selected_confidence(options.error_rate, discoveries, family);

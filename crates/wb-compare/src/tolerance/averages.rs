@@ -86,7 +86,8 @@ impl<'a> Comparison<'a> {
     /// The distribution of a build's primary scores with one of these statuses; `None` without any.
     pub fn spread(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
         let has_status = |at: &usize| self.cell(*at, build).is_some_and(|cell| statuses.contains(&cell.status));
-        let scores: Vec<_> = self.finite_scores(build).filter(|(at, _)| has_status(at)).map(|(_, score)| score).collect();
+        let scores: Vec<_> =
+            self.finite_scores(build).filter(|(at, _)| has_status(at)).map(|(_, score)| score).collect();
         Distribution::of(&scores)
     }
 

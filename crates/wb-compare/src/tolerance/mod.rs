@@ -191,7 +191,8 @@ impl<'a> Comparison<'a> {
                 }
                 (MeasuredValue::Known(src), MeasuredValue::Known(dst)) => {
                     let raw = direct_parts(&mut parts, statistic, src, dst, entries());
-                    let score = history.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
+                    let score =
+                        history.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
                     Some(CheckScore::scored(raw, score, sign, tolerance))
                 }
                 (MeasuredValue::Invalid, _) | (_, MeasuredValue::Invalid) => {

@@ -1,6 +1,6 @@
 //! Stripping folders, tables of values, and the nearest build.
 
-use crate::support::{Lab, Made, as_written, iteration, latency, shared, format_values, shared_builds, throughput};
+use crate::support::{Lab, Made, as_written, format_values, iteration, latency, shared, shared_builds, throughput};
 use proptest::prelude::*;
 use wb_compare::analyze::{CheckFilter, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};

@@ -22,7 +22,8 @@ fn lab(levels: &[(f64, Option<f64>)]) -> Lab {
 /// Passes the history and the outcome of these builds to a callback.
 fn with_history<T>(
     builds: &Builds,
-    method: Option<ComparisonMethod>, callback: impl Fn(&BuildHistory<'_>, &ComparisonResult) -> T,
+    method: Option<ComparisonMethod>,
+    callback: impl Fn(&BuildHistory<'_>, &ComparisonResult) -> T,
 ) -> T {
     let (by_tolerance, by_statistics) = (tolerance::Options::default(), statistical::Options::default());
     let tolerances = tolerance::compare(builds, &[], &by_tolerance);

@@ -185,7 +185,8 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
     let parts = compared.parts(at(&compared, IOPS), 1);
     let terms: Vec<_> = parts.iter().map(|part| (part.term, part.difference.round(), part.weight)).collect();
     let (first, second) = ((ScoreTerm::ModelRaw(0), 100.0, 0.0), (ScoreTerm::ModelRaw(1), 100.0, 0.0));
-    assert_eq!(terms,
+    assert_eq!(
+        terms,
         [(ScoreTerm::Model(0), 1.0, 1.0), first, (ScoreTerm::Model(1), 3.0, 1.0), second, (ScoreTerm::Raw, 10.0, 0.0)]
     );
 }

@@ -113,9 +113,11 @@ impl InventoryParser<'_> {
         let name = parse_host_name(key.get_ref()).map_err(|why| self.error_at(key.span(), why, "here"))?;
         match inventory.host(&name) {
             None => Ok(name),
-            Some(_) => {
-                Err(self.error_at(key.span(), format!("group name `{name}` is already used by a host"), "choose another name"))
-            }
+            Some(_) => Err(self.error_at(
+                key.span(),
+                format!("group name `{name}` is already used by a host"),
+                "choose another name",
+            )),
         }
     }
 

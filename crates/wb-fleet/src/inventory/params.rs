@@ -226,13 +226,18 @@ impl HostParams {
             ("distro", differ(&self.distro, &found.distro)),
             (
                 "host-cpus",
-                zip_options(&self.host_cpus, &found.host_cpus).is_some_and(|(given, actual)| !given.agrees_with(actual)),
+                zip_options(&self.host_cpus, &found.host_cpus)
+                    .is_some_and(|(given, actual)| !given.agrees_with(actual)),
             ),
             (
                 "guest-cpus",
-                zip_options(&self.guest_cpus, &found.host_cpus).is_some_and(|(given, actual)| given.count() > actual.count()),
+                zip_options(&self.guest_cpus, &found.host_cpus)
+                    .is_some_and(|(given, actual)| given.count() > actual.count()),
             ),
-            ("guest-mem-m", zip_options(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(given, actual)| given > actual)),
+            (
+                "guest-mem-m",
+                zip_options(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(given, actual)| given > actual),
+            ),
         ];
         let (given, actual) = (self.to_object(), found.to_object());
         let contradiction = |name: &str| ParamMismatch {

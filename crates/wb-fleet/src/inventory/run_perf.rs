@@ -150,10 +150,16 @@ mod tests {
         let forced = forced.unwrap();
         let params_of = |host: &Host| (forced.params_for(host).arch.unwrap(), forced.params_for(host).numa_nodes);
         let hosts = hosts();
-        assert_eq!((params_of(&hosts[0]), params_of(&hosts[1])), (("x86_64".to_owned(), Some(4)), ("arm".to_owned(), None)));
+        assert_eq!(
+            (params_of(&hosts[0]), params_of(&hosts[1])),
+            (("x86_64".to_owned(), Some(4)), ("arm".to_owned(), None))
+        );
         assert_eq!(forced.unmatched(&hosts).collect::<Vec<_>>(), ["c"]);
         let error = ForcedParams::parse(r#"{"a": {"numa_nodes": "many"}}"#).unwrap_err();
-        assert_eq!(error.to_string(), "`--force-params`: `a`: invalid value \"many\" for `numa-nodes`: expected a number");
+        assert_eq!(
+            error.to_string(),
+            "`--force-params`: `a`: invalid value \"many\" for `numa-nodes`: expected a number"
+        );
         assert!(ForcedParams::parse("[]").is_err());
     }
 }

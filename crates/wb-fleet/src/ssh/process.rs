@@ -121,7 +121,8 @@ async fn supervise(
         },
     };
     let _ = timeout(STDERR_TIMEOUT, reader).await;
-    let _ = exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), said: text(&stderr) }));
+    let _ =
+        exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), said: text(&stderr) }));
 }
 
 /// Collects the tail of standard error.

@@ -31,7 +31,10 @@ fn a_host_without_sshd_refuses() {
         "`host1` (10.77.0.2) cannot be reached: ssh: connect to host 10.77.0.2 port 22: Connection refused"
     );
     let config = fleet.path("config").display().to_string();
-    assert_eq!(error.help().unwrap(), format!("check that `ssh -F {config} -- 10.77.0.2` works; connecting times out after 10 s"));
+    assert_eq!(
+        error.help().unwrap(),
+        format!("check that `ssh -F {config} -- 10.77.0.2` works; connecting times out after 10 s")
+    );
     let without_config = FleetError { ssh_config: None, ..error };
     let help = "check that `ssh -- 10.77.0.2` works; connecting times out after 10 s";
     assert_eq!(without_config.help().unwrap(), help);
@@ -86,7 +89,9 @@ fn an_unknown_or_changed_host_key_is_never_accepted() {
     let known_hosts = fleet.path("known_hosts").display().to_string();
     assert_eq!(
         changed.help().unwrap(),
-        format!("if the machine was reinstalled, run `ssh-keygen -f {known_hosts} -R 10.77.0.2`, then `{command}` once")
+        format!(
+            "if the machine was reinstalled, run `ssh-keygen -f {known_hosts} -R 10.77.0.2`, then `{command}` once"
+        )
     );
 }
 
@@ -152,10 +157,7 @@ fn an_old_kernel_gets_no_program() {
     let uname = "[ \"$1\" = -r ] && echo 3.10.0-1160.el7.x86_64 || exec /usr/bin/uname \"$@\"";
     with_programs(&mut fleet, &[("uname", uname)], "");
     let error = refused(&fleet);
-    assert_eq!(
-        error.to_string(),
-        "`host1` (10.77.0.2) runs Linux 3.10.0-1160.el7.x86_64, expected 4.18 or newer"
-    );
+    assert_eq!(error.to_string(), "`host1` (10.77.0.2) runs Linux 3.10.0-1160.el7.x86_64, expected 4.18 or newer");
     assert!(fleet.cached(HOST).is_empty());
 }
 

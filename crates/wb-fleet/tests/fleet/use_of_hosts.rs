@@ -195,7 +195,9 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
     let sshd = fleet.lab.processes(HOST)[0].to_string();
     let allow = |script: &str| {
         let arguments = ["--target", &sshd, "--mount", "--net", "sh", "-c", script];
-        assert!(std::process::Command::new("nsenter").args(arguments).stdout(Stdio::null()).status().unwrap().success());
+        assert!(
+            std::process::Command::new("nsenter").args(arguments).stdout(Stdio::null()).status().unwrap().success()
+        );
     };
     run(async {
         let refused = wb_fleet::ConnectOptions { needs_root: true, ..fleet.options() };

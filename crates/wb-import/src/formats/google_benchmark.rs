@@ -99,7 +99,8 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let with_repetitions: BTreeSet<&str> =
         benchmarks.iter().filter(|entry| !entry.is_aggregate()).map(Entry::benchmark).collect();
     for (at, entry) in benchmarks.iter().enumerate() {
-        let is_only_sample = entry.aggregate_name.as_deref() == Some("median") && !with_repetitions.contains(entry.benchmark());
+        let is_only_sample =
+            entry.aggregate_name.as_deref() == Some("median") && !with_repetitions.contains(entry.benchmark());
         if entry.is_aggregate() && !is_only_sample {
             continue;
         }
@@ -111,7 +112,9 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         let mut sample = entry.sample(at);
         if is_only_sample {
             let n = entry.repetitions.0.map_or_else(|| "all".to_owned(), |n| n.to_string());
-            sample.findings.push(format!("the only sample is the median of {n} repetitions: the file has no repetitions"));
+            sample
+                .findings
+                .push(format!("the only sample is the median of {n} repetitions: the file has no repetitions"));
         }
         cell.samples.push(sample);
         foreign.add(cell);
@@ -143,7 +146,8 @@ impl Context {
 impl Entry {
     /// Name of the benchmark with its arguments, without the suffix of an aggregate.
     fn benchmark(&self) -> &str {
-        let without_suffix = || AGGREGATE_SUFFIXES.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name);
+        let without_suffix =
+            || AGGREGATE_SUFFIXES.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name);
         self.run_name.as_deref().unwrap_or_else(without_suffix)
     }
 

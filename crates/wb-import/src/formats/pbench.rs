@@ -294,7 +294,8 @@ mod tests {
     fn a_mean_without_samples_is_a_sample() {
         let text = TWO.replace("\"samples\": [", "\"other\": [").replace("10.5,", "10.5, \"stddevpct\": \"3.5\",");
         let sample = &read(&text, false).unwrap().cells[0].samples[0];
-        let figures = sample.readings.iter().map(|reading| (reading.metric.class, reading.metric.name.as_str(), reading.value));
+        let figures =
+            sample.readings.iter().map(|reading| (reading.metric.class, reading.metric.name.as_str(), reading.value));
         let expected = [
             (Class::Throughput, "iops_sec", 10.5),
             (Class::Check, "iops_sec-stddevpct", 3.5),
@@ -317,7 +318,11 @@ mod tests {
         let second = r#"{"benchmark_name": "uperf", "primary_metric": "lat"}"#;
         let text = TWO.replacen("}],\n                           \"user\"", &format!("}}, {second}], \"user\""), 1);
         let primary = |text: &str| -> Vec<bool> {
-            read(text, false).unwrap().cells[0].samples[0].readings.iter().map(|reading| reading.metric.primary).collect()
+            read(text, false).unwrap().cells[0].samples[0]
+                .readings
+                .iter()
+                .map(|reading| reading.metric.primary)
+                .collect()
         };
         assert_eq!((primary(&text), primary(TWO)), (vec![true, true], vec![true, false]));
         assert_eq!(primary(&TWO.replace("primary_metric", "other")), [true, false]);

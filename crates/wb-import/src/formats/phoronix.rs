@@ -83,7 +83,9 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
     describe(&mut foreign, &suite, &systems);
     for (at, result) in suite.results.iter().enumerate() {
         if !matches!(result.display_format.as_str(), "" | "BAR_GRAPH" | "BAR_ANALYZE_GRAPH") {
-            foreign.notes.push(format!("result {at} (`{}`): unsupported format {}", result.title, result.display_format));
+            foreign
+                .notes
+                .push(format!("result {at} (`{}`): unsupported format {}", result.title, result.display_format));
             continue;
         }
         for entry in result.data.entries.iter().filter(|entry| systems.contains(&entry.identifier.as_str())) {
@@ -229,7 +231,9 @@ impl Entry {
             match value {
                 Some(_) => {
                     sample.push_reading(result.metric(), value);
-                    sample.findings.push("the only sample is the value over all runs: the file has no single runs".to_owned());
+                    sample
+                        .findings
+                        .push("the only sample is the value over all runs: the file has no single runs".to_owned());
                 }
                 None => sample.failure = Some(format!("{}: no result in the file", result.title)),
             }

@@ -28,13 +28,11 @@ impl Condition for Isolation {
         vec![match (isolated.is_empty(), some("nohz_full")) {
             (false, Some(tickless)) => ConditionReport::quiet(format!("isolated {isolated}, without tick {tickless}")),
             (false, None) => ConditionReport::quiet(format!("isolated {isolated}")),
-            (true, _) => {
-                ConditionReport::unknown("none isolated", "nothing keeps other work off the measured CPUs")
-                    .with_advice(
-                        "isolate CPUs on the kernel's command line: isolcpus=managed_irq,domain,LIST nohz_full=LIST",
-                        None,
-                    )
-            }
+            (true, _) => ConditionReport::unknown("none isolated", "nothing keeps other work off the measured CPUs")
+                .with_advice(
+                    "isolate CPUs on the kernel's command line: isolcpus=managed_irq,domain,LIST nohz_full=LIST",
+                    None,
+                ),
         }]
     }
 }

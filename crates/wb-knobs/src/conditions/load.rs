@@ -135,7 +135,10 @@ mod tests {
         let report = observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(110, 5, 0, 0));
         assert_eq!(report.verdict, Verdict::Noisy);
         assert_eq!(report.state, "50 % of one CPU: gzip x 50 %");
-        assert_eq!(observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(101, 5, 0, 0)).verdict, Verdict::Quiet);
+        assert_eq!(
+            observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(101, 5, 0, 0)).verdict,
+            Verdict::Quiet
+        );
     }
 
     #[test]

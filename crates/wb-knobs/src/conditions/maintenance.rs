@@ -108,8 +108,10 @@ impl Condition for ScheduledJobs {
                 let command = format!("sudo systemctl stop {}", timers.join(" "));
                 ConditionReport::noisy(timers.join(", "), "stop them until the next reboot", Some(command))
             }
-            (true, Some(cron)) => ConditionReport::unknown(format!("{cron} running"), "its jobs may start during a run")
-                .with_advice("stop it while measuring", Some(format!("sudo systemctl stop {cron}"))),
+            (true, Some(cron)) => {
+                ConditionReport::unknown(format!("{cron} running"), "its jobs may start during a run")
+                    .with_advice("stop it while measuring", Some(format!("sudo systemctl stop {cron}")))
+            }
             (true, None) => ConditionReport::quiet("none"),
         }]
     }

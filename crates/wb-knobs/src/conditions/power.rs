@@ -32,10 +32,9 @@ impl Condition for Throttling {
                 "let the machine cool down, or improve its cooling",
                 Some("sensors".into()),
             ),
-            _ => ConditionReport::unknown(
-                format!("{after} times since boot"),
-                "not now, but it has occurred under load",
-            ),
+            _ => {
+                ConditionReport::unknown(format!("{after} times since boot"), "not now, but it has occurred under load")
+            }
         }]
     }
 }

@@ -21,13 +21,17 @@ impl Condition for Pressure {
         "kernel documentation, PSI: share of the last 10 s in which some task waited for CPU, disk or memory"
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
-        let shares = ["cpu", "io", "memory"].map(|resource| some_avg10(sample.root, resource).map(|percent| (resource, percent)));
+        let shares = ["cpu", "io", "memory"]
+            .map(|resource| some_avg10(sample.root, resource).map(|percent| (resource, percent)));
         let shares: Vec<_> = shares.into_iter().flatten().collect();
         if shares.is_empty() {
             return vec![ConditionReport::unsupported("the kernel does not report pressure: boot it with psi=1")];
         }
-        let state =
-            shares.iter().map(|(resource, percent)| format!("{resource} {percent:.1} %")).collect::<Vec<_>>().join(", ");
+        let state = shares
+            .iter()
+            .map(|(resource, percent)| format!("{resource} {percent:.1} %"))
+            .collect::<Vec<_>>()
+            .join(", ");
         vec![match shares.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
             true => ConditionReport::quiet(state),
             false => ConditionReport::noisy(
@@ -68,9 +72,11 @@ impl Condition for AvailableMemory {
         let state = format!("{percent:.0} % available");
         vec![match percent >= 10.0 {
             true => ConditionReport::quiet(state),
-            false => {
-                ConditionReport::noisy(state, "stop processes that use much memory", Some("ps aux --sort=-rss | head".to_owned()))
-            }
+            false => ConditionReport::noisy(
+                state,
+                "stop processes that use much memory",
+                Some("ps aux --sort=-rss | head".to_owned()),
+            ),
         }]
     }
 }

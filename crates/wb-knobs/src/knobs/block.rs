@@ -124,9 +124,7 @@ impl Knob for NrRequests {
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
             KnobValue::Number(COMMON_QUEUE_DEPTH..) => Assessment::Yes,
-            _ => Assessment::Unknown {
-                reason: "a test with more in flight also measures the wait for a free request",
-            },
+            _ => Assessment::Unknown { reason: "a test with more in flight also measures the wait for a free request" },
         }
     }
     fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {

@@ -31,7 +31,9 @@ pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
     evidence: "kernel documentation, Segmentation Offloads: one pass through the stack for up to 64 KiB instead of for each 1,500 bytes",
     features: &["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"],
     on: Assessment::Yes,
-    off: Assessment::Unknown { reason: "single packets are delivered at once, but many packets cost far more CPU time" },
+    off: Assessment::Unknown {
+        reason: "single packets are delivered at once, but many packets cost far more CPU time",
+    },
 };
 
 /// Large receive offload: lossy merging of packets by the card.
@@ -98,7 +100,10 @@ impl Knob for OffloadFeatures {
         for name in self.features {
             let feature = feature_state(&current, name)?;
             if feature.fixed && feature.on != on {
-                return Err(Unsupported(format!("the driver does not allow changing {name} from {}", KnobValue::Switch(feature.on))));
+                return Err(Unsupported(format!(
+                    "the driver does not allow changing {name} from {}",
+                    KnobValue::Switch(feature.on)
+                )));
             }
         }
         let pattern = format!("^({}):", self.features.join("|"));
@@ -146,7 +151,9 @@ impl Knob for Coalescing {
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
             KnobValue::Micros(0) => Assessment::Yes,
-            KnobValue::Micros(_) => Assessment::Unknown { reason: "constant, and part of every latency over this card" },
+            KnobValue::Micros(_) => {
+                Assessment::Unknown { reason: "constant, and part of every latency over this card" }
+            }
             _ => Assessment::No { advice: "use a constant wait" },
         }
     }

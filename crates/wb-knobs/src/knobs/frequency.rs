@@ -209,6 +209,8 @@ fn limits(value: &str, lowest: u64, highest: u64) -> Result<(u64, u64), Unsuppor
     };
     match lowest <= low && low <= high && high <= highest {
         true => Ok((low, high)),
-        false => Err(Unsupported(format!("invalid limit `{value}`: expected {} to {} MHz", lowest / 1000, highest / 1000))),
+        false => {
+            Err(Unsupported(format!("invalid limit `{value}`: expected {} to {} MHz", lowest / 1000, highest / 1000)))
+        }
     }
 }

@@ -50,7 +50,9 @@ impl Knob for HugePagePool {
         }
         let (count, nodes) = (nodes.len() as u64, (0..).zip(nodes));
         let share = |index: u64| all / count + u64::from(index < all % count);
-        Ok(nodes.map(|(index, node)| KnobWrite::setting(node_pool_path(node, &size), share(index).to_string())).collect())
+        Ok(nodes
+            .map(|(index, node)| KnobWrite::setting(node_pool_path(node, &size), share(index).to_string()))
+            .collect())
     }
     fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("0", targets, pool_path)
@@ -111,9 +113,7 @@ impl Knob for NodeHugePagePool {
 fn quiet(value: &KnobValue) -> Assessment {
     match value {
         KnobValue::Number(0) => Assessment::Yes,
-        _ => Assessment::Unknown {
-            reason: "steady, but tests that do not use such pages have less memory",
-        },
+        _ => Assessment::Unknown { reason: "steady, but tests that do not use such pages have less memory" },
     }
 }
 

@@ -45,9 +45,10 @@ impl Knob for IdleStates {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Micros(micros) => {
-                Assessment::when(*micros <= MAX_QUIET_LATENCY_US, "allow only states with an exit latency of at most 10 µs")
-            }
+            KnobValue::Micros(micros) => Assessment::when(
+                *micros <= MAX_QUIET_LATENCY_US,
+                "allow only states with an exit latency of at most 10 µs",
+            ),
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }

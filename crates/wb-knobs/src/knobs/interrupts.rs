@@ -36,10 +36,9 @@ impl Knob for IrqAffinity {
             KnobTarget::Interrupt(number) => sys.text(path(*number))?,
             _ => {
                 let mask = sys.text(DEFAULT_AFFINITY)?;
-                cpu_list::format(
-                    &parse(&mask)
-                        .ok_or_else(|| Unsupported(format!("invalid value `{mask}` in `{DEFAULT_AFFINITY}`: expected a CPU mask")))?,
-                )
+                cpu_list::format(&parse(&mask).ok_or_else(|| {
+                    Unsupported(format!("invalid value `{mask}` in `{DEFAULT_AFFINITY}`: expected a CPU mask"))
+                })?)
             }
         };
         Ok(KnobValue::Choice(cpus))
@@ -81,11 +80,14 @@ pub(super) fn parse_cpus(sys: &SysRoot, value: &str) -> Result<Vec<u32>, Unsuppo
         return Ok(online);
     }
     let cpus = cpu_list::parse(value).filter(|cpus| !cpus.is_empty());
-    let cpus = cpus.ok_or_else(|| Unsupported(format!("invalid CPU list `{value}`: expected a list such as 0-3,8, or all")))?;
+    let cpus =
+        cpus.ok_or_else(|| Unsupported(format!("invalid CPU list `{value}`: expected a list such as 0-3,8, or all")))?;
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
-        Some(cpu) => {
-            Err(Unsupported(format!("no such CPU: `{}`: {} are online", KnobTarget::Cpu(*cpu), cpu_list::format(&online))))
-        }
+        Some(cpu) => Err(Unsupported(format!(
+            "no such CPU: `{}`: {} are online",
+            KnobTarget::Cpu(*cpu),
+            cpu_list::format(&online)
+        ))),
         None => Ok(cpus),
     }
 }
@@ -101,8 +103,9 @@ fn parse(mask: &str) -> Option<Vec<u32>> {
 
 /// Formats a CPU mask of the same width as another.
 pub(super) fn mask(cpus: &[u32], template: &str) -> String {
-    let group =
-        |index: u32| (0..32).filter(|bit| cpus.contains(&(index * 32 + bit))).fold(0_u32, |group, bit| group | 1 << bit);
+    let group = |index: u32| {
+        (0..32).filter(|bit| cpus.contains(&(index * 32 + bit))).fold(0_u32, |group, bit| group | 1 << bit)
+    };
     let widths: Vec<usize> = template.split(',').map(str::len).collect();
     let highest = u32::try_from(widths.len()).unwrap_or(1);
     let groups = (0..highest).rev().zip(widths).map(|(index, width)| format!("{:0width$x}", group(index)));
@@ -143,7 +146,10 @@ mod tests {
         let set_outcome = KnobOutcome::Set { now: "0-2".to_owned() };
         let reason = "the kernel provides `/proc/irq/8/smp_affinity_list` read-only".to_owned();
         let outcome_of = |target: &str| tuned.iter().find(|one| one.target == target).unwrap().outcome.clone();
-        assert_eq!([outcome_of("irq1"), outcome_of("irq24"), outcome_of("new")], [set_outcome.clone(), set_outcome.clone(), set_outcome]);
+        assert_eq!(
+            [outcome_of("irq1"), outcome_of("irq24"), outcome_of("new")],
+            [set_outcome.clone(), set_outcome.clone(), set_outcome]
+        );
         assert_eq!(outcome_of("irq8"), KnobOutcome::Skipped { reason: reason.clone() });
         assert_eq!(sys.text(DEFAULT_AFFINITY).unwrap(), "00000000,00000007");
         log.revert().unwrap();

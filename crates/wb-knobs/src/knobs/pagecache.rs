@@ -38,7 +38,9 @@ impl Knob for DropCaches {
             "pages" => 1,
             "entries" => 2,
             "all" => 3,
-            other => return Err(Unsupported(format!("invalid value `{other}`: expected one of none, pages, entries, all"))),
+            other => {
+                return Err(Unsupported(format!("invalid value `{other}`: expected one of none, pages, entries, all")));
+            }
         };
         Ok(vec![KnobWrite::Action(KnobAction::DropCaches(mode))])
     }

@@ -32,9 +32,7 @@ impl Knob for Aslr {
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
             KnobValue::Number(1 | 2) => Assessment::Yes,
-            _ => Assessment::Unknown {
-                reason: "all samples share one layout: steady, but biased by that layout",
-            },
+            _ => Assessment::Unknown { reason: "all samples share one layout: steady, but biased by that layout" },
         }
     }
     fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {

@@ -42,9 +42,7 @@ impl Knob for TunedProfile {
         match (has(&saving), has(&quiet)) {
             (true, _) => Assessment::No { advice: "use a profile that does not save energy" },
             (false, true) => Assessment::Yes,
-            (false, false) => {
-                Assessment::Unknown { reason: "a custom profile: `tuned-adm profile_info` describes it" }
-            }
+            (false, false) => Assessment::Unknown { reason: "a custom profile: `tuned-adm profile_info` describes it" },
         }
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {

@@ -54,7 +54,9 @@ impl Knob for Shield {
         if value == "none" {
             return match shielded_cpus(sys, &place) {
                 None => Ok(Vec::new()),
-                Some(cpus) => Err(Unsupported(format!("CPUs {cpus} are shielded: `weighbridge tune revert` removes the shield"))),
+                Some(cpus) => {
+                    Err(Unsupported(format!("CPUs {cpus} are shielded: `weighbridge tune revert` removes the shield")))
+                }
             };
         }
         let (cpus, all) = (parse_cpus(sys, value)?, parse_cpus(sys, "all")?);

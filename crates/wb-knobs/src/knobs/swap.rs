@@ -87,10 +87,7 @@ fn in_order(mut areas: Vec<SwapArea>) -> Vec<SwapArea> {
 /// The write that disables an area, and enables it again with its priority when it is reverted.
 fn swap_off(sys: &SysRoot, area: &SwapArea) -> KnobWrites {
     if area.name.ends_with("\\040(deleted)") {
-        return Err(Unsupported(format!(
-            "{} was deleted while in use and could not be enabled again",
-            area.name
-        )));
+        return Err(Unsupported(format!("{} was deleted while in use and could not be enabled again", area.name)));
     }
     let read = shell(
         "while read -r name kind size used priority; do [ \"$name\" != \"$1\" ] || \

@@ -44,7 +44,10 @@ impl Knob for ThpEnabled {
         read(sys, "enabled")
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value != KnobValue::Choice("always".into()), "give huge pages only to programs that request them")
+        Assessment::when(
+            *value != KnobValue::Choice("always".into()),
+            "give huge pages only to programs that request them",
+        )
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         choice(sys, ENABLED, ENABLED, value)

@@ -40,9 +40,10 @@ impl Knob for DirtyLimit {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Bytes(limit) => {
-                Assessment::when(*limit <= MAX_QUIET_DIRTY, "limit dirty memory to the amount that the disk writes in a sample")
-            }
+            KnobValue::Bytes(limit) => Assessment::when(
+                *limit <= MAX_QUIET_DIRTY,
+                "limit dirty memory to the amount that the disk writes in a sample",
+            ),
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
@@ -102,9 +103,7 @@ impl Knob for WritebackInterval {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Millis(0) => {
-                Assessment::Unknown { reason: "written data never reaches the disk by itself" }
-            }
+            KnobValue::Millis(0) => Assessment::Unknown { reason: "written data never reaches the disk by itself" },
             _ => Assessment::Yes,
         }
     }

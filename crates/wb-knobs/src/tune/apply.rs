@@ -192,7 +192,10 @@ mod tests {
         let tuned = apply(&sys, &set, &mut log).unwrap();
         let result_of = |knob: &str| tuned.iter().find(|tuned| tuned.knob == knob).unwrap();
         assert_eq!(result_of("governor").outcome, KnobOutcome::Set { now: "performance".to_owned() });
-        assert_eq!((result_of("governor").before.as_deref(), result_of("turbo").before.as_deref()), (Some("powersave"), Some("on")));
+        assert_eq!(
+            (result_of("governor").before.as_deref(), result_of("turbo").before.as_deref()),
+            (Some("powersave"), Some("on"))
+        );
         assert!(
             matches!(&result_of("io-scheduler").outcome, KnobOutcome::Unsupported { reason } if reason.contains("`nope`"))
         );

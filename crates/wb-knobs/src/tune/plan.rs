@@ -226,7 +226,7 @@ fn plan_target(
         knob: name,
         target: target.to_string(),
         before: was,
-        requested: requested,
+        requested,
         outcome,
         resets: Vec::new(),
     };
@@ -344,10 +344,7 @@ mod tests {
         let fake = fake_root::laptop();
         let path = fake.root().path("/proc/sys/vm/swappiness").unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o444)).unwrap();
-        assert_eq!(
-            refusal(&fake, "swappiness", "1"),
-            "the kernel provides `/proc/sys/vm/swappiness` read-only"
-        );
+        assert_eq!(refusal(&fake, "swappiness", "1"), "the kernel provides `/proc/sys/vm/swappiness` read-only");
         assert_eq!(check_settable(&fake.root(), "swappiness", "60"), Ok(()), "no write is needed");
     }
 }

@@ -68,11 +68,19 @@ impl KnobSet {
                 toml::Value::String(text) => text,
                 toml::Value::Boolean(on) => if on { "on" } else { "off" }.to_owned(),
                 toml::Value::Integer(number) => number.to_string(),
-                other => return Err(invalid(format!("invalid value {other} of `{key}`: expected a string, number or boolean"))),
+                other => {
+                    return Err(invalid(format!(
+                        "invalid value {other} of `{key}`: expected a string, number or boolean"
+                    )));
+                }
             };
             KnobSetting::new(&key, value).map_err(invalid)
         };
-        Ok(Self { name: name.to_owned(), summary, knobs: knobs.into_iter().map(parse_setting).collect::<Result<_, _>>()? })
+        Ok(Self {
+            name: name.to_owned(),
+            summary,
+            knobs: knobs.into_iter().map(parse_setting).collect::<Result<_, _>>()?,
+        })
     }
 
     /// The built-in sets.
@@ -129,7 +137,10 @@ mod tests {
     fn invalid_sets_are_refused() {
         let message = |text: &str| KnobSet::parse("x", text).unwrap_err().what;
         assert!(message("[knobs]\nswapiness = 1").starts_with("unknown knob `swapiness`: expected one of governor"));
-        assert_eq!(message("[knobs]\nturbo = [1]"), "invalid value [1] of `turbo`: expected a string, number or boolean");
+        assert_eq!(
+            message("[knobs]\nturbo = [1]"),
+            "invalid value [1] of `turbo`: expected a string, number or boolean"
+        );
         assert!(message("knob = 1").contains("unknown field"));
     }
 }

@@ -77,7 +77,9 @@ impl Identity {
         let invalid_key = |reason: String| IdentityError::InvalidKey { path: path.into(), reason };
         let pem = secret_file::read(path)?;
         let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|error| invalid_key(error.to_string()))?;
-        KeyPair::try_from(&key).and_then(|key| Self::from_key_pair(&key)).map_err(|error| invalid_key(error.to_string()))
+        KeyPair::try_from(&key)
+            .and_then(|key| Self::from_key_pair(&key))
+            .map_err(|error| invalid_key(error.to_string()))
     }
 
     fn from_key_pair(key: &KeyPair) -> Result<Self, rcgen::Error> {

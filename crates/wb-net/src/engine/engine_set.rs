@@ -119,7 +119,8 @@ impl EngineSetDriver {
                 }
                 EngineSetInput::Event(member, event) => self.handle_event(member, event),
                 EngineSetInput::Exited(member, reason) => {
-                    self.members[member].report.is_some() || (self.on_event)(EngineEvent::Failed(EngineError::new(reason)))
+                    self.members[member].report.is_some()
+                        || (self.on_event)(EngineEvent::Failed(EngineError::new(reason)))
                 }
             };
             if !running {
@@ -178,8 +179,7 @@ impl EngineSetDriver {
             match &command {
                 EngineCommand::Drain { group, totals } => {
                     let own = member.assignment.strands.get(*group).cloned().unwrap_or_default();
-                    let totals: Vec<_> =
-                        totals.iter().filter(|totals| own.contains(&totals.strand)).cloned().collect();
+                    let totals: Vec<_> = totals.iter().filter(|totals| own.contains(&totals.strand)).cloned().collect();
                     if !totals.is_empty() {
                         member.engine.send(EngineCommand::Drain { group: *group, totals });
                     }
@@ -305,10 +305,9 @@ impl ChildEngine {
                 let parsed = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
                 let input = match parsed {
                     Ok(event) => EngineSetInput::Event(member, event),
-                    Err(error) => EngineSetInput::Exited(
-                        member,
-                        format!("invalid message from strand process: {error}"),
-                    ),
+                    Err(error) => {
+                        EngineSetInput::Exited(member, format!("invalid message from strand process: {error}"))
+                    }
                 };
                 if sender.send(input).is_err() {
                     return;

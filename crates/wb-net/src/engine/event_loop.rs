@@ -256,7 +256,8 @@ impl<'a> EventLoop<'a> {
         let busy = |running: &RunningTransaction, group: &GroupStrands| {
             running.left > 0 && group.metrics.plan.is_data_phase(running.transaction)
         };
-        let group_count = self.running.iter().zip(&self.groups).filter(|(running, group)| busy(running, group)).count() as u64;
+        let group_count =
+            self.running.iter().zip(&self.groups).filter(|(running, group)| busy(running, group)).count() as u64;
         for (running, group) in self.running.iter().zip(&mut self.groups) {
             if busy(running, group) {
                 group.metrics.usage.add(used.split_among(group_count));
@@ -284,9 +285,9 @@ impl<'a> EventLoop<'a> {
         match epoll::add(&self.epoll, borrowed, data, flags) {
             Ok(()) => {}
             Err(Errno::EXIST) => {}
-            Err(error) => self.send_event(ExecutorEvent::Failed(EngineError::new(format!(
-                "cannot watch connection: {error}"
-            )))),
+            Err(error) => {
+                self.send_event(ExecutorEvent::Failed(EngineError::new(format!("cannot watch connection: {error}"))))
+            }
         }
         self.watched.insert(fd, key);
     }
@@ -298,7 +299,8 @@ impl<'a> EventLoop<'a> {
         }
         let mut again = false;
         for (group, states) in self.groups.iter_mut().zip(&self.states) {
-            for (strand, _) in group.strands.iter_mut().zip(states).filter(|(_, state)| state.task == StrandTask::Idle) {
+            for (strand, _) in group.strands.iter_mut().zip(states).filter(|(_, state)| state.task == StrandTask::Idle)
+            {
                 again |= strand.maintain();
             }
         }

@@ -135,7 +135,8 @@ impl GroupMetrics {
     pub(super) fn open_counters(&mut self, settings: &Settings) -> Result<(), EngineError> {
         if !settings.counters.is_empty() {
             let counters = PerfCounters::open(&settings.counters);
-            self.counters = Some(counters.map_err(|message| EngineError { unsupported: true, ..EngineError::new(message) })?);
+            self.counters =
+                Some(counters.map_err(|message| EngineError { unsupported: true, ..EngineError::new(message) })?);
         }
         Ok(())
     }
@@ -245,7 +246,10 @@ pub(super) fn run_blocking(
 pub(super) const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Receives the next command; until then the strand's connections are maintained.
-fn next_command(commands: &Receiver<ExecutorCommand>, strand: &mut Strand) -> Result<ExecutorCommand, RecvTimeoutError> {
+fn next_command(
+    commands: &Receiver<ExecutorCommand>,
+    strand: &mut Strand,
+) -> Result<ExecutorCommand, RecvTimeoutError> {
     while strand.maintain() {
         match commands.recv_timeout(MAINTENANCE_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}

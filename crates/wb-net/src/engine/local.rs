@@ -150,9 +150,7 @@ impl Driver {
             command => command,
         };
         let Some(state) = &mut self.state else {
-            return (self.on_event)(EngineEvent::Failed(EngineError::new(
-                "protocol error: command before `Prepare`",
-            )));
+            return (self.on_event)(EngineEvent::Failed(EngineError::new("protocol error: command before `Prepare`")));
         };
         match command {
             EngineCommand::Prepare(_) | EngineCommand::Heartbeat => true,
@@ -299,7 +297,9 @@ impl RunState {
     fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) -> bool {
         let strands = self.prepared.strand_count(group);
         // Ignore a second Run: our own clients never send one.
-        let Some(group_state) = self.groups.get_mut(group).filter(|group_state| group_state.running == 0) else { return true };
+        let Some(group_state) = self.groups.get_mut(group).filter(|group_state| group_state.running == 0) else {
+            return true;
+        };
         let Some(plan) = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction)) else {
             return true;
         };

@@ -33,8 +33,10 @@ pub(super) struct PerfCounters {
 impl PerfCounters {
     /// Opens and enables the counters of the calling thread; the error names the event and the cause.
     pub(super) fn open(names: &[String]) -> Result<Self, String> {
-        let counters: Vec<Counter> =
-            names.iter().map(|name| open(name).map_err(|error| format!("{name}: {error}"))).collect::<Result<_, _>>()?;
+        let counters: Vec<Counter> = names
+            .iter()
+            .map(|name| open(name).map_err(|error| format!("{name}: {error}")))
+            .collect::<Result<_, _>>()?;
         Ok(Self { before: vec![0; counters.len()], counters })
     }
 

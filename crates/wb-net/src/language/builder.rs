@@ -214,8 +214,7 @@ fn parse_strands(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -
             scope.report(second, error.help("remove one of them, or write two groups"));
         }
         (None, None) => {
-            let error =
-                ParseError::new("missing number of strands", "`nthreads` or `nprocs` is missing");
+            let error = ParseError::new("missing number of strands", "`nthreads` or `nprocs` is missing");
             scope.report(tag.span.clone(), error.help("write `nthreads=\"1\"`"));
         }
     }

@@ -138,7 +138,10 @@ impl<'a> ParseContext<'a> {
             at = end;
             if expanded.as_str().len() > MAX_VALUE_LENGTH {
                 let help = "a variable stands for one value or a list of options";
-                self.report(text.span(), ParseError::new("value too long: more than 64 KiB with its variables expanded", "here").help(help));
+                self.report(
+                    text.span(),
+                    ParseError::new("value too long: more than 64 KiB with its variables expanded", "here").help(help),
+                );
                 return None;
             }
         }

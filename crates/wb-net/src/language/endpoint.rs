@@ -107,7 +107,10 @@ fn note_ignored_options(scope: &mut ParseContext, options: &FlowopOptions, proto
             continue;
         }
         if let Some(span) = options.span(option) {
-            scope.add_note(span, format!("`{option}` is an OpenSSL option and is ignored: TLS is implemented by rustls"));
+            scope.add_note(
+                span,
+                format!("`{option}` is an OpenSSL option and is ignored: TLS is implemented by rustls"),
+            );
         }
     }
     for option in ["stack", "bblog"] {

@@ -38,8 +38,7 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
     let options = FlowopOptions::parse(scope, attributes.raw("options"), name, kind.family());
 
     let connection = options.get(scope, "conn", |text| {
-        parse_integer(text, 1..=u64::from(u32::MAX))
-            .map_err(|error| error.help("expected a number of at least 1"))
+        parse_integer(text, 1..=u64::from(u32::MAX)).map_err(|error| error.help("expected a number of at least 1"))
     });
     let mut flowop = Flowop {
         name: name.to_owned(),
@@ -83,7 +82,10 @@ impl FlowopSource<'_> {
     /// Reports a required option that is missing; an invalid one has been reported before.
     pub(super) fn require(&self, scope: &mut ParseContext, option: &str, help: &str) {
         if self.options.is_missing(option) {
-            let error = ParseError::new(format!("missing option `{option}` of `{}`", self.name), format!("`{option}` is missing"));
+            let error = ParseError::new(
+                format!("missing option `{option}` of `{}`", self.name),
+                format!("`{option}` is missing"),
+            );
             scope.report(self.tag.span.clone(), error.help(help));
         }
     }

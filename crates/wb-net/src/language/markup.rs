@@ -114,8 +114,7 @@ impl TagScanner<'_, '_> {
         }
         let name = self.text[name_span.clone()].to_owned();
         if name.is_empty() {
-            let error =
-                ParseError::new("a tag without a name", "here").help("write `&lt;` for a literal `<`");
+            let error = ParseError::new("a tag without a name", "here").help("write `&lt;` for a literal `<`");
             self.scope.report(start..self.at, error);
             return None;
         }

@@ -53,8 +53,10 @@ fn parse_message_size(scope: &mut ParseContext, text: &SpannedText) -> Option<Me
     let (smallest, largest) = (limit(&min), limit(&max));
     let (min, max) = (smallest?, largest?);
     if min > max {
-        let error =
-            ParseError::new(format!("invalid random size from {min} to {max} bytes"), "the minimum exceeds the maximum");
+        let error = ParseError::new(
+            format!("invalid random size from {min} to {max} bytes"),
+            "the minimum exceeds the maximum",
+        );
         scope.report(text.span(), error.help("expected `rand(MIN,MAX)`, such as rand(1,8k)"));
         return None;
     }

@@ -20,7 +20,12 @@ struct GivenOption {
 
 impl FlowopOptions {
     /// Parses the options of a flowop; those that do not apply to it become notes.
-    pub(super) fn parse(scope: &mut ParseContext, text: Option<&SpannedText>, flowop: &str, family: FlowopFamily) -> Self {
+    pub(super) fn parse(
+        scope: &mut ParseContext,
+        text: Option<&SpannedText>,
+        flowop: &str,
+        family: FlowopFamily,
+    ) -> Self {
         let (words, complete) = text.map_or((Vec::new(), true), |text| split_and_expand(scope, text));
         let mut options = Self { given: Vec::new(), is_incomplete: !complete };
         for word in words {

@@ -56,9 +56,8 @@ pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseErro
         return Err(ParseError::new(format!("invalid duration `{text}`"), "must be more than 0").help(help));
     }
     if nanoseconds > MAX_DURATION {
-        return Err(
-            ParseError::new(format!("duration `{text}` out of range"), "out of range").help("expected at most one year")
-        );
+        return Err(ParseError::new(format!("duration `{text}` out of range"), "out of range")
+            .help("expected at most one year"));
     }
     let digits = number.digits;
     let note = number

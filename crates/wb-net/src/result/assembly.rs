@@ -203,7 +203,8 @@ impl GroupData<'_> {
                 }
             }
             let difference_percent = is_send(written).zip(server.as_ref()).and_then(|(is_sender, server)| {
-                let (sent, received) = if is_sender { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
+                let (sent, received) =
+                    if is_sender { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
                 difference(sent, received)
             });
             Some(FlowopResult {

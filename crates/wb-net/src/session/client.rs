@@ -99,7 +99,8 @@ impl ClientRun {
             local: HostAddress::Ip(channel.local_addr().ip()),
             peer: HostAddress::Ip(channel.peer_addr().ip()),
         };
-        let addresses_by_host = channels.iter().map(|(host, channel)| (host.clone(), host_addresses(channel))).collect();
+        let addresses_by_host =
+            channels.iter().map(|(host, channel)| (host.clone(), host_addresses(channel))).collect();
         let server_addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
         let (event_sender, events) = unbounded_channel();
         let mut participants = vec![self.local_participant(addresses_by_host, event_sender.clone())?];
@@ -133,8 +134,9 @@ impl ClientRun {
         hosts: BTreeMap<String, HostAddresses>,
         event_sender: UnboundedSender<(usize, ParticipantEvent)>,
     ) -> Result<Participant, ClientError> {
-        let engines =
-            EngineSet::start(self.child.clone(), move |event| event_sender.send((0, ParticipantEvent::Event(event))).is_ok());
+        let engines = EngineSet::start(self.child.clone(), move |event| {
+            event_sender.send((0, ParticipantEvent::Event(event))).is_ok()
+        });
         let engines = engines.map_err(ClientError::Thread)?;
         let assignment = Assignment {
             profile: self.profile.clone(),
@@ -156,7 +158,8 @@ impl ClientRun {
     ) -> Participant {
         // Cannot fail: the files were listed before.
         let sizes = |files: &Files| {
-            files::list(files).map_or_else(|_| Vec::new(), |entries| entries.into_iter().map(|(_, size)| size).collect())
+            files::list(files)
+                .map_or_else(|_| Vec::new(), |entries| entries.into_iter().map(|(_, size)| size).collect())
         };
         let profile = mirror(&self.profile, &host, &sizes);
         let concerned = |group: &crate::language::Group| {
@@ -200,7 +203,8 @@ impl ClientRun {
 }
 
 fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
-    let flowops = profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops);
+    let flowops =
+        profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops);
     for flowop in flowops {
         if let FlowopAction::SendFiles(files) = &flowop.action {
             files::list(files).map_err(ClientError::Files)?;

@@ -138,8 +138,12 @@ impl Coordinator<'_> {
         }
         while self.groups.iter().any(|group| !group.done) {
             match self.next_event().await? {
-                (participant, EngineEvent::Ended { group, strands }) => self.handle_ended(participant, group, strands)?,
-                (participant, EngineEvent::Drained { group, strands }) => self.handle_drained(participant, group, strands)?,
+                (participant, EngineEvent::Ended { group, strands }) => {
+                    self.handle_ended(participant, group, strands)?
+                }
+                (participant, EngineEvent::Drained { group, strands }) => {
+                    self.handle_drained(participant, group, strands)?
+                }
                 (participant, _) => return Err(self.unexpected_event(participant)),
             }
         }
@@ -185,9 +189,13 @@ impl Coordinator<'_> {
             return Err(self.unexpected_event(participant));
         }
         self.groups[group].totals.insert(participant, strands);
-        let clients = self.group_participants(group, false).all(|participant| self.groups[group].totals.contains_key(&participant));
-        let all =
-            clients && self.group_participants(group, true).all(|participant| self.groups[group].totals.contains_key(&participant));
+        let clients = self
+            .group_participants(group, false)
+            .all(|participant| self.groups[group].totals.contains_key(&participant));
+        let all = clients
+            && self
+                .group_participants(group, true)
+                .all(|participant| self.groups[group].totals.contains_key(&participant));
         if all {
             self.drain_or_advance(group);
         } else if clients && !self.groups[group].finish_sent {
@@ -200,7 +208,12 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn handle_drained(&mut self, participant: usize, group: usize, strands: Vec<StrandTotals>) -> Result<(), RunFailure> {
+    fn handle_drained(
+        &mut self,
+        participant: usize,
+        group: usize,
+        strands: Vec<StrandTotals>,
+    ) -> Result<(), RunFailure> {
         if group >= self.groups.len() || !self.groups[group].draining {
             return Err(self.unexpected_event(participant));
         }
@@ -238,7 +251,9 @@ impl Coordinator<'_> {
     fn group_participants(&self, group: usize, servers: bool) -> impl Iterator<Item = usize> {
         let participants = self.participants.iter().enumerate();
         participants
-            .filter(move |(_, participant)| participant.host.is_some() == servers && !participant.assignment.strands[group].is_empty())
+            .filter(move |(_, participant)| {
+                participant.host.is_some() == servers && !participant.assignment.strands[group].is_empty()
+            })
             .map(|(position, _)| position)
     }
 

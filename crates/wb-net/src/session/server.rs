@@ -92,15 +92,17 @@ impl Server {
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
-            let fault =
-                EngineError::new(format!("the server has reached its limit of {limit} sessions (`net serve --max-sessions`)"));
+            let fault = EngineError::new(format!(
+                "the server has reached its limit of {limit} sessions (`net serve --max-sessions`)"
+            ));
             return reject(&mut sender, fault).await;
         }
         let (event_sender, events) = unbounded_channel();
         let engines = match EngineSet::start(self.child.clone(), move |event| event_sender.send(event).is_ok()) {
             Ok(engines) => engines,
             Err(error) => {
-                return reject(&mut sender, EngineError::new(format!("the server cannot start a thread: {error}"))).await;
+                return reject(&mut sender, EngineError::new(format!("the server cannot start a thread: {error}")))
+                    .await;
             }
         };
         let outcome = self.run_session(&engines, addresses, &mut sender, receiver, events).await;

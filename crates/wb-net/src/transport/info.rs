@@ -65,7 +65,8 @@ impl ConnectionInfo {
         if connections == 0 {
             return;
         }
-        let smaller_nonzero = |left: u64, right: u64| if left == 0 || right == 0 { left.max(right) } else { left.min(right) };
+        let smaller_nonzero =
+            |left: u64, right: u64| if left == 0 || right == 0 { left.max(right) } else { left.min(right) };
         *self = Self {
             connections,
             retransmits: self.retransmits + other.retransmits,

@@ -115,9 +115,10 @@ impl LinkEnd {
                 let address = socket::local_address(&socket, config.local)?;
                 EndSockets::Paired { socket, address, peer: None, quic: None }
             }
-            (false, LinkRole::Connector) => {
-                EndSockets::Connecting { pool: PortPool::bind(&socket_config, config.repeated, config.strands)?, peer: None }
-            }
+            (false, LinkRole::Connector) => EndSockets::Connecting {
+                pool: PortPool::bind(&socket_config, config.repeated, config.strands)?,
+                peer: None,
+            },
             (false, LinkRole::Acceptor) => {
                 EndSockets::Listening(Listener::bind(&socket_config, config.repeated, config.listeners)?)
             }
@@ -158,7 +159,10 @@ impl LinkEnd {
             (Protocol::Tls | Protocol::Quic, LinkRole::Acceptor) => certificate::server_certificate().ok(),
             _ => None,
         };
-        Announcement { addresses, certificate: certificate.map(|certificate| certificate.fingerprint.as_str().to_owned()) }
+        Announcement {
+            addresses,
+            certificate: certificate.map(|certificate| certificate.fingerprint.as_str().to_owned()),
+        }
     }
 
     /// Sets the other side's addresses. `peer_host` is the peer of the control connection: connections are opened to no
@@ -196,7 +200,9 @@ impl LinkEnd {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             EndSockets::Connecting { peer, .. } => *peer = Some(first),
-            EndSockets::Listening(listener) => listener.expect_peers(announcement.addresses.into_iter().collect::<HashSet<_>>()),
+            EndSockets::Listening(listener) => {
+                listener.expect_peers(announcement.addresses.into_iter().collect::<HashSet<_>>())
+            }
             EndSockets::Paired { socket, peer, quic, .. } => {
                 socket.connect(&socket::sock_addr(&first)?)?;
                 socket::discard_received(socket);
@@ -241,7 +247,9 @@ impl LinkEnd {
                 self.connecting_transport(socket, connected)
             }
             EndSockets::Paired { .. } => self.paired_transport(),
-            EndSockets::Listening(_) => Err(io::Error::other("this end of the link accepts connections and cannot open any")),
+            EndSockets::Listening(_) => {
+                Err(io::Error::other("this end of the link accepts connections and cannot open any"))
+            }
         }
     }
 
@@ -253,7 +261,9 @@ impl LinkEnd {
                 self.transport(socket, true)
             }
             EndSockets::Paired { .. } => self.paired_transport(),
-            EndSockets::Connecting { .. } => Err(io::Error::other("this end of the link opens connections and cannot accept any")),
+            EndSockets::Connecting { .. } => {
+                Err(io::Error::other("this end of the link opens connections and cannot accept any"))
+            }
         }
     }
 

@@ -37,7 +37,11 @@ pub(super) enum Listener {
 
 impl Listener {
     /// Creates a listener through which connections are opened once or, if `repeated`, again and again.
-    pub(super) fn bind(config: &SocketConfig<'_>, repeated: bool, listeners: &Arc<SharedListeners>) -> io::Result<Self> {
+    pub(super) fn bind(
+        config: &SocketConfig<'_>,
+        repeated: bool,
+        listeners: &Arc<SharedListeners>,
+    ) -> io::Result<Self> {
         let port = config.endpoint.port;
         let has_ports = matches!(config.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp);
         // The many strands of an event loop share one port; otherwise they could take a third of all ports.
@@ -299,7 +303,9 @@ impl SharedListener {
         listener.set_nonblocking(true)?;
         let shared = Arc::new(Self { address, expected: Mutex::default(), refused: AtomicU64::new(0) });
         let acceptor = shared.clone();
-        thread::Builder::new().name("listener".to_owned()).spawn(move || acceptor.accept_loop(&listener, &shutdown_fd))?;
+        thread::Builder::new()
+            .name("listener".to_owned())
+            .spawn(move || acceptor.accept_loop(&listener, &shutdown_fd))?;
         Ok(shared)
     }
 

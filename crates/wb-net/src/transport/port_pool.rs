@@ -29,7 +29,8 @@ impl PortPool {
     pub(super) fn bind(config: &SocketConfig<'_>, repeated: bool, strands: usize) -> io::Result<Self> {
         let count = if repeated { (PORTS_PER_GROUP / strands.max(1)).clamp(16, MAX_PORTS_PER_LINK) } else { 1 };
         let sockets: Vec<Socket> = (0..count).map(|_| config.bind(0, repeated)).collect::<io::Result<_>>()?;
-        let addresses = sockets.iter().map(|bound| socket::local_address(bound, config.local)).collect::<io::Result<_>>()?;
+        let addresses =
+            sockets.iter().map(|bound| socket::local_address(bound, config.local)).collect::<io::Result<_>>()?;
         Ok(Self { addresses, sockets, used: 0, repeated })
     }
 

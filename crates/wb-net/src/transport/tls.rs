@@ -131,7 +131,8 @@ impl Tls {
             return Ok(());
         };
         let session = records.into_session();
-        let session = session.ok_or_else(|| io::Error::other("data arrived before the keys were installed in the kernel"))?;
+        let session =
+            session.ok_or_else(|| io::Error::other("data arrived before the keys were installed in the kernel"))?;
         ktls::offload(self.socket.as_fd(), session)
     }
 }

@@ -7,8 +7,10 @@ use crate::{
     common::{link, *},
 };
 
-pub(crate) const TESTS: &[Test] =
-    &[("vsock::ports_are_reserved_and_buffers_have_the_requested_size", ports_are_reserved_and_buffers_have_the_requested_size)];
+pub(crate) const TESTS: &[Test] = &[(
+    "vsock::ports_are_reserved_and_buffers_have_the_requested_size",
+    ports_are_reserved_and_buffers_have_the_requested_size,
+)];
 
 fn ports_are_reserved_and_buffers_have_the_requested_size() {
     let endpoint = Endpoint { window: Some(1 << 20), ..*endpoint(Protocol::Vsock) };

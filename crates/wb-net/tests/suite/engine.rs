@@ -79,7 +79,11 @@ fn a_window_that_ends_during_a_connection_loses_no_datagram() {
         let (outcome, ..) = run(&profile, &settings);
         let datagrams = outcome.datagrams[0];
         assert!(datagrams.client_sent > 100, "{datagrams:?}");
-        assert_eq!((datagrams.client_sent, datagrams.server_sent), (datagrams.server_received, datagrams.client_received), "{threads}");
+        assert_eq!(
+            (datagrams.client_sent, datagrams.server_sent),
+            (datagrams.server_received, datagrams.client_received),
+            "{threads}"
+        );
     }
 }
 

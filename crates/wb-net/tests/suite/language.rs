@@ -44,8 +44,9 @@ fn faults_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostics {
 
 /// `line:column message [label]`, a line each.
 fn lines(diagnostics: &ProfileDiagnostics) -> String {
-    let line =
-        |diagnostic: &ProfileDiagnostic| format!("{}:{} {} [{}]", diagnostic.line, diagnostic.column, diagnostic.message, diagnostic.label);
+    let line = |diagnostic: &ProfileDiagnostic| {
+        format!("{}:{} {} [{}]", diagnostic.line, diagnostic.column, diagnostic.message, diagnostic.label)
+    };
     diagnostics.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

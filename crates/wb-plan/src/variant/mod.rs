@@ -64,9 +64,8 @@ impl Variant {
             let target = setting.target(test, catalogue);
             if let Some(target) = set.replace(target) {
                 let message = format!("variant `{}` sets {target} twice", self.masked_text());
-                return Err(
-                    PlanError::without_location(message).with_help("a variant sets each target once; remove one of the settings")
-                );
+                return Err(PlanError::without_location(message)
+                    .with_help("a variant sets each target once; remove one of the settings"));
             }
             match setting {
                 VariantSetting::Param { given, source } => changed.replace_param(test, catalogue, given, source),

@@ -169,7 +169,14 @@ mod tests {
     #[test]
     fn variant_names_are_explicit_or_derived_from_the_settings() {
         assert_eq!(
-            parsed_names(&["base", "param:huge-pages=never", "env:A=1", "cmd:sync; echo 3", "bin:/opt/new/fio", "old:base"]),
+            parsed_names(&[
+                "base",
+                "param:huge-pages=never",
+                "env:A=1",
+                "cmd:sync; echo 3",
+                "bin:/opt/new/fio",
+                "old:base"
+            ]),
             ["base", "huge-pages-never", "A-1", "sync-echo-3", "fio", "old"]
         );
         assert_eq!(parsed_names(&["bin:/a/fio", "bin:/b/fio", "new:bin:redis-server=/x"]), ["fio", "fio-2", "new"]);

@@ -98,7 +98,10 @@ mod tests {
         let parsed = parse("gone 5944 1700000000 /var/log/a b.log\nrunning 1 2 /x.log\nlogin says hello\n");
         let paths: Vec<(&str, bool)> = parsed.logs.iter().map(|log| (log.path.as_str(), log.is_running)).collect();
         assert_eq!(paths, [("/var/log/a b.log", false), ("/x.log", true)]);
-        assert_eq!((parsed.logs[0].size, parsed.logs[0].written_s, parsed.unreadable), (Bytes(5944), 1_700_000_000, None));
+        assert_eq!(
+            (parsed.logs[0].size, parsed.logs[0].written_s, parsed.unreadable),
+            (Bytes(5944), 1_700_000_000, None)
+        );
         assert_eq!(parse("unreadable /var/log\n").unreadable.as_deref(), Some("/var/log"));
     }
 }

@@ -429,7 +429,11 @@ async fn create_disk(
     match guests.image_format {
         image::ImageFormat::Qcow2 => {
             let (base_format, base_path) = (format_name(base.format), base.path.as_str());
-            run(site.group, ["qemu-img", "create", "-q", "-f", format, "-b", base_path, "-F", base_format, disk, &size]).await?;
+            run(
+                site.group,
+                ["qemu-img", "create", "-q", "-f", format, "-b", base_path, "-F", base_format, disk, &size],
+            )
+            .await?;
         }
         image::ImageFormat::Raw => {
             run(site.group, ["qemu-img", "convert", "-O", format, &base.path, disk]).await?;

@@ -122,10 +122,16 @@ mod tests {
     fn pinned_guests_have_dedicated_cpus_and_their_nodes_memory() {
         let guests =
             GuestsConfig { count: GuestCount::Exactly(2), placement: CpuPinning::Pinned, ..GuestsConfig::default() };
-        let places: Vec<(Vec<u32>, Vec<u32>)> = plan(&guests).into_iter().map(|size| (size.pinned, size.nodes)).collect();
+        let places: Vec<(Vec<u32>, Vec<u32>)> =
+            plan(&guests).into_iter().map(|size| (size.pinned, size.nodes)).collect();
         assert_eq!(places, [(vec![2, 3, 4], vec![0, 1]), (vec![5, 6, 7], vec![1])]);
         let more = GuestsConfig { cpus: Some(4), ..guests };
-        assert!(plan_guests(&more, &params(), &facts()).unwrap_err().to_string().contains("need 8 CPUs, and 6 are available"));
+        assert!(
+            plan_guests(&more, &params(), &facts())
+                .unwrap_err()
+                .to_string()
+                .contains("need 8 CPUs, and 6 are available")
+        );
     }
 
     #[test]

@@ -76,11 +76,7 @@ pub enum ImageFailure {
         file: String,
     },
     /// Not enough free space.
-    #[error(
-        "not enough space for {what} in {folder}: {} required, {} free",
-        format_size(needed),
-        format_size(free)
-    )]
+    #[error("not enough space for {what} in {folder}: {} required, {} free", format_size(needed), format_size(free))]
     NoSpace {
         /// The item to be stored.
         what: String,

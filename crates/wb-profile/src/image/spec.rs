@@ -143,7 +143,9 @@ pub enum ParseImageError {
     #[error("`kernel`, `initrd` and `arguments` must be given together or not at all")]
     IncompleteKernel,
     /// Neither a string nor an object that describes an image.
-    #[error("invalid image: expected a string, or an object with `name`, `url` and `sha256`, `file`, or `built`: {why}")]
+    #[error(
+        "invalid image: expected a string, or an object with `name`, `url` and `sha256`, `file`, or `built`: {why}"
+    )]
     Shape {
         /// The cause.
         why: String,

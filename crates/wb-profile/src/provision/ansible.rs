@@ -168,7 +168,8 @@ b                          : ok=0    changed=0    unreachable=1    failed=0    s
         (remote.local, remote.address, remote.port) = (false, "10.0.0.1".to_owned(), Some(2222));
         let local = ProvisionTarget::local("b".parse().unwrap(), Default::default());
         let inventory = inventory(&[remote, local], Some(Path::new("/my config")));
-        let remote = json!({"ansible_host": "10.0.0.1", "ansible_port": 2222, "ansible_ssh_common_args": "-F '/my config'"});
+        let remote =
+            json!({"ansible_host": "10.0.0.1", "ansible_port": 2222, "ansible_ssh_common_args": "-F '/my config'"});
         assert_eq!(inventory["all"]["hosts"], json!({"a": remote, "b": {"ansible_connection": "local"}}));
     }
 }

@@ -43,7 +43,8 @@ impl ExternalProvisioner {
     }
 
     pub(super) fn parse(name: &str, params: Value) -> Result<Self, ParseProvisionerError> {
-        let requested = params.get("limit").map(|requested| super::parse_params::<Nanos>(name, requested.clone())).transpose()?;
+        let requested =
+            params.get("limit").map(|requested| super::parse_params::<Nanos>(name, requested.clone())).transpose()?;
         Ok(Self { params, limit: limit_or_default(requested) })
     }
 
@@ -102,7 +103,8 @@ fn parse_events(
     let text = String::from_utf8_lossy(stdout);
     let mut results = BTreeMap::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let event = serde_json::from_str(line).map_err(|error| format!("line {} is not an event: {error}", index + 1))?;
+        let event =
+            serde_json::from_str(line).map_err(|error| format!("line {} is not an event: {error}", index + 1))?;
         let (host, result) = match event {
             ProvisionerEvent::Message { .. } => continue,
             ProvisionerEvent::Done { host } => (host, Ok(())),

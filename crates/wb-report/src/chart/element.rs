@@ -25,18 +25,18 @@ impl Element {
     /// A line from one point to another.
     pub(crate) fn line(class: &'static str, from: (f64, f64), to: (f64, f64)) -> Self {
         let ends = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)];
-        ends.into_iter()
-            .fold(Self::new("line").with_attribute("class", class), |line, (name, value)| line.with_coordinate(name, value))
+        ends.into_iter().fold(Self::new("line").with_attribute("class", class), |line, (name, value)| {
+            line.with_coordinate(name, value)
+        })
     }
 
     /// A rectangle between two opposite corners, in any order.
     pub(crate) fn rect(class: &'static str, first: (f64, f64), second: (f64, f64)) -> Self {
         let origin = [("x", first.0.min(second.0)), ("y", first.1.min(second.1))];
         let sizes = [("width", (first.0 - second.0).abs()), ("height", (first.1 - second.1).abs())];
-        origin
-            .into_iter()
-            .chain(sizes)
-            .fold(Self::new("rect").with_attribute("class", class), |rect, (name, value)| rect.with_coordinate(name, value))
+        origin.into_iter().chain(sizes).fold(Self::new("rect").with_attribute("class", class), |rect, (name, value)| {
+            rect.with_coordinate(name, value)
+        })
     }
 
     /// A text whose baseline starts, is centred or ends at a point.

@@ -93,7 +93,10 @@ fn root(chart: &dyn Chart, drawing: &Drawing, id: &str) -> Element {
         .with_attribute("viewBox", format!("0 0 {} {}", format_pixels(drawing.width), format_pixels(drawing.height)))
         .with_coordinate("width", drawing.width)
         .with_coordinate("height", drawing.height)
-        .with_children([labelled("title", &title, &chart.title()), labelled("desc", &description, &chart.description())])
+        .with_children([
+            labelled("title", &title, &chart.title()),
+            labelled("desc", &description, &chart.description()),
+        ])
 }
 
 /// Estimates the width of a text in the charts' font, in pixels.

@@ -100,8 +100,7 @@ impl SampleDot {
         let remarks: String = phrasing::sample_remarks(sample).iter().map(|remark| format!("; {remark}")).collect();
         let name = format!("{} {}", phrasing::purpose_label(sample.purpose), sample.sample);
         let note = if mark == SampleMark::NotCounted { "; not counted" } else { "" };
-        let tooltip =
-            format!("{name} at {}{figure}{note}{remarks}", phrasing::format_elapsed(sample.start_seconds));
+        let tooltip = format!("{name} at {}{figure}{note}{remarks}", phrasing::format_elapsed(sample.start_seconds));
         Self { at: sample.start_seconds, value, mark, tooltip }
     }
 }

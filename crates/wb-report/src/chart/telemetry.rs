@@ -56,7 +56,8 @@ impl Chart for TelemetryChart {
         for segment in &self.segments {
             let end = left + segment.seconds() * per_second;
             let ground = if segment.is_undisturbed { "ground" } else { "band" };
-            let positions = segment.points.iter().map(|(time, value)| (left + time * per_second, scale.position(*value)));
+            let positions =
+                segment.points.iter().map(|(time, value)| (left + time * per_second, scale.position(*value)));
             let line = Element::new("path")
                 .with_attribute("class", "series")
                 .with_attribute("d", path_data(downsample(positions.collect())));
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn downsampling_preserves_every_peak() {
-        let points: Vec<(f64, f64)> = (0..1000).map(|index| (f64::from(index) / 100.0, f64::from((index * 37) % 101))).collect();
+        let points: Vec<(f64, f64)> =
+            (0..1000).map(|index| (f64::from(index) / 100.0, f64::from((index * 37) % 101))).collect();
         let reduced = downsample(points.clone());
         assert!(reduced.len() <= 4 * 10, "{}", reduced.len());
         for pixel in 0..10 {

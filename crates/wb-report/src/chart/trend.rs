@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn build_without_gains_is_a_gap_and_names_of_forty_builds_fit() {
-        let mut columns: Vec<TrendColumn> = (0..40).map(|index| column(&format!("build-{index}"), &[0.1, 0.2], 0)).collect();
+        let mut columns: Vec<TrendColumn> =
+            (0..40).map(|index| column(&format!("build-{index}"), &[0.1, 0.2], 0)).collect();
         columns[20].summary = None;
         let drawn = crate::chart::inline(&trend(columns), 326.0, "c");
         let series = drawn.split("class=\"series\" d=\"").nth(1).unwrap().split('"').next().unwrap();

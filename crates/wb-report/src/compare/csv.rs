@@ -40,7 +40,9 @@ pub fn checks(outcome: &ComparisonResult) -> String {
         let interval = statistics.and_then(|statistics| statistics.interval);
         let count = |side: usize| statistics.map_or(String::new(), |statistics| statistics.n[side].to_string());
         let disturbed = |side: usize| {
-            statistics.and_then(|statistics| statistics.disturbed[side]).map_or(String::new(), |count| count.to_string())
+            statistics
+                .and_then(|statistics| statistics.disturbed[side])
+                .map_or(String::new(), |count| count.to_string())
         };
         vec![
             check.id.clone(),

@@ -105,7 +105,10 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
     incomparable_reason(check).unwrap_or_else(|| {
         let explanation = explain(check);
         let [src, dst] = side_figures(check);
-        format!("{} {src} → {dst}, {} {}{}", check.statistic, explanation.difference, explanation.certainty, explanation.remarks)
+        format!(
+            "{} {src} → {dst}, {} {}{}",
+            check.statistic, explanation.difference, explanation.certainty, explanation.remarks
+        )
     })
 }
 
@@ -135,9 +138,7 @@ fn inconclusive_reason(check: &CheckResult) -> Option<&str> {
 fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
-        FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => {
-            Some("on one side only".to_owned())
-        }
+        FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => Some("on one side only".to_owned()),
         FinalVerdict::Missing if check.before.is_none() => Some("not in the first build".to_owned()),
         FinalVerdict::Missing => Some("not in the last build".to_owned()),
         FinalVerdict::Invalid => Some("no valid value".to_owned()),
@@ -166,7 +167,10 @@ fn explain(check: &CheckResult) -> Explanation {
                 format!("[{}, {}]", format_signed((ci.low - 1.0) * 100.0), format_signed((ci.high - 1.0) * 100.0))
             });
             let [src, dst] = statistics.n;
-            let needs = statistics.required_samples.as_ref().map_or(String::new(), |needs| format!("; {}", describe_needs(needs)));
+            let needs = statistics
+                .required_samples
+                .as_ref()
+                .map_or(String::new(), |needs| format!("; {}", describe_needs(needs)));
             Explanation {
                 // The values are means, but the ratio is of medians.
                 difference: format!("ratio of medians {}", format_percent(difference(check))),
@@ -175,7 +179,10 @@ fn explain(check: &CheckResult) -> Explanation {
                     format_value(Some((statistics.threshold * 100.0).round() / 100.0)),
                     statistics.observations
                 ),
-                remarks: describe_noise(check.final_verdict, statistics.noise.as_ref()) + &needs + &disturbed + &differing,
+                remarks: describe_noise(check.final_verdict, statistics.noise.as_ref())
+                    + &needs
+                    + &disturbed
+                    + &differing,
             }
         }
         _ => {
@@ -220,7 +227,9 @@ fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseUse>) -> String {
         Some(NoiseUse::Insufficient { why }) if undecided => {
             format!("; the noise between runs is not known well enough: {why}")
         }
-        Some(NoiseUse::OtherDefinition) if undecided => "; the noise between runs is known only for another definition".to_owned(),
+        Some(NoiseUse::OtherDefinition) if undecided => {
+            "; the noise between runs is known only for another definition".to_owned()
+        }
         Some(NoiseUse::Unknown) if undecided => "; no model has the noise between runs".to_owned(),
         _ => String::new(),
     }

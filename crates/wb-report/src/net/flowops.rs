@@ -130,11 +130,12 @@ fn counter_table(result: &RunResult, style: Style) -> String {
     for (transaction, name, side) in sides(result).filter(|(_, _, side)| side.count > 0) {
         let count_of = |event: &str| side.counters.get(event).map(|count| *count as f64);
         let each = |event: &&str| format_figure(count_of(event).and_then(|count| ratio(count, side.count as f64)), "");
-        let per_cycle =
-            || format_figure(
-            count_of("instructions").zip(count_of("cycles")).and_then(|(count, cycles)| ratio(count, cycles)),
-            "",
-        );
+        let per_cycle = || {
+            format_figure(
+                count_of("instructions").zip(count_of("cycles")).and_then(|(count, cycles)| ratio(count, cycles)),
+                "",
+            )
+        };
         table.row(&transaction, &name, names.iter().map(each).chain(ipc.then(per_cycle)).collect());
     }
     style.heading("events per execution") + &table.table.draw(style)

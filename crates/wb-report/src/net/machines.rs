@@ -24,8 +24,7 @@ pub(super) fn machines_table(result: &RunResult, style: Style) -> String {
         ];
         table.row(cells.into_iter().map(TableCell::from).collect());
         if machine.rejected_connections > 0 {
-            let text =
-                format!("dropped {} connections or datagrams from other machines", machine.rejected_connections);
+            let text = format!("dropped {} connections or datagrams from other machines", machine.rejected_connections);
             remarks += &style.remark(&machine.name, &text);
         }
     }

@@ -19,8 +19,7 @@ pub(super) fn netstat_tables(result: &RunResult, style: Style) -> String {
             table.row(row);
         }
     }
-    let about =
-        "all traffic during the whole run, with headers; per second of the data phase";
+    let about = "all traffic during the whole run, with headers; per second of the data phase";
     let interfaces = style.heading("network interfaces") + &table.draw(style) + &style.indent(2, about);
     interfaces + &protocol_table(result, style)
 }

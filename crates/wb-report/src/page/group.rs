@@ -87,7 +87,10 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
             phrasing::format_interval(summary, unit).map(|ends| format!("interval {ends}, ")).unwrap_or_default();
         format!("{interval}range {} to {}", unit.quantity(summary.min), unit.quantity(summary.max))
     });
-    let chart = bars.zip(summary).zip(description).map(|((bars, summary), description)| summary_bar(bars, summary, &description));
+    let chart = bars
+        .zip(summary)
+        .zip(description)
+        .map(|((bars, summary), description)| summary_bar(bars, summary, &description));
     let (kind, symbol) = outcome_symbol(&cell.outcome);
     RowView {
         id,
@@ -110,7 +113,11 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
 fn describe_undisturbed(primary: &MetricResult) -> Option<String> {
     let summary = primary.undisturbed.as_ref()?;
     let half = phrasing::format_half_width(summary).map(|half| format!(" {half}")).unwrap_or_default();
-    Some(format!("without the disturbed samples {}{half}, n {}", primary.metric.unit.quantity(summary.median), summary.n))
+    Some(format!(
+        "without the disturbed samples {}{half}, n {}",
+        primary.metric.unit.quantity(summary.median),
+        summary.n
+    ))
 }
 
 /// An outcome's CSS class and symbol, in addition to its word.

@@ -50,7 +50,8 @@ impl RunPage {
         let common = common_provenance(study);
         let mut ids = IdGenerator::default();
         let groups = group_cells(study);
-        let views = groups.iter().enumerate().map(|(index, group)| GroupView::new(group, index, extras, &common, &mut ids));
+        let views =
+            groups.iter().enumerate().map(|(index, group)| GroupView::new(group, index, extras, &common, &mut ids));
         Self {
             title: study.run.name.clone(),
             tally: phrasing::outcome_counts(study),

@@ -105,8 +105,9 @@ fn metric_name(result: &MetricResult) -> String {
 
 fn samples_table(cell: &CellResult, style: Style) -> String {
     let metrics = cell.metrics.iter();
-    let declared: Vec<(String, &Unit)> =
-        metrics.map(|result| (phrasing::value_key(&result.metric, result.worker.as_ref()), &result.metric.unit)).collect();
+    let declared: Vec<(String, &Unit)> = metrics
+        .map(|result| (phrasing::value_key(&result.metric, result.worker.as_ref()), &result.metric.unit))
+        .collect();
     let units: BTreeMap<&str, &Unit> = declared.iter().map(|(key, unit)| (key.as_str(), *unit)).collect();
     let values = cell.samples.iter().flat_map(|sample| sample.values.keys().map(String::as_str));
     let undeclared: BTreeSet<&str> = values.filter(|key| !units.contains_key(key)).collect();

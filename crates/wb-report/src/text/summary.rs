@@ -57,8 +57,7 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
     let median =
         primary.zip(summary).map(|(primary, summary)| primary.metric.unit.quantity(summary.median).to_string());
     let nonzero = |count: usize, word: &str| if count == 0 { String::new() } else { format!(", {count} {word}") };
-    let remarks =
-        nonzero(phrasing::invalid_count(cell), "invalid")
+    let remarks = nonzero(phrasing::invalid_count(cell), "invalid")
         + &nonzero(phrasing::disturbed_count(cell), "disturbed")
         + &phrasing::describe_workers(cell);
     vec![
@@ -148,8 +147,7 @@ fn findings(study: &Study, style: Style) -> String {
 /// Renders conclusions from several cells.
 pub fn solutions_text(conclusions: &[Conclusion], style: Style) -> String {
     let remarks = conclusions.iter().map(|conclusion| {
-        let name =
-            format!("{} {}  {}", conclusion.cells, conclusion.name, conclusion.unit.quantity(conclusion.value));
+        let name = format!("{} {}  {}", conclusion.cells, conclusion.name, conclusion.unit.quantity(conclusion.value));
         style.remark(&name, &conclusion.explanation)
     });
     section("solutions", remarks.collect(), style)

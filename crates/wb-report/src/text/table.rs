@@ -170,7 +170,8 @@ impl Table {
     }
 
     fn line(&self, cells: &[TableCell], columns: &[usize], widths: &[usize], style: Style) -> String {
-        let wrapped: Vec<Vec<String>> = columns.iter().map(|&column| wrap(&cells[column].text, widths[column])).collect();
+        let wrapped: Vec<Vec<String>> =
+            columns.iter().map(|&column| wrap(&cells[column].text, widths[column])).collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         let mut out = String::new();
         for depth in 0..height {

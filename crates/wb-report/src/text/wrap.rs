@@ -27,9 +27,8 @@ pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
         return break_lines(text, limit.max(1));
     }
     let lines = break_lines(body, limit - indent - 2);
-    let indented = |(index, line): (usize, String)| {
-        format!("{}{line}", " ".repeat(if index == 0 { indent } else { indent + 2 }))
-    };
+    let indented =
+        |(index, line): (usize, String)| format!("{}{line}", " ".repeat(if index == 0 { indent } else { indent + 2 }));
     lines.into_iter().enumerate().map(indented).collect()
 }
 

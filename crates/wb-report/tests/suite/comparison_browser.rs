@@ -97,7 +97,8 @@ fn checks_that_are_not_primary_follow_a_separator_and_their_failures_have_a_butt
     let Some((mut browser, _page)) = opened(1280) else { return };
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
-    let separator = "[...document.querySelectorAll('.live tbody tr')].findIndex(row => row.classList.contains('apart'))";
+    let separator =
+        "[...document.querySelectorAll('.live tbody tr')].findIndex(row => row.classList.contains('apart'))";
     assert_eq!(browser.eval(separator), 12, "after the primary ones");
     browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
     assert_eq!(browser.eval(separator), 12, "also where they are sorted");

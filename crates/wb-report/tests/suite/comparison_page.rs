@@ -183,7 +183,11 @@ fn failures_that_are_not_primary_are_listed_separately() {
     let heads = page.told("table.builds thead th");
     let column = heads.iter().position(|head| head == "not primary, failed").unwrap();
     let cells = page.told(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
-    assert_eq!(cells, ["1", "3"], "one is slower in between; in the last build two are slower or incomparable and one is missing");
+    assert_eq!(
+        cells,
+        ["1", "3"],
+        "one is slower in between; in the last build two are slower or incomparable and one is missing"
+    );
     let rows = page.told("section[aria-labelledby=checks] details tbody tr");
     assert_eq!(rows.len(), 4, "{rows:#?}");
     let lat = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -320,7 +324,11 @@ fn charts_can_be_omitted() {
     let without_charts = page(&PageOptions { charts: false, ..PLAIN });
     assert_eq!(without_charts.count("figure"), 0);
     let with_charts = page(&PLAIN);
-    assert_eq!(with_charts.count("figure"), 5 + 2, "counts, differences by build, profile, test and metric, and each test");
+    assert_eq!(
+        with_charts.count("figure"),
+        5 + 2,
+        "counts, differences by build, profile, test and metric, and each test"
+    );
     for chart in with_charts.all("figure svg[role=img]") {
         for id in chart.attr("aria-labelledby").unwrap().split(' ') {
             assert!(!with_charts.told(&format!("#{id}"))[0].is_empty());

@@ -79,7 +79,13 @@ impl StepJournal {
     }
 
     /// Records the output of a step: `environment/NAME-NUMBER[@WORKER].log`.
-    fn write_log(&self, name: &str, number: u32, worker: Option<&WorkerName>, log: &[u8]) -> Result<String, RecordError> {
+    fn write_log(
+        &self,
+        name: &str,
+        number: u32,
+        worker: Option<&WorkerName>,
+        log: &[u8],
+    ) -> Result<String, RecordError> {
         let suffix = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
         keep(&self.run, &format!("{name}-{number}{suffix}"), log)
     }

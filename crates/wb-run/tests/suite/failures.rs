@@ -145,7 +145,11 @@ fn a_cleanup_that_fails_is_reported_and_recorded() {
         assert_eq!(reported.iter().filter(is_warning).count(), 1, "{reported:?}");
         let cell = bed.cell();
         assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert!(cell.findings.iter().any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy")));
+        assert!(
+            cell.findings
+                .iter()
+                .any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy"))
+        );
     });
 }
 

@@ -218,7 +218,10 @@ fn remove_tree(folder: &Path) -> io::Result<()> {
 
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    entries.filter(|entry| entry.file_type().is_ok_and(|file_type| file_type.is_dir())).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|file_type| file_type.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 #[cfg(test)]
@@ -259,7 +262,9 @@ mod tests {
     fn each_cgroup_version_kills_all_members() {
         let cgroups = Cgroups::find(&SysRoot::real());
         let name = |number| Owner::current(&SysRoot::real()).resource_name(number);
-        for (created, version) in [(cgroups.create_v2(&name(1)), "version 2"), (cgroups.create_v1(&name(2)), "version 1")] {
+        for (created, version) in
+            [(cgroups.create_v2(&name(1)), "version 2"), (cgroups.create_v1(&name(2)), "version 1")]
+        {
             match created {
                 Some(group) => kill_and_remove_all(group),
                 None => eprintln!("SKIPPED: cannot create a cgroup of {version}"),

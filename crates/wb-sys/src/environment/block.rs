@@ -42,9 +42,9 @@ pub struct BlockDevice {
 /// The names of the block devices of non-zero size; loop, RAM, zram, nbd, optical and floppy devices are excluded.
 pub fn names(root: &SysRoot) -> Vec<String> {
     let is_real = |name: &String| {
-        !["loop", "ram", "zram", "nbd", "sr", "fd"].iter().any(|kind| {
-            name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        })
+        !["loop", "ram", "zram", "nbd", "sr", "fd"]
+            .iter()
+            .any(|kind| name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())))
     };
     let has_capacity = |name: &String| root.number::<u64>(format!("/sys/block/{name}/size")).is_ok_and(|size| size > 0);
     root.list("/sys/block").unwrap_or_default().into_iter().filter(is_real).filter(has_capacity).collect()

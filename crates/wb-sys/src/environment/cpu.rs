@@ -83,7 +83,9 @@ pub fn policies(root: &SysRoot) -> Vec<u32> {
 /// Whether cores may exceed their base frequency; None where the kernel does not report it.
 pub fn turbo(root: &SysRoot) -> Option<bool> {
     let flag = |name: &str| root.number::<u8>(format!("{CPU}/{name}")).ok();
-    flag("intel_pstate/no_turbo").map(|disabled| disabled == 0).or_else(|| flag("cpufreq/boost").map(|boost| boost != 0))
+    flag("intel_pstate/no_turbo")
+        .map(|disabled| disabled == 0)
+        .or_else(|| flag("cpufreq/boost").map(|boost| boost != 0))
 }
 
 fn frequency(root: &SysRoot, policy: u32) -> (String, FrequencyPolicy) {

@@ -113,6 +113,9 @@ mod tests {
         assert_eq!(detect(&[amazon, (name, "c6i.large")], "x").0.as_deref(), Some("kvm"));
         assert_eq!(detect(&[amazon, (name, "c6i.metal")], "x").0, None);
         assert_eq!(detect(&[("/sys/class/dmi/id/sys_vendor", "Dell Inc.")], "x"), (None, false));
-        assert_eq!(detect(&[("/proc/device-tree/hypervisor/compatible", "linux,kvm\0")], "x").0.as_deref(), Some("kvm"));
+        assert_eq!(
+            detect(&[("/proc/device-tree/hypervisor/compatible", "linux,kvm\0")], "x").0.as_deref(),
+            Some("kvm")
+        );
     }
 }

@@ -205,7 +205,9 @@ pub fn between(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Th
     };
     let is_significant = |time: u64| time > thresholds.uncertain_cpu_ns.saturating_mul(end.cpus.len() as u64);
     if disturbance.steal_percent > thresholds.steal_percent && is_significant(steal) {
-        disturbance.marks.push(DisturbanceMark::Steal { percent: disturbance.steal_percent, threshold: thresholds.steal_percent });
+        disturbance
+            .marks
+            .push(DisturbanceMark::Steal { percent: disturbance.steal_percent, threshold: thresholds.steal_percent });
     }
     if let Some(percent) = disturbance.outside_cpu_percent
         && percent > thresholds.outside_cpu_percent
@@ -329,7 +331,10 @@ mod tests {
         let (start, mut end) = pair(12, 2, WorkloadUsage { cpu_ns: 9 * SECOND, ..WorkloadUsage::default() });
         end.own_cpu_ns = SECOND;
         let disturbance = between(&start, &end, &Thresholds::default());
-        assert_eq!((disturbance.outside_cpu_percent, disturbance.steal_percent, disturbance.own_cpu_percent), (Some(10.0), 10.0, 10.0));
+        assert_eq!(
+            (disturbance.outside_cpu_percent, disturbance.steal_percent, disturbance.own_cpu_percent),
+            (Some(10.0), 10.0, 10.0)
+        );
         assert_eq!(disturbance.marks[0].to_string(), "the hypervisor stole 10.0 % of the CPU time (threshold 1 %)");
         assert_eq!(disturbance.marks[1], DisturbanceMark::OutsideCpu { percent: 10.0, threshold: 2.0 });
     }
@@ -373,12 +378,16 @@ mod tests {
         let (start, mut end) = pair(12, 0, WorkloadUsage { cpu_ns: 6 * SECOND, ..WorkloadUsage::default() });
         end.concurrent.cpu_ns = 6 * SECOND;
         let disturbance = between(&start, &end, &Thresholds::default());
-        assert_eq!((disturbance.outside_cpu_percent, disturbance.concurrent_cpu_percent, disturbance.marks.len()), (Some(0.0), 60.0, 0));
+        assert_eq!(
+            (disturbance.outside_cpu_percent, disturbance.concurrent_cpu_percent, disturbance.marks.len()),
+            (Some(0.0), 60.0, 0)
+        );
     }
 
     #[test]
     fn waiting_is_a_finding_only_where_an_undisturbed_workload_waits() {
-        let cpu_pressure = |some| Some(SystemPressure { cpu: StallTimes { some, full: 0 }, ..SystemPressure::default() });
+        let cpu_pressure =
+            |some| Some(SystemPressure { cpu: StallTimes { some, full: 0 }, ..SystemPressure::default() });
         let findings = |tasks: u64, own: Option<SystemPressure>| {
             let workload = |pressure| WorkloadUsage { cpu_ns: 0, pressure, ..WorkloadUsage::default() };
             let (mut start, mut end) = pair(tasks, 0, workload(own));
@@ -387,7 +396,10 @@ mod tests {
             between(&start, &end, &Thresholds::default()).findings
         };
         assert_eq!(findings(0, None)[0].to_string(), "some task waited for a CPU 90 % of the time");
-        assert_eq!(findings(0, cpu_pressure(5 * SECOND))[0].to_string(), "the workload waited for a CPU 50 % of the time");
+        assert_eq!(
+            findings(0, cpu_pressure(5 * SECOND))[0].to_string(),
+            "the workload waited for a CPU 50 % of the time"
+        );
         assert_eq!(findings(0, cpu_pressure(0)), []);
         assert_eq!(findings(12, None), [], "the mark reports the activity of others");
     }
@@ -397,7 +409,10 @@ mod tests {
         let (start, mut end) = pair(12, 0, WorkloadUsage::default());
         end.workload = None;
         let disturbance = between(&start, &end, &Thresholds::default());
-        assert_eq!((disturbance.outside_cpu_percent, disturbance.foreign_read_bytes, disturbance.marks.len()), (None, None, 0));
+        assert_eq!(
+            (disturbance.outside_cpu_percent, disturbance.foreign_read_bytes, disturbance.marks.len()),
+            (None, None, 0)
+        );
     }
 
     #[test]

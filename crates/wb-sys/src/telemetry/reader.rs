@@ -55,7 +55,10 @@ impl TelemetryReader {
             cpuinfo: if frequencies.is_empty() { open("/proc/cpuinfo") } else { None },
             frequencies,
             thermometers: temperature_sensors(root),
-            throttles: cpus.iter().flat_map(|cpu| throttles.iter().filter_map(|file| open_of_cpu(*cpu, file))).collect(),
+            throttles: cpus
+                .iter()
+                .flat_map(|cpu| throttles.iter().filter_map(|file| open_of_cpu(*cpu, file)))
+                .collect(),
             controller,
             buffer: Vec::new(),
         }

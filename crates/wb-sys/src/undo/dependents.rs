@@ -70,7 +70,9 @@ pub(super) fn describe(saved: &[Dependent], reset: &[Dependent]) -> Vec<ResetSet
     let before = |path: &str| saved.iter().find(|old| old.path == path)?.value.as_deref().map(text);
     let describe = |current: &Dependent| {
         Some(ResetSetting {
-            path: current.path.clone(), before: before(&current.path)?, after: current.value.as_deref().map(text),
+            path: current.path.clone(),
+            before: before(&current.path)?,
+            after: current.value.as_deref().map(text),
         })
     };
     reset.iter().filter_map(describe).collect()

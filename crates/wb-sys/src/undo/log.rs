@@ -61,9 +61,7 @@ pub enum UndoError {
         path: String,
     },
     /// Other users could have written the log.
-    #[error(
-        "{path} {why}: an undo log is executed, so it must be in a folder that only its owner can write to"
-    )]
+    #[error("{path} {why}: an undo log is executed, so it must be in a folder that only its owner can write to")]
     Untrusted {
         /// The folder.
         path: String,
@@ -264,7 +262,8 @@ impl UndoLog {
     /// # Errors
     /// As for [`Self::revert`].
     pub fn revert_where(
-        &mut self, selects: impl Fn(&Change) -> bool,
+        &mut self,
+        selects: impl Fn(&Change) -> bool,
     ) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
         self.revert_matching(selects, ConflictPolicy::Forget)
     }

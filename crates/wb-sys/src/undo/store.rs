@@ -91,7 +91,8 @@ impl LogFolder {
             _ => return Err(UndoError::Foreign { path: display() }),
         }
         let parse = |(line, text): (usize, &[u8])| {
-            let damaged = |error: serde_json::Error| UndoError::Damaged { path: display(), line, why: error.to_string() };
+            let damaged =
+                |error: serde_json::Error| UndoError::Damaged { path: display(), line, why: error.to_string() };
             serde_json::from_slice(text).map_err(damaged)
         };
         (2..).zip(lines).map(parse).collect()

@@ -276,7 +276,8 @@ fn commands_of_a_dead_holder_are_killed_with_their_descendants() {
     let (folder, root) = machine();
     let output = folder.path().join("late");
     // One of its processes no longer has the lock.
-    let script = format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", output.display());
+    let script =
+        format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", output.display());
     let mut zombie = std::process::Command::new("true").spawn().unwrap();
     let is_zombie = || tree::read_stat(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
     while !is_zombie() {

@@ -70,7 +70,11 @@ fn a_partial_last_line_is_truncated_and_a_damaged_one_elsewhere_is_an_error() {
     assert_eq!(UndoLog::open(&machine.root(), "b").unwrap().open_changes().count(), 1);
     assert_eq!(fs::read_to_string(machine.log()).unwrap(), text, "it is truncated once");
     fs::write(machine.log(), text.replacen("{\"line\"", "{\"line\n\"", 1)).unwrap();
-    assert!(machine.open_error().starts_with("/var/lib/weighbridge/undo/log.jsonl: line 2: "), "{}", machine.open_error());
+    assert!(
+        machine.open_error().starts_with("/var/lib/weighbridge/undo/log.jsonl: line 2: "),
+        "{}",
+        machine.open_error()
+    );
     fs::write(machine.log(), text.replacen("60", "6\u{0}0", 1)).unwrap();
     assert!(machine.open_error().contains("line 2"));
 }
@@ -85,8 +89,7 @@ fn logs_of_a_newer_format_and_foreign_files_are_left_alone() {
         "unsupported format 2 of the undo log /var/lib/weighbridge/undo/log.jsonl: expected at most 1: revert with the \
          version that wrote it"
     );
-    let foreign =
-        "invalid undo log /var/lib/weighbridge/undo/log.jsonl: not written by this program: move it away";
+    let foreign = "invalid undo log /var/lib/weighbridge/undo/log.jsonl: not written by this program: move it away";
     let without_first = text.split_once('\n').unwrap().1.as_bytes();
     for other in [b"somebody's notes\n".as_slice(), b"no line's end", b"\xff\xfe\n", b"\n", without_first] {
         fs::write(machine.log(), other).unwrap();
@@ -134,8 +137,7 @@ fn a_folder_that_is_writable_by_others_is_refused() {
             fs::set_permissions(undo, fs::Permissions::from_mode(mode)).unwrap();
         }
     };
-    let because =
-        "an undo log is executed, so it must be in a folder that only its owner can write to";
+    let because = "an undo log is executed, so it must be in a folder that only its owner can write to";
     let undo = "/var/lib/weighbridge/undo";
     assert_eq!(refusal(&open(0o777)), format!("{undo} is writable by others (mode 777): {because}"));
     assert_eq!(refusal(&open(0o1775)), format!("{undo} is writable by others (mode 1775): {because}"));

@@ -17,7 +17,8 @@ impl Definition {
         let build_templates: Vec<&Template> = self.build.iter().flat_map(CommandTemplate::words).collect();
         let requirements = || self.requirement_templates.iter().map(|requirement| &requirement.program);
         let affects_only_build = |param: &str| {
-            let is_used = build_templates.iter().copied().chain(requirements()).any(|template| template.uses_param(param));
+            let is_used =
+                build_templates.iter().copied().chain(requirements()).any(|template| template.uses_param(param));
             is_used && !other_templates.iter().any(|template| template.uses_param(param))
         };
         let is_mentioned = |program: &str| {

@@ -63,7 +63,9 @@ impl Check {
         let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
         let pattern = match (&raw.must, &raw.must_not) {
             (Some(_), Some(_)) => {
-                return error(Diagnostic::new("`must` and `must-not` are mutually exclusive").with_help("write two checks"));
+                return error(
+                    Diagnostic::new("`must` and `must-not` are mutually exclusive").with_help("write two checks"),
+                );
             }
             (Some(pattern), None) => Some((pattern, true)),
             (None, Some(pattern)) => Some((pattern, false)),
@@ -72,7 +74,8 @@ impl Check {
         let (rule, gate) = match (pattern, &raw.metric) {
             (Some(_), _) if is_runner => {
                 return error(
-                    Diagnostic::new("a runner cannot have checks of its output").with_help("report events `check` instead"),
+                    Diagnostic::new("a runner cannot have checks of its output")
+                        .with_help("report events `check` instead"),
                 );
             }
             (Some((pattern, must_match)), None) => {
@@ -89,7 +92,9 @@ impl Check {
                     bounds.push((relation, self::parse_bound(text, bound, scope, used)?));
                 }
                 if bounds.is_empty() {
-                    return error(Diagnostic::new("missing bound of the check").with_help("add `min`, `max` or `equals`"));
+                    return error(
+                        Diagnostic::new("missing bound of the check").with_help("add `min`, `max` or `equals`"),
+                    );
                 }
                 (Predicate::Metric { metric, per, bounds }, Gate::Possible)
             }
@@ -179,9 +184,9 @@ fn parse_bound(
 ) -> Result<Bound, DefinitionError> {
     match raw.get_ref() {
         raw::Bound::Number(number) => Ok(Bound::Number(*number)),
-        raw::Bound::Text(bound) => {
-            Template::parse(bound, scope, used).map(Bound::Text).map_err(|diagnostic| text.error_at(raw.span(), diagnostic))
-        }
+        raw::Bound::Text(bound) => Template::parse(bound, scope, used)
+            .map(Bound::Text)
+            .map_err(|diagnostic| text.error_at(raw.span(), diagnostic)),
     }
 }
 

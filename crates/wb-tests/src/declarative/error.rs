@@ -76,12 +76,20 @@ impl Diagnostic {
     }
 
     /// Creates a diagnostic for an unknown name, with the nearest known name or all of them as help.
-    pub fn unknown<'a>(message: impl Into<String>, name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Self {
+    pub fn unknown<'a>(
+        message: impl Into<String>,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Self {
         let help = match suggest(name, candidates.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 let all: Vec<String> = candidates.into_iter().map(|candidate| format!("`{candidate}`")).collect();
-                if all.is_empty() { "none is defined".to_owned() } else { format!("expected one of {}", all.join(", ")) }
+                if all.is_empty() {
+                    "none is defined".to_owned()
+                } else {
+                    format!("expected one of {}", all.join(", "))
+                }
             }
         };
         Self::new(message).with_help(help)

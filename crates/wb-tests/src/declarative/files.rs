@@ -86,7 +86,8 @@ impl Definition {
 /// Whether a path is a file outside of the system's folders that all users may read.
 fn is_user_file(path: &Path) -> bool {
     const READABLE_BY_ALL: u32 = 0o004;
-    let is_readable = |metadata: fs::Metadata| metadata.is_file() && metadata.permissions().mode() & READABLE_BY_ALL != 0;
+    let is_readable =
+        |metadata: fs::Metadata| metadata.is_file() && metadata.permissions().mode() & READABLE_BY_ALL != 0;
     path.is_absolute()
         && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
         && fs::metadata(path).is_ok_and(is_readable)

@@ -58,7 +58,8 @@ impl MetricDefinition {
         let source = parse_source(text, raw)?;
         if is_runner && source.is_some() {
             return Err(error(
-                Diagnostic::new(format!("metric `{name}` of a runner cannot have a source")).with_help("remove the source"),
+                Diagnostic::new(format!("metric `{name}` of a runner cannot have a source"))
+                    .with_help("remove the source"),
             ));
         }
         if !is_runner && source.is_none() {
@@ -70,7 +71,9 @@ impl MetricDefinition {
         let scale = raw.scale.as_ref().map_or(1.0, |scale| *scale.get_ref());
         if !scale.is_finite() || scale <= 0.0 || raw.units.values().any(|factor| !factor.is_finite() || *factor <= 0.0)
         {
-            return Err(error(Diagnostic::new(format!("invalid factor of metric `{name}`: expected a positive number"))));
+            return Err(error(Diagnostic::new(format!(
+                "invalid factor of metric `{name}`: expected a positive number"
+            ))));
         }
         let has_unit = match &source {
             Some(MetricSource::Output(_, Extractor::Regex(regex))) => {
@@ -198,9 +201,13 @@ fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<Metri
     let at = raw.name.span();
     match (process, output, extractor) {
         (Some(source), _, None) => Ok(Some(source)),
-        (Some(_), _, Some(_)) => Err(text
-            .error_at(at, Diagnostic::new("`regex` and `json` are not possible with this `from`").with_help("remove them, or `from`"))),
-        (None, output, Some(extractor)) => Ok(Some(MetricSource::Output(output.unwrap_or(OutputSource::Stdout), extractor))),
+        (Some(_), _, Some(_)) => Err(text.error_at(
+            at,
+            Diagnostic::new("`regex` and `json` are not possible with this `from`").with_help("remove them, or `from`"),
+        )),
+        (None, output, Some(extractor)) => {
+            Ok(Some(MetricSource::Output(output.unwrap_or(OutputSource::Stdout), extractor)))
+        }
         (None, Some(_), None) => Err(text.error_at(at, Diagnostic::new("missing `regex` or `json`"))),
         (None, None, None) => Ok(None),
     }
@@ -286,7 +293,9 @@ fn collect_figures(json: &Value, path: &[String], figures: &mut Vec<String>) {
     };
     match json {
         Value::Array(list) if step == "*" => list.iter().for_each(|element| collect_figures(element, rest, figures)),
-        Value::Object(fields) if step == "*" => fields.values().for_each(|element| collect_figures(element, rest, figures)),
+        Value::Object(fields) if step == "*" => {
+            fields.values().for_each(|element| collect_figures(element, rest, figures))
+        }
         Value::Array(list) => {
             if let Some(element) = step.parse().ok().and_then(|at: usize| list.get(at)) {
                 collect_figures(element, rest, figures);

@@ -156,7 +156,8 @@ impl Test for DeclarativeTest {
     }
 
     async fn cleanup(&self, params: &Params, prepared: AnyPrepared, context: &WorkerContext) -> Result<(), Failure> {
-        let prepared: Box<Prepared> = prepared.downcast().map_err(|_| Failure::refused("prepared state belongs to another test"))?;
+        let prepared: Box<Prepared> =
+            prepared.downcast().map_err(|_| Failure::refused("prepared state belongs to another test"))?;
         self.definition.clean_up(params, *prepared, context).await
     }
 
@@ -196,7 +197,8 @@ impl Definition {
             }
         }
         let join = |at: usize, field: fn(&Requirement) -> &String| {
-            let mut texts: Vec<&str> = alternatives.iter().filter_map(|requirements| Some(field(requirements.get(at)?).as_str())).collect();
+            let mut texts: Vec<&str> =
+                alternatives.iter().filter_map(|requirements| Some(field(requirements.get(at)?).as_str())).collect();
             let mut seen = std::collections::BTreeSet::new();
             texts.retain(|text| seen.insert(*text));
             texts.join(" or ")

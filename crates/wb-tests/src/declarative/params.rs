@@ -78,7 +78,10 @@ impl ParsedParams {
                         .with_help("choose another name"),
                 )
             } else {
-                self.params.iter().any(is_named).then(|| Diagnostic::new(format!("duplicate parameter or alias `{alias}`")))
+                self.params
+                    .iter()
+                    .any(is_named)
+                    .then(|| Diagnostic::new(format!("duplicate parameter or alias `{alias}`")))
             };
             if let Some(diagnostic) = conflict {
                 return Err(at_name(diagnostic));
@@ -141,12 +144,16 @@ impl ParsedParams {
         if !is_compatible {
             let expected = if is_size { "bytes" } else { "integer" };
             let diagnostic = Diagnostic::new(format!("invalid `resolved` of parameter `{}`", raw.name.get_ref()));
-            return Err(text.error_at(resolved.span(), diagnostic.with_help(format!("it requires `kind = \"{expected}\"`"))));
+            return Err(
+                text.error_at(resolved.span(), diagnostic.with_help(format!("it requires `kind = \"{expected}\"`")))
+            );
         }
         let factor = raw.factor.as_ref().map_or(1.0, |factor| *factor.get_ref());
         if !(factor.is_finite() && factor > 0.0) {
             let at = raw.factor.as_ref().map_or(resolved.span(), Spanned::span);
-            return Err(text.error_at(at, Diagnostic::new(format!("invalid factor {factor}: expected a positive number"))));
+            return Err(
+                text.error_at(at, Diagnostic::new(format!("invalid factor {factor}: expected a positive number")))
+            );
         }
         self.machine_params.push(MachineParam {
             name: raw.name.get_ref().clone(),
@@ -225,7 +232,9 @@ fn parse_kind(text: &SourceText<'_>, raw: &raw::Param) -> Result<ParamKind, Defi
         return error(Diagnostic::new(format!("`of` of parameter `{name}` requires `kind = \"list\"`")));
     }
     if (inner == ParamType::Choice) == raw.choices.is_empty() {
-        return error(Diagnostic::new(format!("`kind = \"choice\"` and `choices` of parameter `{name}` require each other")));
+        return error(Diagnostic::new(format!(
+            "`kind = \"choice\"` and `choices` of parameter `{name}` require each other"
+        )));
     }
     let is_number = matches!(inner, ParamType::Integer | ParamType::Number);
     if !is_number && (raw.min.is_some() || raw.max.is_some()) {

@@ -69,7 +69,8 @@ impl Parser<'_> {
         machine_params: Vec<MachineParam>,
     ) -> Result<Definition, DefinitionError> {
         let declaration = self.parse_declaration(raw, params)?;
-        let requirements = raw.requires.iter().map(|requirement| self.parse_requirement(requirement)).collect::<Result<_, _>>()?;
+        let requirements =
+            raw.requires.iter().map(|requirement| self.parse_requirement(requirement)).collect::<Result<_, _>>()?;
         let build = raw.build.as_ref().map_or(&[][..], |build| &build.commands);
         let build = self.parse_commands(build)?;
         let built_programs = raw.build.as_ref().map_or(&[][..], |build| &build.programs);
@@ -145,22 +146,22 @@ impl Parser<'_> {
                 runner.span(),
                 Diagnostic::new("`command` and `runner` are mutually exclusive").with_help("remove one"),
             ),
-            (None, None) => self.error_at(
-                raw.name.span(),
-                Diagnostic::new("missing `command` or `runner`"),
-            ),
+            (None, None) => self.error_at(raw.name.span(), Diagnostic::new("missing `command` or `runner`")),
         }
     }
 
     fn parse_duration_control(&self, raw: &raw::Definition) -> Result<DurationControl, DefinitionError> {
         let limits = raw.work.get_ref();
         if limits.start == 0 || limits.max < limits.start {
-            return self
-                .error_at(raw.work.span(), Diagnostic::new("invalid `work`: expected `start` of at least 1, and `most` of at least `start`"));
+            return self.error_at(
+                raw.work.span(),
+                Diagnostic::new("invalid `work`: expected `start` of at least 1, and `most` of at least `start`"),
+            );
         }
         match (self.sample_builtins.contains(&Builtin::Work), self.sample_builtins.contains(&Builtin::Seconds)) {
             (true, true) => {
-                let diagnostic = Diagnostic::new("`{work}` and `{seconds}` are mutually exclusive").with_help("remove one");
+                let diagnostic =
+                    Diagnostic::new("`{work}` and `{seconds}` are mutually exclusive").with_help("remove one");
                 self.error_at(raw.name.span(), diagnostic)
             }
             (true, false) => Ok(DurationControl::Work(*limits)),
@@ -179,8 +180,9 @@ impl Parser<'_> {
         same_output: Option<&SameOutput>,
         is_runner: bool,
     ) -> Result<StdoutPolicy, DefinitionError> {
-        let is_stdout =
-            |definition: &MetricDefinition| matches!(definition.source, Some(MetricSource::Output(OutputSource::Stdout, _)));
+        let is_stdout = |definition: &MetricDefinition| {
+            matches!(definition.source, Some(MetricSource::Output(OutputSource::Stdout, _)))
+        };
         let is_read = is_runner
             || metrics.iter().any(is_stdout)
             || checks.iter().any(|check| check.output_source() == Some(&OutputSource::Stdout))
@@ -198,7 +200,8 @@ impl Parser<'_> {
                 return self.error_at(given.span(), diagnostic.with_help("remove `stdout`, or use a `file`"));
             }
             Some(given) if same_output.is_some() && *given.get_ref() == Capture::Discard => {
-                let diagnostic = Diagnostic::new("`same-output` requires the hash of standard output, which is discarded");
+                let diagnostic =
+                    Diagnostic::new("`same-output` requires the hash of standard output, which is discarded");
                 return self
                     .error_at(given.span(), diagnostic.with_help("use `stdout = \"hash\"`, or remove `same-output`"));
             }
@@ -263,8 +266,7 @@ impl Parser<'_> {
                 (&definition.source, calibration),
                 (Some(MetricSource::Rate), DurationControl::Time | DurationControl::Fixed)
             ) {
-                return self
-                    .error_at(at, Diagnostic::new("`from = \"rate\"` requires `{work}` in the command"));
+                return self.error_at(at, Diagnostic::new("`from = \"rate\"` requires `{work}` in the command"));
             }
             if definition.metric.primary && definition.optional {
                 return self.error_at(at, Diagnostic::new("the primary metric cannot be optional"));
@@ -278,8 +280,7 @@ impl Parser<'_> {
             ([_, second, ..], _) => self
                 .error_at(second.clone(), Diagnostic::new("more than one primary metric").with_help("mark only one")),
             ([], Some(first)) => {
-                let diagnostic = Diagnostic::new("missing primary metric")
-                    .with_help("mark one with `primary = true`");
+                let diagnostic = Diagnostic::new("missing primary metric").with_help("mark one with `primary = true`");
                 self.error_at(first.get_ref().name.span(), diagnostic)
             }
             ([], None) => self.error_at(0..0, Diagnostic::new("missing [[metric]]")),
@@ -306,7 +307,8 @@ impl Parser<'_> {
             (None, None, Some(command)) => Readiness::Command(self.parse_command(command, Phase::Prepare)?),
             _ => {
                 let diagnostic = Diagnostic::new("invalid `ready`");
-                return self.error_at(raw.ready.span(), diagnostic.with_help("expected one of `line`, `port` and `command`"));
+                return self
+                    .error_at(raw.ready.span(), diagnostic.with_help("expected one of `line`, `port` and `command`"));
             }
         };
         let stop = match &raw.stop {
@@ -325,7 +327,10 @@ impl Parser<'_> {
                 Ok(bytes) => (bytes, path.span()),
                 Err(why) => return Ok(File { name, folder: raw.folder, content: FileContent::Missing(why) }),
             },
-            _ => return self.error_at(at, Diagnostic::new(format!("invalid file `{name}`: expected either `text` or `path`"))),
+            _ => {
+                return self
+                    .error_at(at, Diagnostic::new(format!("invalid file `{name}`: expected either `text` or `path`")));
+            }
         };
         let phase = match raw.folder {
             TargetFolder::Scratch => Phase::Prepare,
@@ -382,11 +387,7 @@ impl Parser<'_> {
         raw.iter().map(|command| self.parse_command(command, Phase::Prepare)).collect()
     }
 
-    fn parse_command(
-        &mut self,
-        raw: &Spanned<CommandWords>,
-        phase: Phase,
-    ) -> Result<CommandTemplate, DefinitionError> {
+    fn parse_command(&mut self, raw: &Spanned<CommandWords>, phase: Phase) -> Result<CommandTemplate, DefinitionError> {
         let mut used = BTreeSet::new();
         let argv = CommandTemplate::parse(&raw.get_ref().0, &self.scope(phase), &mut used);
         self.record_builtins(used, phase);

@@ -33,7 +33,8 @@ pub(super) async fn wait_for_listener(
     port: u16,
     limit: Nanos,
 ) -> Result<(), Failure> {
-    let is_bound = || async { bound_ports(context, |state| state == TCP_LISTEN).await.ok()?.contains(&port).then_some(()) };
+    let is_bound =
+        || async { bound_ports(context, |state| state == TCP_LISTEN).await.ok()?.contains(&port).then_some(()) };
     context.poll_until(&format!("{name} (port {port})"), limit, is_bound).await
 }
 

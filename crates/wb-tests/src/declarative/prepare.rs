@@ -54,7 +54,11 @@ impl Definition {
     }
 
     /// Writes the files and runs the build commands; returns the hashes of the programs.
-    async fn build(&self, bindings: &Bindings<'_>, context: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
+    async fn build(
+        &self,
+        bindings: &Bindings<'_>,
+        context: &WorkerContext,
+    ) -> Result<BTreeMap<String, String>, Failure> {
         let folder = context.group.folder();
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Scratch) {
             file.write_to(context, folder, bindings).await?;
@@ -85,7 +89,11 @@ impl Definition {
         Ok(())
     }
 
-    async fn builtins(&self, params: &Params, context: &WorkerContext) -> Result<BTreeMap<Builtin, ParamValue>, Failure> {
+    async fn builtins(
+        &self,
+        params: &Params,
+        context: &WorkerContext,
+    ) -> Result<BTreeMap<Builtin, ParamValue>, Failure> {
         let (cpus, cores) = cpu_and_core_counts(params, &context.facts);
         let mut builtins = BTreeMap::from([
             (Builtin::Scratch, ParamValue::Text(context.group.folder().to_owned())),
@@ -132,16 +140,12 @@ impl Service {
                 let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));
                 let line = context.until_cancelled(line).await?.map_err(worker_failure)?;
                 line.ok_or_else(|| {
-                    Failure::crashed(format!(
-                        "{name} exited, or not ready within {}: no line `{pattern}`",
-                        self.limit
-                    ))
+                    Failure::crashed(format!("{name} exited, or not ready within {}: no line `{pattern}`", self.limit))
                 })?;
             }
             Readiness::Port(port) => {
                 let port = port.text(bindings).map_err(Failure::refused)?;
-                let number =
-                    port.parse().map_err(|_| Failure::refused(format!("invalid port number `{port}`")))?;
+                let number = port.parse().map_err(|_| Failure::refused(format!("invalid port number `{port}`")))?;
                 port::wait_for_listener(context, &name, number, self.limit).await?;
             }
             Readiness::Command(command) => {
@@ -154,7 +158,11 @@ impl Service {
     }
 }
 
-async fn run_command(context: &WorkerContext, command: &CommandTemplate, bindings: &Bindings<'_>) -> Result<(), Failure> {
+async fn run_command(
+    context: &WorkerContext,
+    command: &CommandTemplate,
+    bindings: &Bindings<'_>,
+) -> Result<(), Failure> {
     let argv = command.fill(bindings).map_err(Failure::refused)?;
     // The output is not used and may be large; its end is available after a failure.
     context.run(Command::new(argv).stdout(Capture::Hash)).await.map(drop)

@@ -132,10 +132,10 @@ impl OutputSource {
         file: Option<&Spanned<String>>,
     ) -> Result<Option<Self>, DefinitionError> {
         match (from.map(|from| *from.get_ref()), file) {
-            (Some(_), Some(file)) => {
-                Err(text
-                    .error_at(file.span(), Diagnostic::new("`from` and `file` are mutually exclusive").with_help("remove one")))
-            }
+            (Some(_), Some(file)) => Err(text.error_at(
+                file.span(),
+                Diagnostic::new("`from` and `file` are mutually exclusive").with_help("remove one"),
+            )),
             (None, Some(file)) => {
                 let name = file.get_ref();
                 let is_inside = !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));

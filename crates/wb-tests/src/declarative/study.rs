@@ -115,8 +115,12 @@ impl Definition {
             let has_name = |metric: &&external::RunnerMetric| {
                 metric.class == definition.metric.class && metric.name == definition.metric.name
             };
-            let values: Result<Vec<f64>, String> =
-                report.metrics.iter().filter(has_name).map(|metric| definition.convert(metric.value, &metric.unit)).collect();
+            let values: Result<Vec<f64>, String> = report
+                .metrics
+                .iter()
+                .filter(has_name)
+                .map(|metric| definition.convert(metric.value, &metric.unit))
+                .collect();
             set_metric(measurement, definition, values.and_then(|values| definition.reduce(values)));
         }
         for check in &report.checks {
@@ -127,9 +131,9 @@ impl Definition {
             (Some((work, Some(seconds))), Some((part, probe))) => {
                 check_time_follows_work(measurement, (work, seconds), (part, probe))
             }
-            _ => measurement.findings.push(
-                "cannot verify that the run time depends on the work: the runner reported no probe".to_owned(),
-            ),
+            _ => measurement
+                .findings
+                .push("cannot verify that the run time depends on the work: the runner reported no probe".to_owned()),
         }
     }
 }
@@ -143,7 +147,11 @@ fn set_metric(measurement: &mut Measurement, definition: &MetricDefinition, valu
 }
 
 /// Checks whether the run time depends on the work.
-fn check_effort(measurement: &mut Measurement, source: &DurationSource, output: &SampleOutput<'_>) -> Result<(), Rejection> {
+fn check_effort(
+    measurement: &mut Measurement,
+    source: &DurationSource,
+    output: &SampleOutput<'_>,
+) -> Result<(), Rejection> {
     match source {
         DurationSource::Work { work, probe: Some(part) } => {
             let (run, probe) = (output.recorded_process(RUN_NAME)?, output.recorded_process(PROBE_NAME)?);
@@ -175,7 +183,9 @@ fn check_effort(measurement: &mut Measurement, source: &DurationSource, output: 
 /// start of the process may be a large part of both times.
 fn check_time_follows_work(measurement: &mut Measurement, (work, seconds): (u64, f64), (part, probe): (u64, f64)) {
     if part == 0 || part >= work || probe <= 0.0 {
-        measurement.findings.push("cannot verify that the run time depends on the work: the probe did no smaller part of it".to_owned());
+        measurement.findings.push(
+            "cannot verify that the run time depends on the work: the probe did no smaller part of it".to_owned(),
+        );
         return;
     }
     measurement.require(time_follows_work((work, seconds), (part, probe)), Gate::Effort, || {

@@ -231,9 +231,10 @@ impl Template {
             (ArgumentShape::List, ParamValue::List(values)) => Ok(values.iter().map(ParamValue::to_string).collect()),
             (ArgumentShape::List, value) => Ok(vec![value.to_string()]),
             (ArgumentShape::Words, value) => split_words(&value.to_string()),
-            (ArgumentShape::Table(table), value) => {
-                table.get(&value.to_string()).cloned().ok_or_else(|| format!("no arguments of `{name}` for value `{value}`"))
-            }
+            (ArgumentShape::Table(table), value) => table
+                .get(&value.to_string())
+                .cloned()
+                .ok_or_else(|| format!("no arguments of `{name}` for value `{value}`")),
         }
     }
 }
@@ -288,8 +289,7 @@ pub(super) fn split_words(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn unpaired_brace(brace: &str) -> Diagnostic {
-    Diagnostic::new(format!("unmatched `{brace}`"))
-        .with_help(format!("write `{brace}{brace}` for a literal brace"))
+    Diagnostic::new(format!("unmatched `{brace}`")).with_help(format!("write `{brace}{brace}` for a literal brace"))
 }
 
 fn parse_placeholder(
@@ -348,7 +348,9 @@ fn parse_format(name: &str, kind: &ParamKind, format: Option<&str>) -> Result<Va
     let factor = formats.iter().find(|(unit, _)| *unit == format).map(|(_, factor)| *factor);
     let names =
         formats.iter().map(|(unit, _)| *unit).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
-    factor.map(create).ok_or_else(|| Diagnostic::unknown(format!("unknown format `{format}` of `{name}`"), format, names))
+    factor
+        .map(create)
+        .ok_or_else(|| Diagnostic::unknown(format!("unknown format `{format}` of `{name}`"), format, names))
 }
 
 fn format_value(value: &ParamValue, format: ValueFormat) -> Result<String, String> {
@@ -387,7 +389,8 @@ mod tests {
         let shapes = shapes();
         let scope = TemplateScope { argument_shapes: &shapes, phase: Phase::Sample, has_folder: false };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let argv = CommandTemplate::parse(&words, &scope, &mut BTreeSet::new()).map_err(|diagnostic| diagnostic.to_string())?;
+        let argv = CommandTemplate::parse(&words, &scope, &mut BTreeSet::new())
+            .map_err(|diagnostic| diagnostic.to_string())?;
         let params: Params = [
             ("cc", ParamValue::Text("gcc; rm -rf $HOME".into())),
             ("size", ParamValue::Text("64k".into())),

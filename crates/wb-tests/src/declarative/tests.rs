@@ -56,14 +56,22 @@ fn errors_have_a_position_and_help() {
         ("{n}", "{nn}", "x.toml:4:11: unknown placeholder `{nn}`: did you mean `n`?"),
         ("{work}", "'", "x.toml:4:11: unclosed quote in `tool --n {n} '`"),
         ("tool --n {n} {work}", "", "x.toml:4:11: empty command"),
-        ("command =", "runner = \"x\"\ncommand =", "x.toml:4:10: `command` and `runner` are mutually exclusive: remove one"),
+        (
+            "command =",
+            "runner = \"x\"\ncommand =",
+            "x.toml:4:10: `command` and `runner` are mutually exclusive: remove one",
+        ),
         (
             "name = \"plain\"",
             "name = \"pl ain\"",
             "x.toml:1:8: invalid name `pl ain`: expected letters, digits, `_`, `.` and `-`",
         ),
         ("\"integer\"", "\"interger\"", "x.toml:8:8: unknown value `interger`: did you mean `integer`?"),
-        ("default = 1", "default = \"x\"", "x.toml:9:11: invalid default of parameter `n`: invalid value `x`: expected a whole number"),
+        (
+            "default = 1",
+            "default = \"x\"",
+            "x.toml:9:11: invalid default of parameter `n`: invalid value `x`: expected a whole number",
+        ),
         (
             "default = 1\n",
             "",
@@ -212,7 +220,11 @@ fn same_output_determines_the_capture_of_standard_output() {
         parse(&(definition + metric))
     };
     let capture = |extra: &str| {
-        parse_with(extra).unwrap_or_else(|error| panic!("{error}")).definition.stdout.capture_for(sample_output::RUN_NAME)
+        parse_with(extra)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .definition
+            .stdout
+            .capture_for(sample_output::RUN_NAME)
     };
     assert_eq!(capture("same-output = '^sum'\n"), Capture::Keep);
     assert_eq!(capture("same-output = true\n"), Capture::Hash);

@@ -54,7 +54,8 @@ pub(crate) async fn sample(
     let mut task = serde_json::to_vec(&task).map_err(|error| Failure::refused(error.to_string()))?;
     task.push(b'\n');
     let output = attempt.run("run", command.arg("sample").stdin(task)).await?.stdout;
-    let report = parse_output(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
+    let report =
+        parse_output(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
     for (name, bytes) in report.artefacts {
         attempt.add_artefact(&format!("runner/{name}"), bytes);
     }

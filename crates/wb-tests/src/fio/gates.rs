@@ -19,12 +19,17 @@ pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &F
     measurement.require(!report.jobs.is_empty(), Gate::Work, || "fio ran no job".to_owned());
     for job_report in &report.jobs {
         let name = &job_report.jobname;
-        measurement.require(job_report.error == 0, Gate::Work, || format!("{name} ended with error {}", job_report.error));
+        measurement
+            .require(job_report.error == 0, Gate::Work, || format!("{name} ended with error {}", job_report.error));
         for operation in job.test_type.operations() {
             let (kind, counts) = (operation.name(), job_report.operation(*operation));
-            measurement.require(counts.total_ios > 0 && counts.io_bytes > 0, Gate::Work, || format!("{name} completed no {kind}"));
+            measurement.require(counts.total_ios > 0 && counts.io_bytes > 0, Gate::Work, || {
+                format!("{name} completed no {kind}")
+            });
             let incomplete = counts.short_ios + counts.drop_ios;
-            measurement.require(incomplete == 0, Gate::Work, || format!("{incomplete} {kind}s of {name} were short or dropped"));
+            measurement.require(incomplete == 0, Gate::Work, || {
+                format!("{incomplete} {kind}s of {name} were short or dropped")
+            });
             let in_bins = counts.clat_ns.bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
             let agree = in_bins == counts.clat_ns.count && counts_agree(counts.clat_ns.count, counts.total_ios, job);
             measurement.require(agree, Gate::Output, || {
@@ -105,12 +110,17 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
             let (kind, latency) = (operation.name(), &job_report.operation(*operation).clat_ns);
             let is_valid = latency.mean.is_finite() && latency.mean > 0.0 && latency.mean <= latency.max;
             measurement.require(is_valid || latency.count == 0, Gate::Possible, || {
-                format!("{}s of {} took {} ns on average, {} ns at most", kind, job_report.jobname, latency.mean, latency.max)
+                format!(
+                    "{}s of {} took {} ns on average, {} ns at most",
+                    kind, job_report.jobname, latency.mean, latency.max
+                )
             });
         }
     }
     let bandwidth = measurement.values.get("throughput/bandwidth").copied().unwrap_or_default();
-    measurement.require(bandwidth < MAX_BANDWIDTH, Gate::Possible, || format!("a bandwidth of {bandwidth:e} B/s is impossible"));
+    measurement.require(bandwidth < MAX_BANDWIDTH, Gate::Possible, || {
+        format!("a bandwidth of {bandwidth:e} B/s is impossible")
+    });
 }
 
 /// Resource use of fio's processes as counted by the kernel; none if it was not recorded.
@@ -125,7 +135,12 @@ fn read_usage(artefacts: &Artefacts) -> Option<ResourceUsage> {
 /// Adds a finding for buffered reads of files that fit into memory, if they were read more than once or the kernel
 /// counted fewer bytes read from storage. fio drops a file from the page cache when it opens it, but not from caches
 /// below.
-pub(super) fn note_cached_reads(measurement: &mut Measurement, job: &FioJob, report: &FioReport, artefacts: &Artefacts) {
+pub(super) fn note_cached_reads(
+    measurement: &mut Measurement,
+    job: &FioJob,
+    report: &FioReport,
+    artefacts: &Artefacts,
+) {
     let reads = job.test_type.operations().contains(&Operation::Read);
     if job.direct || !reads || job.has_server() {
         return;
@@ -240,7 +255,10 @@ mod tests {
         let measurement =
             study_files(&fast, JobFileOrigin::Generated, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
         assert_eq!(measurement.validity, Validity::Valid);
-        assert_eq!(measurement.findings, ["the rate of 5000 operations per second and job was not reached: the slowest job did 1000"]);
+        assert_eq!(
+            measurement.findings,
+            ["the rate of 5000 operations per second and job was not reached: the slowest job did 1000"]
+        );
     }
 
     #[test]

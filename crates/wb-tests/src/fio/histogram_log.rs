@@ -49,7 +49,8 @@ fn parse_line(line: &str) -> Result<Option<HistogramInterval>, String> {
     let filled = row.iter().enumerate().filter(|(_, count)| **count > 0);
     let counts = filled.map(|(bin, count)| Some((midpoint(bin, row.len())?, *count))).collect::<Option<Vec<_>>>();
     let counts = midpoint(0, row.len()).and(counts);
-    let counts = counts.ok_or_else(|| format!("unsupported number of bins {}: expected the format of fio 3.0 or newer", row.len()))?;
+    let counts = counts
+        .ok_or_else(|| format!("unsupported number of bins {}: expected the format of fio 3.0 or newer", row.len()))?;
     Ok(Some(HistogramInterval { at_ms, operation, counts }))
 }
 
@@ -106,7 +107,10 @@ mod tests {
     fn errors_have_a_line_and_a_reason() {
         let error = |text: &str| parse(text).unwrap_err().to_string();
         assert_eq!(error("1, 0"), "line 1: expected at least 3 fields, found 2");
-        assert_eq!(error("1, 0, 4096, 1, 2"), "line 1: unsupported number of bins 2: expected the format of fio 3.0 or newer");
+        assert_eq!(
+            error("1, 0, 4096, 1, 2"),
+            "line 1: unsupported number of bins 2: expected the format of fio 3.0 or newer"
+        );
         assert_eq!(error(&(line(1, 0, &[]) + "nonsense")), "line 2: invalid number `nonsense`");
         assert_eq!(error(&line(1, 9, &[])), "line 1: unknown kind of operation 9: expected 0 to 2");
         assert!(parse(&line(1, 0, &[])[..900]).is_err(), "truncated");

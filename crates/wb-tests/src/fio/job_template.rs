@@ -131,9 +131,7 @@ fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
     };
     let found = job.options().into_iter().find(|(name, _)| *name == option);
     found.map(|(_, value)| value).ok_or_else(|| {
-        Failure::refused(format!(
-            "no parameter provides `$@` of job-file option `{option} = $@`: write a value"
-        ))
+        Failure::refused(format!("no parameter provides `$@` of job-file option `{option} = $@`: write a value"))
     })
 }
 

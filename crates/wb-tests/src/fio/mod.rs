@@ -177,7 +177,8 @@ fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
     if path.is_empty() {
         return Ok(None);
     }
-    let bytes = std::fs::read(path).map_err(|error| Failure::refused(format!("cannot read job file `{path}`: {error}")))?;
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::refused(format!("cannot read job file `{path}`: {error}")))?;
     if params.job_file_sha256.as_deref() != Some(Sha256::of(&bytes).as_str()) {
         return Err(Failure::refused(format!("job file `{path}` changed since the run was planned")));
     }

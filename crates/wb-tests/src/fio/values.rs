@@ -179,7 +179,8 @@ mod tests {
         for test_type in [TestType::Read, TestType::RandWrite, TestType::RandRw] {
             let ios = |operation| if test_type.operations().contains(&operation) { 1000 } else { 0 };
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
-            let measurement = study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+            let measurement =
+                study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
             assert_eq!(measurement.validity, Validity::Valid, "{test_type:?}");
             for metric in metrics(Some(test_type)) {
                 assert!(measurement.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
@@ -199,7 +200,8 @@ mod tests {
     #[test]
     fn mixed_operations_are_reported_separately_and_in_total() {
         let stdout = output(&[(0, 1000, 500)]);
-        let measurement = study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+        let measurement =
+            study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
         let value = |name: &str| measurement.values[name];
         assert_eq!(value("throughput/iops"), 1500.0);
         assert_eq!(value("throughput/read-iops"), 1000.0);

@@ -57,7 +57,8 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
     });
     let requested = (params.isa, params.threads.map(|threads| threads as usize));
     let measured = (Some(report.isa), Some(report.threads));
-    measurement.require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
+    measurement
+        .require(requested == measured, Gate::Work, || format!("requested {requested:?}, measured {measured:?}"));
     native::record_residency(&mut measurement, report.residency, config.huge_pages);
     measurement.add_provenance("isa", report.isa);
     measurement.add_provenance("solutions", solutions.len());

@@ -135,7 +135,10 @@ impl Params {
             return Some(parameter_error("leading-dimensions", why));
         }
         if !alignment.is_power_of_two() {
-            return Some(parameter_error("alignment-values", format!("invalid alignment {alignment} KiB: expected a power of two")));
+            return Some(parameter_error(
+                "alignment-values",
+                format!("invalid alignment {alignment} KiB: expected a power of two"),
+            ));
         }
         if self.isa.is_some() && self.is_external() {
             return Some(parameter_error("isa", "applies only to the built-in kernel, not to `linpack-binary`"));
@@ -212,10 +215,14 @@ mod tests {
     fn contradictions_are_reported() {
         let contradiction = |params: Params| params.contradiction().unwrap();
         let leading = Params { leading_dimensions: 100, ..Params::default() };
-        assert!(contradiction(leading).starts_with("`leading-dimensions`: 100 is less than the number of equations, 4000"));
+        assert!(
+            contradiction(leading).starts_with("`leading-dimensions`: 100 is less than the number of equations, 4000")
+        );
         assert!(contradiction(Params { alignment_values: 3, ..Params::default() }).contains("expected a power of two"));
         assert!(contradiction(Params { numactl_args: "-N0".into(), ..Params::default() }).contains("`memory-nodes`"));
-        assert!(contradiction(Params { linpack_kind: ProgramKind::Hpl, ..Params::default() }).contains("`linpack-binary`"));
+        assert!(
+            contradiction(Params { linpack_kind: ProgramKind::Hpl, ..Params::default() }).contains("`linpack-binary`")
+        );
         let other = Params { linpack_binary: "xhpl".into(), isa: Some(Isa::Scalar), ..Params::default() };
         assert!(contradiction(other).starts_with("`isa`"));
         let hpcc = Params { linpack_binary: "hpcc".into(), run_trials: AutoCount::Fixed(2), ..Params::default() };

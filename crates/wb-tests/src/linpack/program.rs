@@ -182,7 +182,9 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
     let mut measurement =
         summarize_solutions(&solutions, artefacts.json(SOLUTIONS)?, process_seconds(artefacts, OUTPUT_NAME)?);
     for (quantity, requested, measured) in compare_with_request(params, &output)? {
-        measurement.require(requested == measured, Gate::Work, || format!("{quantity}: requested {requested}, measured {measured}"));
+        measurement.require(requested == measured, Gate::Work, || {
+            format!("{quantity}: requested {requested}, measured {measured}")
+        });
     }
     let (ldd, file) = (artefacts.text(LDD)?, artefacts.text(BLAS)?);
     let file = PathBuf::from(file.trim_end());

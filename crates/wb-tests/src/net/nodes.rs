@@ -57,7 +57,9 @@ mod tests {
         };
         let requested = Placement { cpus: vec![1, 2], ..Placement::default() };
         let cpus = |server, client, requested: &Placement| {
-            SideNodes { server, client }.placements(requested, &facts).map(|(server, client)| (server.cpus, client.cpus))
+            SideNodes { server, client }
+                .placements(requested, &facts)
+                .map(|(server, client)| (server.cpus, client.cpus))
         };
         assert_eq!(cpus(-1, 1, &Placement::default()), Ok((vec![], vec![2, 3])));
         assert_eq!(cpus(0, 1, &requested), Ok((vec![1], vec![2])));

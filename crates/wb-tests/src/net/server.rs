@@ -68,7 +68,8 @@ impl NetServer {
 
     /// Waits until it exits successfully after its session; returns its log.
     pub(super) async fn wait_for_exit(self, context: &WorkerContext) -> Result<Vec<u8>, Failure> {
-        let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
+        let finished =
+            context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
         check_success(PROGRAM, &finished)?;
         Ok(finished.stderr)
     }

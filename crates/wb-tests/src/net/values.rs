@@ -64,8 +64,11 @@ fn latency_values(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
 /// Parses the output of `net run`, or of a preset with a single combination: one result.
 pub(super) fn parse_result(stdout: &[u8]) -> Result<RunResult, String> {
     let is_list = stdout.trim_ascii_start().starts_with(b"[");
-    let results =
-        if is_list { serde_json::from_slice(stdout) } else { serde_json::from_slice(stdout).map(|result| vec![result]) };
+    let results = if is_list {
+        serde_json::from_slice(stdout)
+    } else {
+        serde_json::from_slice(stdout).map(|result| vec![result])
+    };
     let mut results: Vec<RunResult> = results.map_err(|error| error.to_string())?;
     match (results.len(), results.pop()) {
         (1, Some(result)) => Ok(result),
@@ -148,10 +151,15 @@ fn set_latencies(measurement: &mut Measurement, interval: Nanos, result: &RunRes
         for transaction in &transactions {
             let counts =
                 |latency: &Option<LatencySummary>| latency.as_ref().map_or(Ok(Vec::new()), LatencySummary::buckets);
-            let seconds: Result<Vec<_>, String> = transaction.intervals.iter().map(|interval| counts(&interval.latency)).collect();
+            let seconds: Result<Vec<_>, String> =
+                transaction.intervals.iter().map(|interval| counts(&interval.latency)).collect();
             let seconds =
                 seconds.map_err(|why| Rejection::output(format!("{} of {}: {why}", transaction.name, group.name)))?;
-            let title = if transactions.len() > 1 { format!("{} {}", group.name, transaction.name) } else { group.name.clone() };
+            let title = if transactions.len() > 1 {
+                format!("{} {}", group.name, transaction.name)
+            } else {
+                group.name.clone()
+            };
             measurement.latencies.push(LatencySeries { title: format!("{title}, per {interval}"), seconds });
         }
     }

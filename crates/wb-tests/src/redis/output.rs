@@ -33,8 +33,7 @@ impl<'a> Row<'a> {
         let rows: Vec<Vec<&str>> =
             lines.map(|line| line.split(',').map(|field| field.trim_matches('"')).collect()).collect();
         let [names, row] = rows.as_slice() else {
-            let why =
-                format!("redis-benchmark printed {} lines of CSV, expected a header and one result", rows.len());
+            let why = format!("redis-benchmark printed {} lines of CSV, expected a header and one result", rows.len());
             return Err(Rejection::output(why));
         };
         Ok(Self(names.iter().copied().zip(row.iter().copied()).collect()))
@@ -54,7 +53,9 @@ pub(super) fn parse_benchmark(csv: &str) -> Result<BenchmarkResult, Rejection> {
     let number = |name: &str| {
         let text = field(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| Rejection::output(format!("invalid number in column `{name}` of redis-benchmark's CSV: `{text}`")))
+        number.ok_or_else(|| {
+            Rejection::output(format!("invalid number in column `{name}` of redis-benchmark's CSV: `{text}`"))
+        })
     };
     let latency = |name: &str| Ok(number(&format!("{name}_latency_ms"))? * 1e6);
     Ok(BenchmarkResult {
@@ -100,9 +101,9 @@ impl ServerInfo {
         let name = format!("cmdstat_{command}");
         let Some(figures) = self.0.get(&name) else { return Ok(0) };
         let value = figures.split(',').find_map(|entry| entry.split_once('=').filter(|(name, _)| *name == figure));
-        value
-            .and_then(|(_, value)| value.parse().ok())
-            .ok_or_else(|| Rejection::output(format!("missing `{figure}` in `{name}` of the server's INFO: `{figures}`")))
+        value.and_then(|(_, value)| value.parse().ok()).ok_or_else(|| {
+            Rejection::output(format!("missing `{figure}` in `{name}` of the server's INFO: `{figures}`"))
+        })
     }
 
     /// CPU time of the server, in seconds.
@@ -136,7 +137,10 @@ mod tests {
         let why = |text: &str| parse_benchmark(text).unwrap_err().figures;
         assert!(why("").contains("0 lines of CSV"));
         assert!(why(r#""SET","108695.65""#).contains("1 lines of CSV"));
-        assert!(why(&csv(r#""GET","nan","1","1","1","1","1","1""#)).contains("column `rps` of redis-benchmark's CSV: `nan`"));
+        assert!(
+            why(&csv(r#""GET","nan","1","1","1","1","1","1""#))
+                .contains("column `rps` of redis-benchmark's CSV: `nan`")
+        );
         assert!(why(&csv(r#""GET","100","1""#)).contains("missing column `min_latency_ms`"));
         assert!(why("\"test\",\"rps\"\n\"GET\",\"1\"").contains("redis 7 or newer"));
         assert!(why(&csv(r#""GET","100","-1","1","1","1","1","1""#)).contains("`avg_latency_ms`"));

@@ -126,7 +126,11 @@ impl Params {
 }
 
 /// Selects the CPUs of the server and of the benchmark; none if the kernel chooses them.
-pub(super) fn select_cpus(placement: CpuPlacement, allowed: &[u32], facts: &Facts) -> Result<Option<(u32, u32)>, String> {
+pub(super) fn select_cpus(
+    placement: CpuPlacement,
+    allowed: &[u32],
+    facts: &Facts,
+) -> Result<Option<(u32, u32)>, String> {
     let usable = || facts.cpus.iter().filter(|cpu| allowed.is_empty() || allowed.contains(&cpu.id));
     let pairs = || usable().flat_map(|a| usable().filter(move |b| b.id != a.id).map(move |b| (a, b)));
     let found = match placement {
@@ -166,7 +170,9 @@ mod tests {
         assert_eq!(cpus(CpuPlacement::SameNode), Some((0, 2)));
         assert_eq!(cpus(CpuPlacement::CrossNode), Some((0, 3)));
         assert_eq!(select_cpus(CpuPlacement::SameNode, &[0, 1], &two_nodes), Ok(Some((0, 1))));
-        assert!(select_cpus(CpuPlacement::CrossNode, &[0, 1, 2], &two_nodes).unwrap_err().contains("only one NUMA node"));
+        assert!(
+            select_cpus(CpuPlacement::CrossNode, &[0, 1, 2], &two_nodes).unwrap_err().contains("only one NUMA node")
+        );
         assert!(select_cpus(CpuPlacement::SameNode, &[3], &two_nodes).unwrap_err().contains("two usable CPUs"));
         assert!(select_cpus(CpuPlacement::SameCpu, &[], &Facts::default()).is_err());
     }

@@ -117,7 +117,8 @@ impl RedisServer {
         // The connection is closed by the server: the error of redis-cli is expected.
         let words = self.address.iter().map(String::as_str).chain(["SHUTDOWN", "NOSAVE"]);
         context.run_to_end(words.fold(Command::new(["redis-cli"]), Command::arg)).await?;
-        let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
+        let finished =
+            context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
         if !finished.ending.is_success() {
             return Err(Failure::crashed(format!("redis-server: {} on shutdown", finished.ending)));
         }
@@ -144,9 +145,7 @@ fn listen_arguments(port: u16, folder: &str) -> Result<(Vec<String>, Vec<String>
     }
     let socket = format!("{folder}/redis.sock");
     if socket.len() >= MAX_SOCKET_PATH {
-        return Err(Failure::refused(format!(
-            "socket path too long: `{socket}`: use a shorter TMPDIR, or set `port`"
-        )));
+        return Err(Failure::refused(format!("socket path too long: `{socket}`: use a shorter TMPDIR, or set `port`")));
     }
     Ok((texts(&["--port", "0", "--unixsocket", &socket, "--unixsocketperm", "700"]), texts(&["-s", &socket])))
 }

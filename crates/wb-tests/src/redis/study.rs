@@ -107,7 +107,13 @@ fn distinct_keys(keyspace: u64, requests: u64) -> (u64, u64) {
 }
 
 /// Checks that times and rates agree with each other and with an independent clock.
-fn check_possible(measurement: &mut Measurement, params: &Params, requests: u64, result: &BenchmarkResult, elapsed: f64) {
+fn check_possible(
+    measurement: &mut Measurement,
+    params: &Params,
+    requests: u64,
+    result: &BenchmarkResult,
+    elapsed: f64,
+) {
     let BenchmarkResult { requests_per_second: rate, average, min, p50, p95, p99, max, .. } = *result;
     let seconds = requests as f64 / rate;
     measurement.require(seconds <= elapsed * 1.01, Gate::Possible, || {

@@ -179,7 +179,10 @@ impl Params {
         let size = self.message_sizes.unwrap_or_default();
         let (test_type, protocol) = (self.test_type(), self.protocol());
         if test_type == TestType::UdpRr && protocol != Protocol::Udp {
-            return Some(format!("udp-rr requires `protocols=udp`, got {}: use rr for other protocols", protocol.name()));
+            return Some(format!(
+                "udp-rr requires `protocols=udp`, got {}: use rr for other protocols",
+                protocol.name()
+            ));
         }
         if protocol == Protocol::Udp && size.0 > MAX_DATAGRAM {
             return Some(format!("invalid message-sizes {size}: a datagram has at most {MAX_DATAGRAM} bytes"));
@@ -228,7 +231,10 @@ mod tests {
         let why = |json: &str| params(json).contradiction().unwrap_or_default();
         assert_eq!(why("{}"), "");
         assert_eq!(why(r#"{"test-types": "udp-rr", "protocols": "udp"}"#), "");
-        assert!(why(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#).starts_with("udp-rr requires `protocols=udp`, got tcp"));
+        assert!(
+            why(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#)
+                .starts_with("udp-rr requires `protocols=udp`, got tcp")
+        );
         assert!(why(r#"{"protocols": "udp", "message-sizes": "64k"}"#).contains("at most 65507 bytes"));
         assert!(why(r#"{"runtime": 0}"#).contains("at least 10ms"));
         assert!(why(r#"{"start-iteration-num": 3}"#).contains("--into"));

@@ -227,10 +227,7 @@ fn a_command_that_ends_before_its_time_is_invalid() {
         assert_eq!(sample.value("throughput/value"), 3_600_000.0);
         let (gate, figures) = rejected(&sample);
         assert_eq!(gate, Gate::Effort);
-        assert!(
-            figures.starts_with("ended after ") && figures.ends_with(" s, requested 3600 s"),
-            "{figures}"
-        );
+        assert!(figures.starts_with("ended after ") && figures.ends_with(" s, requested 3600 s"), "{figures}");
     });
 }
 
@@ -242,7 +239,8 @@ fn a_fixed_command_has_a_finding_about_its_effort() {
         let process = sample.json("run.process.json");
         assert_eq!(process["stdout-bytes"], 13);
         assert_eq!(process["stdout-sha256"], wb_model::Sha256::of(b"value 3 kops\n").as_str());
-        let finding = "cannot verify that the run time depends on the work: the command has neither {work} nor {seconds}";
+        let finding =
+            "cannot verify that the run time depends on the work: the command has neither {work} nor {seconds}";
         assert_eq!(sample.findings, [finding]);
     });
 }

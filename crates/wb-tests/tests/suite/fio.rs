@@ -45,7 +45,8 @@ fn reads_are_measured_with_their_latencies_over_time() {
     let measurement = &sample.measured;
     assert_eq!(measurement.validity, Validity::Valid);
     assert!(value(measurement, "throughput/iops") > 0.0);
-    let percentiles = ["p50", "p90", "p95", "p99", "p99.9", "p99.99"].map(|p| value(measurement, &format!("latency/{p}")));
+    let percentiles =
+        ["p50", "p90", "p95", "p99", "p99.9", "p99.99"].map(|p| value(measurement, &format!("latency/{p}")));
     assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{percentiles:?}");
     assert!(measurement.latencies[0].seconds.len() >= 5, "{}", measurement.latencies[0].seconds.len());
     let job_file = sample.text("fio.job");
@@ -141,9 +142,7 @@ fn unsupported_samples_are_refused_with_a_reason() {
     assert!(refusal(json!({ "file-size": "1000t" })).contains("free in"));
     let buffered = sample(json!({ "targets": ["/dev/shm"], "direct": false, "ioengine": "psync" })).unwrap();
     assert_eq!(buffered.measured.validity, Validity::Valid);
-    assert!(
-        buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, not storage"))
-    );
+    assert!(buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, not storage")));
 }
 
 #[test]
@@ -205,7 +204,10 @@ fn a_block_device_must_be_unused_and_allowed() {
     };
     let sample = sample(allowed(json!({ "test-types": "randwrite" }))).unwrap();
     assert_eq!(sample.measured.validity, Validity::Valid);
-    assert!(refusal(allowed(json!({ "file-size": "1g" }))).contains("of 16777216 bytes, less than file-size, 1073741824 bytes"));
+    assert!(
+        refusal(allowed(json!({ "file-size": "1g" })))
+            .contains("of 16777216 bytes, less than file-size, 1073741824 bytes")
+    );
     let holder = opened_exclusively(path);
     assert!(refusal(allowed(json!({}))).contains("exclusively: "));
     drop(holder);
@@ -218,7 +220,10 @@ fn a_block_device_must_be_unused_and_allowed() {
     }
     let refusal_of_mounted = refusal(allowed(json!({})));
     Program::new("umount").arg(&mount).status().unwrap();
-    assert!(refusal_of_mounted.contains("in use: loop") && refusal_of_mounted.contains("is mounted at"), "{refusal_of_mounted}");
+    assert!(
+        refusal_of_mounted.contains("in use: loop") && refusal_of_mounted.contains("is mounted at"),
+        "{refusal_of_mounted}"
+    );
 }
 
 /// Opens a device exclusively, like a mount.

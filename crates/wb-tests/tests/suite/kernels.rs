@@ -20,7 +20,11 @@ fn ramspeed_measures_every_mode_and_kind() {
                 let sample = cell.sample_of(Some(50)).await.unwrap();
                 assert!(sample.is_valid().value("throughput/bandwidth") > 0.0);
                 assert_eq!(sample.work, Some(50));
-                assert!(sample.findings[0].contains("smaller than 4 times the last-level caches"), "{:?}", sample.findings);
+                assert!(
+                    sample.findings[0].contains("smaller than 4 times the last-level caches"),
+                    "{:?}",
+                    sample.findings
+                );
             });
         }
     }
@@ -155,10 +159,7 @@ fn arguments_that_numactl_rejects_are_refused_with_its_error() {
     with_cell("linpack", &given, async |mut cell| {
         assert_eq!(cell.why_unsupported(), None);
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
-        assert!(
-            reason.starts_with("`numactl-args`: numactl rejects them: ") && reason.contains("nosuch"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("`numactl-args`: numactl rejects them: ") && reason.contains("nosuch"), "{reason}");
         cell.set("numactl-args", text("-C 0"));
         cell.set("cpus", ParamValue::List(vec![ParamValue::Integer(0)]));
         let why = "`numactl-args`: `-C` and `cpus` are mutually exclusive: give one of them";

@@ -42,7 +42,10 @@ fn parse_age(text: &str) -> Result<Nanos, String> {
         |text: &str, each: u64| text.trim().parse().ok().and_then(|count: u64| count.checked_mul(each * 24 * HOUR));
     let age = text.strip_suffix('d').and_then(|count| days(count, 1));
     let age = age.or_else(|| text.strip_suffix('w').and_then(|count| days(count, 7)));
-    let other = || text.parse().map_err(|_| format!("invalid time `{text}`: expected a number with a unit, such as 36h, 30d or 8w"));
+    let other = || {
+        text.parse()
+            .map_err(|_| format!("invalid time `{text}`: expected a number with a unit, such as 36h, 30d or 8w"))
+    };
     age.map_or_else(other, |age| Ok(Nanos(age)))
 }
 

@@ -54,8 +54,7 @@ pub(crate) enum NetCommand {
     Site,
 }
 
-const RUN_EXIT_STATUS: &str =
-    "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 lost, failed or unsupported, 130 interrupted";
 
 /// Identity of this side, and trusted peers
 #[derive(Debug, Args)]

@@ -17,9 +17,11 @@ pub(crate) enum TuneCommand {
     )]
     Apply(TuneApplyArgs),
     /// Restore the original values of all changed settings
-    #[command(after_help = "A value that somebody else has changed since is left as it is and stays in the undo log.\n\n\
+    #[command(
+        after_help = "A value that somebody else has changed since is left as it is and stays in the undo log.\n\n\
         exit status: 0 everything is restored, 1 another process is changing this machine, 3 not everything could be \
-        restored, 4 nothing is changed")]
+        restored, 4 nothing is changed"
+    )]
     Revert(TuneRevertArgs),
 }
 

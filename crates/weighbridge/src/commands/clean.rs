@@ -92,9 +92,7 @@ async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Res
             guest_logs(worker, std::env::var(GUEST_LOGS_VARIABLE).ok().as_deref()).await?;
         if let Some(folder) = unreadable.filter(|_| !console.quiet) {
             let name = worker.name();
-            tell!(
-                "note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown"
-            );
+            tell!("note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown");
         }
         items.extend(logs.into_iter().map(CleanupItem::Log));
     }

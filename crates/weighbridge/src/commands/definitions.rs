@@ -14,7 +14,11 @@ pub(crate) fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Resul
 }
 
 /// The registry of tests. An unreadable definition is an error if it may define one of the requested tests.
-pub(crate) fn registry_for(requested: &[&str], tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
+pub(crate) fn registry_for(
+    requested: &[&str],
+    tests_d: &[PathBuf],
+    beside_plan: Option<&Path>,
+) -> Result<Registry, Error> {
     let user_folder = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))

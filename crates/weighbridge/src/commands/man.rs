@@ -14,7 +14,10 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("NO_COLOR", "if set and not empty, disables colours unless --color enables them"),
     ("TERM", "`dumb` disables colours and animations"),
     ("XDG_CONFIG_HOME", "folder that contains weighbridge/tests.d with test definitions; ~/.config by default"),
-    ("WEIGHBRIDGE_LOCKS", "folder of lock files, by which the runs of all users detect each other; /run/lock by default"),
+    (
+        "WEIGHBRIDGE_LOCKS",
+        "folder of lock files, by which the runs of all users detect each other; /run/lock by default",
+    ),
     ("PATH", "search path for the programs that tests need"),
 ];
 

@@ -218,7 +218,8 @@ impl<'a> MeasureSession<'a> {
         if state.pool.workers.is_empty() {
             ends.unmet_profiles += 1;
         }
-        let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await {
+        let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await
+        {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
             Some(Ok(plan)) => match self.measure_plan(plan, &state, context, ends).await {
@@ -248,7 +249,8 @@ impl<'a> MeasureSession<'a> {
     async fn measure_plan(
         &self,
         plan: Plan,
-        state: &ProfiledHosts, context: &SessionContext<'_>,
+        state: &ProfiledHosts,
+        context: &SessionContext<'_>,
         ends: &mut SessionEnd,
     ) -> Result<RunEnd, Error> {
         let job = self.build_job(plan, state, context)?;
@@ -335,7 +337,8 @@ impl<'a> MeasureSession<'a> {
     fn build_job<'b>(
         &'b self,
         plan: Plan,
-        state: &ProfiledHosts, context: &'b SessionContext<'_>,
+        state: &ProfiledHosts,
+        context: &'b SessionContext<'_>,
     ) -> Result<RunSpec<'b>, Error> {
         let states = state.standings.iter().map(serde_json::to_value).collect::<Result<_, _>>();
         Ok(RunSpec {

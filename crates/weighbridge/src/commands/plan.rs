@@ -76,7 +76,8 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Plans for the hosts in each profile, after checking the profile without changing anything.
-async fn plan_on_hosts(request: &MeasureRequest,
+async fn plan_on_hosts(
+    request: &MeasureRequest,
     profiles: &[NamedProfile],
     flags: &HostFlags,
     hosts: &mut ConnectedHosts,
@@ -121,7 +122,8 @@ fn exclude_unfit_hosts(crew: &WorkerPool, preflights: &[Preflight]) -> WorkerPoo
 
 /// Plans for guests that do not exist yet, so values that depend on them stay unresolved. A cell cannot be measured if
 /// the profile cannot be applied to one of the hosts that the same test would use without guests.
-fn plan_guests(request: &MeasureRequest,
+fn plan_guests(
+    request: &MeasureRequest,
     named: &NamedProfile,
     crew: &WorkerPool,
     preflights: &[Preflight],

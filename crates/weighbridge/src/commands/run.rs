@@ -17,7 +17,8 @@ use crate::exit::Exit;
 pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let request = resolve_request(&args.measurement)?;
     let folder = run_folder(&args.run_folder, "weighbridge");
-    let measuring = MeasureSession::new(&folder, &args.run_folder, &request, &args.measurement.hosts, &args.preparation)?;
+    let measuring =
+        MeasureSession::new(&folder, &args.run_folder, &request, &args.measurement.hosts, &args.preparation)?;
     let measured = measuring.run(console, |workers, named| request.plan(Some(workers), named))?;
     if args.json {
         print_json(&measured.study)?;

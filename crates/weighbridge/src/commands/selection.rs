@@ -196,10 +196,9 @@ fn apply_attempts(flags: &AttemptFlags, sampling: &mut Sampling) -> Result<(), E
     sampling.seed = flags.seed.or(sampling.seed);
     match sampling.validate() {
         None => Ok(()),
-        Some(fault) => Err(Error::Usage {
-            what: fault.message,
-            help: "`weighbridge run --help` describes each option".to_owned(),
-        }),
+        Some(fault) => {
+            Err(Error::Usage { what: fault.message, help: "`weighbridge run --help` describes each option".to_owned() })
+        }
     }
 }
 
@@ -287,9 +286,7 @@ impl MeasureRequest {
             (globs, _) => format!("no cell matches {globs}"),
         };
         let help = match plan.skipped.len() {
-            0 => {
-                "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests".to_owned()
-            }
+            0 => "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests".to_owned(),
             all => format!("`weighbridge plan {}` without --select and --ignore lists all {all}", self.name),
         };
         Error::NothingToDo { what, help }
@@ -308,7 +305,9 @@ fn warn_budget(plan: &Plan) {
     let budget = plan.sampling.budget.map(|budget| format_duration(budget.seconds())).unwrap_or_default();
     for ((test, Shortfall { affordable: holds, required: wanted }, remedy), cells) in shortfalls {
         let cells = pluralize(cells, "cell");
-        crate::console::tell!("warning: {test} ({cells}): the budget of {budget} suffices for {holds} of {wanted} samples");
+        crate::console::tell!(
+            "warning: {test} ({cells}): the budget of {budget} suffices for {holds} of {wanted} samples"
+        );
         crate::console::tell!("help: lower {remedy}, or raise --budget");
     }
 }

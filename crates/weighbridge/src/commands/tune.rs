@@ -35,7 +35,8 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
         // Report a mistake once, before anything is done.
         parse_sets(arguments)?;
         let words = ["tune"].iter().chain(name).copied().chain(json.then_some("--json")).map(RemoteArgument::plain);
-        let words: Vec<RemoteArgument> = words.chain(arguments.iter().map(|argument| remote_argument(argument))).collect();
+        let words: Vec<RemoteArgument> =
+            words.chain(arguments.iter().map(|argument| remote_argument(argument))).collect();
         let output = if json { OutputMode::Json } else { OutputMode::Text };
         return run_on_hosts(machines, &words, output, console);
     }
@@ -257,7 +258,8 @@ fn render_resets(tuned: &KnobResult) -> String {
     }
     let (gone, changed): (Vec<&ResetSetting>, Vec<&ResetSetting>) =
         tuned.resets.iter().partition(|reset| reset.after.is_none());
-    let mut text = format!("note: setting {} of {} has reset other settings, until `tune revert`:\n", tuned.knob, tuned.target);
+    let mut text =
+        format!("note: setting {} of {} has reset other settings, until `tune revert`:\n", tuned.knob, tuned.target);
     text += &changed.into_iter().map(|reset| format!("  {reset}\n")).collect::<String>();
     let parts: Vec<(&str, &str)> = gone.into_iter().filter_map(|reset| reset.path.rsplit_once('/')).collect();
     for folder in parts.chunk_by(|one, next| one.0 == next.0) {
@@ -322,8 +324,7 @@ fn read_set(path: &Path) -> Result<KnobSet, Error> {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     KnobSet::parse(&name, &text).map_err(|error| Error::Usage {
         what: format!("{}: {}", path.display(), error.what),
-        help: "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs"
-            .to_owned(),
+        help: "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs".to_owned(),
     })
 }
 

@@ -134,7 +134,10 @@ fn image_in_use_is_not_removed_and_reported() {
     let ran = clean(&lab, "--yes");
     let user_name = format!("(process {})", std::process::id());
     assert!(
-        ran.code == 3 && ran.err.contains("not removed from `local`: debian-12.x86_64: ") && ran.err.contains(": in use by ") && ran.err.contains(&user_name),
+        ran.code == 3
+            && ran.err.contains("not removed from `local`: debian-12.x86_64: ")
+            && ran.err.contains(": in use by ")
+            && ran.err.contains(&user_name),
         "{}",
         ran.seen()
     );

@@ -127,7 +127,11 @@ fn unknown_name_is_an_error_that_lists_the_known_names() {
         ("--map Locahost=Localhost", "unknown profile `Locahost` in `old`", "did you mean `Localhost`?"),
         ("--map Localhost=Tuned", "unknown profile `Tuned` in `new`", "known: Localhost"),
         ("-m empty.json", "invalid model empty.json: the model has no checks", ""),
-        ("-m other.json", "model other.json does not match any check of these builds", "the model has `Localhost/fio/0000:./write-4k/"),
+        (
+            "-m other.json",
+            "model other.json does not match any check of these builds",
+            "the model has `Localhost/fio/0000:./write-4k/",
+        ),
     ] {
         let ran = lab.weighbridge(&format!("compare old new {flags}"));
         assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());

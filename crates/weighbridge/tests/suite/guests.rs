@@ -334,7 +334,11 @@ fn stopped_libvirt_is_reported() {
             .env("WEIGHBRIDGE_LOCKS", lab.path("")),
     );
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert!(ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
+    assert!(
+        ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"),
+        "{}",
+        ran.err
+    );
 }
 
 /// Waits for a condition while a program runs, for as long as an emulated guest may take.

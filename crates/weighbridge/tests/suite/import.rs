@@ -64,7 +64,11 @@ fn files_that_cannot_be_imported_are_skipped_with_a_warning() {
     assert!(!lab.path("S").exists());
     let alone = lab.weighbridge("import -o S in/bad.json nowhere.json");
     assert_eq!(alone.code, 3, "{}", alone.seen());
-    assert!(alone.err.contains("error: nothing could be imported\nhelp: supported formats: pbench, fio,"), "{}", alone.err);
+    assert!(
+        alone.err.contains("error: nothing could be imported\nhelp: supported formats: pbench, fio,"),
+        "{}",
+        alone.err
+    );
     let failed = lab.weighbridge(&format!("import -o F {}", example("google-benchmark.json")));
     assert_eq!(failed.code, 3, "{}", failed.seen());
     assert!(failed.out.contains("BM_Open: no such file"), "{}", failed.out);

@@ -33,7 +33,9 @@ fn check(lab: &Lab, run: &str) {
     for line in lab.journal(run) {
         let sample = format!("{} {} {}", line["cell"], line["purpose"], line["sample"]);
         match line["event"].as_str().unwrap() {
-            "attempt-started" => assert!(!finished.contains(&sample), "{run}: {sample} had finished and was started again"),
+            "attempt-started" => {
+                assert!(!finished.contains(&sample), "{run}: {sample} had finished and was started again")
+            }
             "attempt-ended" if line["outcome"] == "completed" => {
                 assert!(finished.insert(sample.clone()), "{run}: {sample} finished twice");
                 for artefact in line["artefacts"].as_array().unwrap() {

@@ -30,7 +30,8 @@ const KERNEL_TLS: &str = r#"<profile name="ktls">
 fn seen(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, String)>> {
     let script = lines.iter().map(|line| format!("{line} 2>&1\necho \"ended with $?\"\n")).collect::<String>();
     let program = (PathBuf::from(env!("CARGO_BIN_EXE_weighbridge")), "bin/weighbridge".to_owned());
-    let files: Vec<_> = files.iter().chain([&program]).map(|(local, remote)| (local.as_path(), remote.as_str())).collect();
+    let files: Vec<_> =
+        files.iter().chain([&program]).map(|(local, remote)| (local.as_path(), remote.as_str())).collect();
     let errand = Errand {
         modules: &["sctp", "vsock_loopback", "tls", "gcm", "ctr", "aesni_intel"],
         files: &files,

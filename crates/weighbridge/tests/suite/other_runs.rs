@@ -61,8 +61,7 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let second_pid = second.id();
     let second = finished(second);
     assert_eq!(second.code, 0, "{}", second.seen());
-    let warning =
-        "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
+    let warning = "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
     assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.seen());
     assert_eq!(second.err.matches(warning).count(), 1, "{}", second.seen());

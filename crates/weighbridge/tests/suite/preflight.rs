@@ -93,7 +93,10 @@ fn plan_reports_missing_programs_for_guests() {
 #[test]
 fn plan_reports_the_refusal_of_libvirt() {
     for (script, reason) in [
-        ("case \"$4\" in uri) echo 'error: no daemon' >&2; exit 1;; esac", "libvirt does not respond: error: no daemon"),
+        (
+            "case \"$4\" in uri) echo 'error: no daemon' >&2; exit 1;; esac",
+            "libvirt does not respond: error: no daemon",
+        ),
         (
             "case \"$4\" in net-info) echo 'error: Network not found' >&2; exit 1;; esac",
             "libvirt has no network `default`",
@@ -124,7 +127,10 @@ fn plan_reports_unusable_images_domains_and_arguments() {
         (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: invalid XML"),
         (guests(&lab, r#","xml":"absent.xml""#), "absent.xml: No such file or directory"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
-        (guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""), "at least 256 MiB are required"),
+        (
+            guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""),
+            "at least 256 MiB are required",
+        ),
     ] {
         let ran = plan(&lab, &profile, "");
         assert!(ran.code == 3 && ran.out.contains(reason), "{reason}: {}", ran.seen());

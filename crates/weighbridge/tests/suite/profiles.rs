@@ -203,7 +203,11 @@ fn run_folder_has_one_definition_of_a_profile_without_its_secrets() {
     assert_eq!(lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).code, 4);
     profile("[knobs]\naslr = 1");
     let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Mine`"), "{}", ran.seen());
+    assert!(
+        ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Mine`"),
+        "{}",
+        ran.seen()
+    );
 }
 
 #[test]
@@ -220,7 +224,11 @@ fn edited_set_changes_the_profile() {
     assert_eq!(lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).code, 4);
     set("mq-deadline");
     let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Db`"), "{}", ran.seen());
+    assert!(
+        ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Db`"),
+        "{}",
+        ran.seen()
+    );
 }
 
 #[test]
@@ -358,12 +366,7 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     );
     std::fs::write(&fixed, "").unwrap();
     let reverted = lab.weighbridge("profile revert");
-    assert_eq!(
-        (reverted.code, reverted.out.as_str()),
-        (0, "`local`: the flag: restored\n"),
-        "{}",
-        reverted.seen()
-    );
+    assert_eq!((reverted.code, reverted.out.as_str()), (0, "`local`: the flag: restored\n"), "{}", reverted.seen());
     assert!(!flag.exists());
 }
 

@@ -52,7 +52,11 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let warning = "is not published: exit status 7: the server is down\n";
     assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
-    assert!(ran.err.contains(&format!("warning: the run {warning}help: run the same command again to publish")), "{}", ran.err);
+    assert!(
+        ran.err.contains(&format!("warning: the run {warning}help: run the same command again to publish")),
+        "{}",
+        ran.err
+    );
     let failed =
         lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
     assert_eq!((failed, published(&lab).len()), (2, 2));

@@ -244,11 +244,7 @@ fn builds_are_compared_with_tolerances_and_a_model() {
     ] {
         let again = typed(&lab, line);
         assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.seen());
-        assert!(
-            again.err.contains("note: `result.html` is a file, not a results folder: skipped"),
-            "{}",
-            again.seen()
-        );
+        assert!(again.err.contains("note: `result.html` is a file, not a results folder: skipped"), "{}", again.seen());
     }
 
     let charted = typed(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");

@@ -46,7 +46,11 @@ fn ambiguous_huge_page_size_is_refused() {
     for line in ["tune apply hugetlb=4", "tune status hugetlb=4"] {
         let ran = lab.weighbridge(line);
         let contains = |text: &str| ran.err.contains(text);
-        assert!(ran.code == 1 && contains("`hugetlb=4` needs a page size, since there are several here"), "{}", ran.seen());
+        assert!(
+            ran.code == 1 && contains("`hugetlb=4` needs a page size, since there are several here"),
+            "{}",
+            ran.seen()
+        );
         assert!(sizes.iter().all(|size| contains(&format!("`hugetlb@{size}=4`"))), "{}", ran.seen());
     }
     // In a plan the cell is refused with the same reason.

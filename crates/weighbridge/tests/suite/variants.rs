@@ -92,7 +92,8 @@ fn worse_variant_is_a_regression() {
     std::fs::set_permissions(&slow_program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let count = lab.path("count");
     let before = format!("cmd:echo>>{}", count.display());
-    let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
+    let ran =
+        lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
     assert_eq!(ran.code, 2, "{}", ran.seen());
     let result = ran.json();
     assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "regressed".to_owned()));

@@ -74,7 +74,8 @@ impl Swaps {
             let mkswap = Command::new("mkswap").arg(&path).output();
             let mut swapon = Command::new("swapon");
             swapon.args(priority.iter().flat_map(|priority| ["--priority", priority])).arg(&path);
-            if !(mkswap.is_ok_and(|made| made.status.success()) && swapon.output().is_ok_and(|on| on.status.success())) {
+            if !(mkswap.is_ok_and(|made| made.status.success()) && swapon.output().is_ok_and(|on| on.status.success()))
+            {
                 println!("SKIPPED: switching swap off: nothing can be swapped to here");
                 return swaps;
             }

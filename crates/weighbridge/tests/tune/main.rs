@@ -266,11 +266,7 @@ fn settings_are_applied_and_reverted() {
         );
     }
     let next = lab.weighbridge("run steady --samples 1 --min-time 1ms --precision 100 --into N");
-    assert!(
-        next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")),
-        "{}",
-        next.seen()
-    );
+    assert!(next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")), "{}", next.seen());
     assert_eq!(read(ASLR), aslr);
     // `plan` reports that root is required.
     if let Some(planned) = run_as_user(&lab, "plan steady --profiles TunedHost") {

@@ -71,7 +71,9 @@ pub(crate) fn alive(pid: u32) -> bool {
 
 pub(crate) fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    entries.filter(|path| path.file_name().is_some_and(|file_name| file_name.to_string_lossy().starts_with(name))).collect()
+    entries
+        .filter(|path| path.file_name().is_some_and(|file_name| file_name.to_string_lossy().starts_with(name)))
+        .collect()
 }
 
 /// Waits up to a minute, for busy machines, for a condition.

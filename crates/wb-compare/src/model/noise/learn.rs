@@ -49,7 +49,8 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
     let all: Vec<&Run> = systems.iter().flatten().copied().filter(has_samples).collect();
     // Of several definitions the most recent one is most likely the one that will be compared.
     let definition_key = definition_key(builds, params(all.last()?)?);
-    let has_same_key = |run: &&Run| params(run).is_some_and(|params| self::definition_key(builds, params) == definition_key);
+    let has_same_key =
+        |run: &&Run| params(run).is_some_and(|params| self::definition_key(builds, params) == definition_key);
     let systems: Vec<Vec<&Run>> =
         systems.iter().map(|runs| runs.iter().copied().filter(has_samples).filter(has_same_key).collect()).collect();
     let systems: Vec<Vec<&Run>> = systems.into_iter().filter(|runs| !runs.is_empty()).collect();

@@ -143,8 +143,11 @@ impl NoiseModel {
         for build in builds {
             for (property, values) in learn::provenance(build) {
                 let trained = || self.trained_on.iter().filter_map(|learnt| learnt.provenance.get(&property)).flatten();
-                let new_values: Vec<&str> =
-                    values.iter().filter(|value| !trained().any(|trained| trained == *value)).map(String::as_str).collect();
+                let new_values: Vec<&str> = values
+                    .iter()
+                    .filter(|value| !trained().any(|trained| trained == *value))
+                    .map(String::as_str)
+                    .collect();
                 if trained().next().is_some() && !new_values.is_empty() {
                     unseen.push((property, build.name.as_str(), new_values.join(", ")));
                 }

@@ -72,13 +72,17 @@ mod tests {
     fn values(text: &str) -> Vec<(String, f64)> {
         let foreign = read(text).unwrap();
         let readings = &foreign.cells[0].samples[0].readings;
-        readings.iter().map(|reading| (format!("{}/{}", reading.metric.class, reading.metric.name), reading.value)).collect()
+        readings
+            .iter()
+            .map(|reading| (format!("{}/{}", reading.metric.class, reading.metric.name), reading.value))
+            .collect()
     }
 
     #[test]
     fn old_reports_use_kib_and_microseconds() {
         let values = values(OLD);
-        for expected in [("throughput/bandwidth", 10240.0), ("latency/clat-mean", 5000.0), ("latency/clat-p99", 9000.0)] {
+        for expected in [("throughput/bandwidth", 10240.0), ("latency/clat-mean", 5000.0), ("latency/clat-p99", 9000.0)]
+        {
             assert!(values.contains(&(expected.0.to_owned(), expected.1)), "{expected:?}: {values:?}");
         }
     }

@@ -58,7 +58,10 @@ async fn a_client_refuses_a_server_with_another_key_and_names_it() {
     let impostor = Credentials { identity: elsewhere.identity, ..server };
     let (at_server, at_client) = meeting_of(&impostor, &client).await;
     let presented_key = impostor.identity.fingerprint();
-    assert!(matches!(at_client, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key), "{at_client:?}");
+    assert!(
+        matches!(at_client, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key),
+        "{at_client:?}"
+    );
     assert!(matches!(at_server, Err(ControlError::Refused { by: Role::Client, .. })), "{at_server:?}");
 }
 
@@ -68,7 +71,10 @@ async fn a_server_refuses_a_client_with_another_key_and_both_sides_name_it() {
     let impostor = Credentials { identity: elsewhere.identity, ..client };
     let (at_server, at_client) = meeting_of(&server, &impostor).await;
     let presented_key = impostor.identity.fingerprint();
-    assert!(matches!(at_server, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key), "{at_server:?}");
+    assert!(
+        matches!(at_server, Err(ControlError::WrongKey { presented, .. }) if presented == presented_key),
+        "{at_server:?}"
+    );
     assert!(matches!(at_client, Err(ControlError::Refused { key, .. }) if key == presented_key), "{at_client:?}");
 }
 

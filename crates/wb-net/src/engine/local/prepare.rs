@@ -155,11 +155,9 @@ impl PreparedRun {
                 let HostAddresses { local: here, peer: there } =
                     pair.ok_or_else(|| failed(format!("unknown host `{}`", endpoint.remote)))?;
                 let here = match (&endpoint.local, self.side) {
-                    (Some(local), Side::Client) => HostAddress::Ip(
-                        local
-                            .parse()
-                            .map_err(|_| failed(format!("invalid localhost={local}: expected an IP address of this machine")))?,
-                    ),
+                    (Some(local), Side::Client) => HostAddress::Ip(local.parse().map_err(|_| {
+                        failed(format!("invalid localhost={local}: expected an IP address of this machine"))
+                    })?),
                     _ => here,
                 };
                 let repeated =
@@ -244,8 +242,9 @@ impl PreparedRun {
             match thread {
                 Ok(thread) => self.executors.push(Executor { commands: sender, waker: None, signals, thread }),
                 Err(error) => {
-                    let fault =
-                        EngineError::new(format!("cannot start thread for strand {number}: {error}; use fewer strands"));
+                    let fault = EngineError::new(format!(
+                        "cannot start thread for strand {number}: {error}; use fewer strands"
+                    ));
                     // Ignored: the engine is the caller, so its channel is open.
                     let _: Result<(), _> = engine.send(EngineInput::Executor(super::ExecutorEvent::Failed(fault)));
                     return;

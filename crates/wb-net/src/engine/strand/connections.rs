@@ -69,10 +69,7 @@ impl Strand {
                 let deadline = began + clock::nanos(endpoint.timeout.unwrap_or(CONNECT_TIMEOUT));
                 self.now = clock::now();
                 if self.now >= deadline {
-                    return StepResult::Failed(self::io_error(
-                        ErrorKind::TimedOut,
-                        "connection attempt timed out",
-                    ));
+                    return StepResult::Failed(self::io_error(ErrorKind::TimedOut, "connection attempt timed out"));
                 }
                 let wait = transport.wait_condition(Intent::Send).or_until(deadline);
                 // Also kept after the end of the window: the other side, which has another clock, must not see it fail.

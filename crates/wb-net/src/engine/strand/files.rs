@@ -78,7 +78,8 @@ impl Strand {
             StrandOperation::File { began, picks, offset } => (began, picks, offset),
             _ => {
                 let positions = self.select_files(flowop, sizes.count, sizes.sizes.len());
-                let picks = positions.map(|position| SelectedFile { file: None, size: sizes.sizes[position] }).collect();
+                let picks =
+                    positions.map(|position| SelectedFile { file: None, size: sizes.sizes[position] }).collect();
                 (self.now, picks, 0)
             }
         };

@@ -151,12 +151,15 @@ impl Coordinator<'_> {
     async fn collect_reports(&mut self, failure: &RunFailure, servers: bool) {
         let deadline = Instant::now() + Duration::from_secs(2);
         let failed = |participant: &Participant| match failure {
-            RunFailure::Lost { host, .. } | RunFailure::Engine { host, .. } => host.is_some() && participant.host == *host,
+            RunFailure::Lost { host, .. } | RunFailure::Engine { host, .. } => {
+                host.is_some() && participant.host == *host
+            }
             RunFailure::Interrupted => false,
         };
         let expected = |participant: &Participant| participant.host.is_some() == servers && !failed(participant);
         let participants = self.participants.iter().zip(&self.reports);
-        let mut pending: Vec<bool> = participants.map(|(participant, report)| report.is_none() && expected(participant)).collect();
+        let mut pending: Vec<bool> =
+            participants.map(|(participant, report)| report.is_none() && expected(participant)).collect();
         while pending.contains(&true) {
             match timeout_at(deadline, self.events.recv()).await {
                 Ok(Some((participant, ParticipantEvent::Event(event @ EngineEvent::Report(_))))) => {
@@ -173,8 +176,9 @@ impl Coordinator<'_> {
     fn find_silent_participant(&self) -> Option<String> {
         let group =
             self.groups.iter().position(|group| group.deadline.is_some_and(|deadline| deadline <= Instant::now()))?;
-        let silent =
-            self.group_participants(group, true).find(|participant| !self.groups[group].totals.contains_key(participant))?;
+        let silent = self
+            .group_participants(group, true)
+            .find(|participant| !self.groups[group].totals.contains_key(participant))?;
         self.participants[silent].host.clone()
     }
 

@@ -233,7 +233,12 @@ impl ControlMessages {
 
 /// Sends a message with control messages.
 #[allow(unsafe_code)]
-pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], control: ControlMessages, flags: SendFlags) -> io::Result<usize> {
+pub(super) fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    control: ControlMessages,
+    flags: SendFlags,
+) -> io::Result<usize> {
     let mut control = control;
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values

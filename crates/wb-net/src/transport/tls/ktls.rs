@@ -69,9 +69,8 @@ pub(super) fn receive(socket: &Socket, into: &mut [u8], flags: RecvFlags) -> io:
 const CLOSE_NOTIFY_LENGTH: usize = CLOSE_NOTIFY.len();
 
 fn unsupported(error: Errno) -> io::Error {
-    let message = format!(
-        "engine=ktls: kernel TLS is not available ({error}): run `modprobe tls`, or remove `engine=`"
-    );
+    let message =
+        format!("engine=ktls: kernel TLS is not available ({error}): run `modprobe tls`, or remove `engine=`");
     io::Error::new(io::ErrorKind::Unsupported, message)
 }
 
@@ -133,7 +132,9 @@ impl CryptoInfo {
 }
 
 fn to_array<const N: usize>(bytes: &[u8]) -> io::Result<[u8; N]> {
-    bytes.try_into().map_err(|_| io::Error::other(format!("invalid TLS key of {} bytes: expected {N} bytes", bytes.len())))
+    bytes
+        .try_into()
+        .map_err(|_| io::Error::other(format!("invalid TLS key of {} bytes: expected {N} bytes", bytes.len())))
 }
 
 fn attach_ulp(socket: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -191,7 +192,11 @@ fn receive_record(socket: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> 
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     let has_type = control.header.cmsg_level == libc::SOL_TLS && control.header.cmsg_type == libc::TLS_GET_RECORD_TYPE;
-    if has_type { Ok((control.kind, received)) } else { Err(io::Error::other("the kernel returned no TLS record type")) }
+    if has_type {
+        Ok((control.kind, received))
+    } else {
+        Err(io::Error::other("the kernel returned no TLS record type"))
+    }
 }
 
 #[cfg(test)]

@@ -358,8 +358,10 @@ mod tests {
 
     fn pair() -> (RecordLayer, RecordLayer) {
         let certificate = server_certificate().expect("a certificate");
-        let (mut server_config, mut client_config) =
-            (certificate.server_config().expect("valid"), client_config(certificate.fingerprint.clone()).expect("valid"));
+        let (mut server_config, mut client_config) = (
+            certificate.server_config().expect("valid"),
+            client_config(certificate.fingerprint.clone()).expect("valid"),
+        );
         (server_config.enable_secret_extraction, client_config.enable_secret_extraction) = (true, true);
         let connector = RecordLayer::connector(Arc::new(client_config)).expect("it begins");
         (connector, RecordLayer::acceptor(Arc::new(server_config)).expect("it begins"))

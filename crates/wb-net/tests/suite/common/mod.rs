@@ -97,7 +97,12 @@ pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProf
 
 pub fn mirrored(profile: &NetProfile) -> NetProfile {
     let mut mirror = profile.clone();
-    for flowop in mirror.groups.iter_mut().flat_map(|group| &mut group.transactions).flat_map(|transaction| &mut transaction.flowops) {
+    for flowop in mirror
+        .groups
+        .iter_mut()
+        .flat_map(|group| &mut group.transactions)
+        .flat_map(|transaction| &mut transaction.flowops)
+    {
         flowop.action = match flowop.action.clone() {
             FlowopAction::Connect(endpoint) => FlowopAction::Accept(endpoint),
             FlowopAction::Accept(endpoint) => FlowopAction::Connect(endpoint),
@@ -126,8 +131,9 @@ pub fn run_at(
             [(None, Side::Client, profile.clone()), (Some("there".to_owned()), Side::Server, mirrored(profile))];
         let participants = participants.into_iter().enumerate().map(|(position, (name, side, profile))| {
             let sender = sender.clone();
-            let engine = LocalEngine::start(move |event| sender.send((position, ParticipantEvent::Event(event))).is_ok())
-                .expect("a thread");
+            let engine =
+                LocalEngine::start(move |event| sender.send((position, ParticipantEvent::Event(event))).is_ok())
+                    .expect("a thread");
             let strands = profile.groups.iter().map(|group| 0..group.strands).collect();
             let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { local: host, peer: host })]);
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };

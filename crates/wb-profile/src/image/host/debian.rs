@@ -65,7 +65,8 @@ pub(super) fn require_tools() -> Result<[PathBuf; 3], ImageFailure> {
 pub(super) fn build(
     folder: &Path,
     disk: &str,
-    image: &BuiltImage, writer: &mut ProgressWriter,
+    image: &BuiltImage,
+    writer: &mut ProgressWriter,
 ) -> Result<BaseImage, ImageFailure> {
     // Check all requirements before the build, which takes a minute.
     let [mmdebstrap, mke2fs, qemu_img] = require_tools()?;
@@ -202,7 +203,8 @@ mod tests {
 
     #[test]
     fn unknown_packages_are_extracted_from_apts_output() {
-        let message = "Reading package lists...\nE: Unable to locate package nosuch\nE: Unable to locate package other\n";
+        let message =
+            "Reading package lists...\nE: Unable to locate package nosuch\nE: Unable to locate package other\n";
         assert_eq!(missing_packages(message).collect::<Vec<_>>(), ["nosuch", "other"]);
         assert_eq!(missing_packages("E: no space left").count(), 0);
     }

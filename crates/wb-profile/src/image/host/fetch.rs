@@ -82,8 +82,10 @@ impl Fetcher {
 
     /// Downloads a file, resuming a partial download; returns its SHA-256. A file with the wrong hash is removed.
     pub(super) fn file(
-        &self, expected_file: &ExpectedFile,
-        to: &Path, writer: &mut ProgressWriter,
+        &self,
+        expected_file: &ExpectedFile,
+        to: &Path,
+        writer: &mut ProgressWriter,
     ) -> Result<String, ImageFailure> {
         let mut tries = 0;
         let mut part = loop {

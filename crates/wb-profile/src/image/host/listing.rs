@@ -69,7 +69,8 @@ fn entry(folder: &ImageStore, name: String) -> Result<CachedImage, ImageFailure>
     let record = folder.record(&name);
     let changed = || {
         let paths = [&complete, &part, &folder.lock_file(&name)];
-        let last = paths.into_iter().filter_map(|path| path.metadata().and_then(|metadata| metadata.modified()).ok()).max();
+        let last =
+            paths.into_iter().filter_map(|path| path.metadata().and_then(|metadata| metadata.modified()).ok()).max();
         Timestamp::try_from(last.unwrap_or(SystemTime::UNIX_EPOCH)).unwrap_or_default()
     };
     let is_busy = folder.try_lock(&name)?.is_none();

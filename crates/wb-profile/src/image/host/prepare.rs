@@ -26,7 +26,8 @@ const SHORT_HASH_LENGTH: usize = 16;
 pub(super) fn prepare(
     folder: &ImageStore,
     image: &ImageSpec,
-    stall: Duration, writer: &mut ProgressWriter,
+    stall: Duration,
+    writer: &mut ProgressWriter,
 ) -> Result<BaseImage, ImageFailure> {
     let name = entry_name(image);
     let lock = folder.lock(&name, writer)?;

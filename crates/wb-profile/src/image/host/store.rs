@@ -57,7 +57,8 @@ impl ImageStore {
     /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`.
     pub(super) fn find() -> Result<Self, ImageFailure> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let user_cache = || Some(variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?.join("weighbridge"));
+        let user_cache =
+            || Some(variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?.join("weighbridge"));
         let cache = match variable(CACHE_VARIABLE) {
             Some(cache) => Some(cache),
             None if rustix::process::geteuid().is_root() => Some(PathBuf::from("/var/cache/weighbridge")),

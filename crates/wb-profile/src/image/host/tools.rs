@@ -41,10 +41,8 @@ pub(super) fn run(tool: &HostTool, command: &mut Command) -> Result<Vec<u8>, Ima
 /// Runs a program to its end, whatever its exit status.
 pub(super) fn output(tool: &HostTool, command: &mut Command) -> Result<Output, ImageFailure> {
     let output = command.stdin(Stdio::null()).output();
-    output.map_err(|error| ImageFailure::File {
-        path: tool.name.to_owned(),
-        why: format!("cannot be started: {error}"),
-    })
+    output
+        .map_err(|error| ImageFailure::File { path: tool.name.to_owned(), why: format!("cannot be started: {error}") })
 }
 
 /// The failure of a program that ended unsuccessfully.
@@ -70,7 +68,8 @@ pub(super) fn format(image: &Path) -> Result<ImageFormat, ImageFailure> {
     let path = image.display().to_string();
     let mut command = Command::new(find(&QEMU_IMG)?);
     let output = run(&QEMU_IMG, command.args(["info", "--output=json"]).arg(image))?;
-    let info: QemuImgInfo = serde_json::from_slice(&output).map_err(|error| ImageFailure::file(image, &error.into()))?;
+    let info: QemuImgInfo =
+        serde_json::from_slice(&output).map_err(|error| ImageFailure::file(image, &error.into()))?;
     if let Some(backing) = info.backing_filename {
         return Err(ImageFailure::Overlay { path, backing });
     }

@@ -30,7 +30,9 @@ fn sections(experiment: &Experiment, style: Style) -> (Vec<CaseSection>, (&str, 
             let fits = drawn.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
             (if fits { drawn } else { variants::sections(variants, false) }, describe_criterion(&variants.criterion))
         }
-        Experiment::Calibration(calibration) => (calibration::sections(calibration), describe_criterion(&calibration.question)),
+        Experiment::Calibration(calibration) => {
+            (calibration::sections(calibration), describe_criterion(&calibration.question))
+        }
     }
 }
 

@@ -61,7 +61,8 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator)
     if rows.is_empty() {
         return None;
     }
-    let cut = if total > MAX_BOXES { format!(" The {MAX_BOXES} of {total} with the most checks.") } else { String::new() };
+    let cut =
+        if total > MAX_BOXES { format!(" The {MAX_BOXES} of {total} with the most checks.") } else { String::new() };
     let span = Some(axis_range(rows.iter().map(|row| &row.summary)));
     let lines = vec![ReferenceLine { label: "no difference".to_owned(), value: 0.0 }];
     let title = format!("differences {by}");

@@ -49,9 +49,7 @@ const PARTS: [BarPart; 8] = [
     ("loss", "losses", |totals| totals.losses),
     ("differs", "differing", |totals| totals.differing),
     ("inconclusive", "inconclusive", |totals| totals.inconclusive),
-    ("lacking", "missing, invalid or incomparable", |totals| {
-        totals.missing + totals.invalid + totals.incomparable
-    }),
+    ("lacking", "missing, invalid or incomparable", |totals| totals.missing + totals.invalid + totals.incomparable),
 ];
 
 impl CountsView {

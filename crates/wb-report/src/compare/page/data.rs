@@ -180,7 +180,9 @@ impl BuildColumn {
             column.add(judged);
             let parts = history.tolerances.parts(check, build);
             if parts.len() > 1 {
-                column.parts.push((check, parts.iter().map(|score_part| encode_score_part(score_part, models)).collect()));
+                column
+                    .parts
+                    .push((check, parts.iter().map(|score_part| encode_score_part(score_part, models)).collect()));
             }
             let differences = judged.map(|judged| judged.differences);
             differing.extend(differences.filter(|set| !set.is_empty()).map(|set| (check, set)));
@@ -209,7 +211,9 @@ impl BuildColumn {
         self.baseline_counts.0.push(units.map_or(0, |units| units.src));
         self.candidate_counts.0.push(units.map_or(0, |units| units.dst));
         self.unit.push(units.map_or('s', |units| unit_letter(units.unit)));
-        self.required_samples.0.push(statistics.and_then(|statistics| statistics.required_samples)
+        self.required_samples.0.push(
+            statistics
+                .and_then(|statistics| statistics.required_samples)
                 .map(|RequiredSamples { unit, per_side: each, is_minimum: fewest }| (unit_letter(unit), each, fewest)),
         );
     }

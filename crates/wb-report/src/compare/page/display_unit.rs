@@ -19,7 +19,9 @@ impl DisplayUnit {
         if check_info.statistic == Statistic::Stddev {
             return Self { divisor: 1.0, suffix: "%".to_owned() };
         }
-        let Some(unit) = history.builds.unit(check_info.row) else { return Self { divisor: 1.0, suffix: String::new() } };
+        let Some(unit) = history.builds.unit(check_info.row) else {
+            return Self { divisor: 1.0, suffix: String::new() };
+        };
         let values =
             (0..history.builds.list().len()).filter_map(|build| history.tolerances.value(check, build).known());
         let (divisor, suffix) = common_prefix(&unit, values.map(f64::abs).fold(0.0, f64::max));

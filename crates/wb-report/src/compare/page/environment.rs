@@ -255,7 +255,9 @@ mod tests {
     #[test]
     fn large_differences_are_truncated_and_counted() {
         let many = |version: &str| {
-            machines(json!({"packages": (0..500).map(|index| (format!("p{index}"), json!(version))).collect::<Value>()}))
+            machines(
+                json!({"packages": (0..500).map(|index| (format!("p{index}"), json!(version))).collect::<Value>()}),
+            )
         };
         let [one, other] = ["1", "2"].map(|version| ComparableMachines::of(&many(version)));
         let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();

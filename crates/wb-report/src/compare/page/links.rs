@@ -26,7 +26,8 @@ fn machines_of_run(run: &RunSummary) -> Vec<Hyperlink> {
     let addresses: Vec<&str> = metadata("machine url").unwrap_or_default().split(',').map(str::trim).collect();
     let base = BASE_URL_KEYS.into_iter().find_map(metadata);
     let link = |(index, name): (usize, &&str)| {
-        let explicit = addresses.get(index).filter(|_| addresses.len() == names.len()).and_then(|address| http_url(address));
+        let explicit =
+            addresses.get(index).filter(|_| addresses.len() == names.len()).and_then(|address| http_url(address));
         let to = explicit.or_else(|| http_url(&machine_url(base?, name)));
         Hyperlink { text: (*name).to_owned(), url: to }
     };

@@ -36,7 +36,9 @@ pub(super) fn changed_checks(history: &BuildHistory<'_>, fail_on_gain: bool) -> 
 pub(super) fn other_failures(history: &BuildHistory<'_>, fail_on_gain: bool) -> CheckRows {
     let mut checks = select_checks(history, false, FinalVerdict::is_failure);
     let last = history.builds.list().len() - 1;
-    checks.sort_by_key(|check| !history.build_check(*check, last).is_some_and(|judged| judged.final_verdict.is_failure()));
+    checks.sort_by_key(|check| {
+        !history.build_check(*check, last).is_some_and(|judged| judged.final_verdict.is_failure())
+    });
     CheckRows::of(history, &checks, MAX_OTHER_FAILURES, fail_on_gain)
 }
 
@@ -71,7 +73,8 @@ impl CheckRows {
 /// Writes the value in the first build and, if scores decide, the tolerated values and the models.
 fn write_first_value(
     rows: &mut HtmlWriter,
-    history: &BuildHistory<'_>, check: usize,
+    history: &BuildHistory<'_>,
+    check: usize,
     measure: &DisplayUnit,
     names: &[String],
 ) {
@@ -101,7 +104,8 @@ fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str) {
 
 fn write_cell(
     rows: &mut HtmlWriter,
-    history: &BuildHistory<'_>, check: usize,
+    history: &BuildHistory<'_>,
+    check: usize,
     build: usize,
     measure: &DisplayUnit,
     fail_on_gain: bool,
@@ -128,8 +132,10 @@ fn write_cell(
 
 /// The deciding difference in percent, and half the width of its interval.
 fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<f64>) {
-    let effect =
-        judged.by_statistics.filter(|_| judged.decided_by == ComparisonMethod::Statistical).and_then(|statistics| statistics.effect);
+    let effect = judged
+        .by_statistics
+        .filter(|_| judged.decided_by == ComparisonMethod::Statistical)
+        .and_then(|statistics| statistics.effect);
     match effect {
         Some(effect) => {
             let half = effect.interval.map(|interval| (interval.high - interval.low) * 50.0);

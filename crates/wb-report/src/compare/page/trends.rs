@@ -57,7 +57,8 @@ pub(super) fn build_trends(history: &BuildHistory<'_>, names: &[String], ids: &m
     let mut totals: Vec<Totals> = Vec::new();
     let mut drawn: Vec<TestTrend> = Vec::new();
     for ((profile, test), checks) in &tests {
-        let counted: Vec<Totals> = (1..names.len()).map(|index| history.totals_of(checks.iter().copied(), index)).collect();
+        let counted: Vec<Totals> =
+            (1..names.len()).map(|index| history.totals_of(checks.iter().copied(), index)).collect();
         let trend = build_chart(history, names, format!("{profile}/{test}"), checks, &counted);
         let chart = Value::from_safe_string(chart::inline(&trend, WIDTH, &ids.next()));
         let [profile, test] = [profile, test].map(|name| (*name).to_owned());

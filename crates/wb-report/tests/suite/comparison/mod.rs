@@ -28,7 +28,8 @@ pub(crate) fn read(folders: &[PathBuf]) -> Builds {
 /// Compares builds, and renders the result with `render`.
 pub(crate) fn compared<T>(
     builds: &Builds,
-    how: &How, render: impl FnOnce(&ComparisonResult, &BuildHistory<'_>) -> T,
+    how: &How,
+    render: impl FnOnce(&ComparisonResult, &BuildHistory<'_>) -> T,
 ) -> T {
     let directions = builds.directions().clone();
     let by_tolerance =

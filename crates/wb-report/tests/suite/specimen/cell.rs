@@ -193,7 +193,8 @@ impl Made {
         let samples = &self.result.samples;
         let summary = |key: &str, all: bool| {
             let is_selected = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
-            let values: Vec<f64> = samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
+            let values: Vec<f64> =
+                samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
             Samples::new(&values).ok().map(|samples| Summary::of(&samples))
         };
         let has_disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());

@@ -49,7 +49,10 @@ pub(super) fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error
             git.describe_revision(&about.bad.revision),
             git.describe_revision(&about.good.revision)
         );
-        return Err(Error::Usage { what, help: "--good is a revision before the change, --bad one after it".to_owned() });
+        return Err(Error::Usage {
+            what,
+            help: "--good is a revision before the change, --bad one after it".to_owned(),
+        });
     }
     if git.is_bisecting() {
         let what = "a bisection of the repository is already in progress".to_owned();
@@ -71,12 +74,16 @@ pub(super) fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error
 /// Refuses arguments that `weighbridge run` would refuse, before anything is built.
 fn check_run_arguments(words: &[String]) -> Result<(), Error> {
     let line = ["weighbridge", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
-    let usage_error =
-        |what: String| Error::Usage { what, help: "the arguments after `--` are those of `weighbridge run`".to_owned() };
+    let usage_error = |what: String| Error::Usage {
+        what,
+        help: "the arguments after `--` are those of `weighbridge run`".to_owned(),
+    };
     match Cli::try_parse_from(line).map_err(|error| usage_error(error.to_string().trim().to_owned()))?.command {
         Command::Run(args) => {
             let request = resolve_request(&args.measurement)?;
-            requested_profiles(&args.measurement.hosts)?.iter().try_for_each(|named| request.plan(None, named).map(drop))
+            requested_profiles(&args.measurement.hosts)?
+                .iter()
+                .try_for_each(|named| request.plan(None, named).map(drop))
         }
         _ => Err(usage_error("invalid arguments after `--`: expected those of `weighbridge run`".to_owned())),
     }

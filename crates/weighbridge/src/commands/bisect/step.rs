@@ -55,7 +55,8 @@ impl CheckedOutRevision<'_> {
     /// Classifies the revision, measuring it unless that was done before.
     pub(super) fn run_step(&self, console: &Console) -> Result<StepExit, Error> {
         let previous = self.folder.read_steps()?.into_iter().rev().find(|step| step.name == self.name);
-        if let Some(step) = previous.filter(|step| matches!(step.verdict, RevisionVerdict::Good { .. } | RevisionVerdict::Bad { .. }))
+        if let Some(step) =
+            previous.filter(|step| matches!(step.verdict, RevisionVerdict::Good { .. } | RevisionVerdict::Bad { .. }))
         {
             return Ok(StepExit::Verdict(step.verdict));
         }

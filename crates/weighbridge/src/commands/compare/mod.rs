@@ -58,8 +58,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
     if args.threshold == Threshold::FromNoise && noise.is_empty() {
         let what = "--threshold model requires a noise model".to_owned();
-        let help =
-            "fit one with `weighbridge model fit --noise -o noise.json RUNS…` and pass it with `-m noise.json`".to_owned();
+        let help = "fit one with `weighbridge model fit --noise -o noise.json RUNS…` and pass it with `-m noise.json`"
+            .to_owned();
         return Err(Error::Usage { what, help });
     }
     check_directions(&read, &args.direction)?;
@@ -147,7 +147,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
 /// A warning if `--trust-single-run` decides on single runs with disturbed samples.
 fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) -> Option<String> {
     let rests_on_samples = |check: &CheckResult| {
-        let single_runs = |statistics: &StatisticalSummary| statistics.observations == statistical::ObservationKind::Samples;
+        let single_runs =
+            |statistics: &StatisticalSummary| statistics.observations == statistical::ObservationKind::Samples;
         check.decided_by == ComparisonMethod::Statistical
             && check.reason.is_none()
             && check.statistics.as_ref().is_some_and(single_runs)
@@ -159,9 +160,8 @@ fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) 
         .map(|(name, SampleCounts { counted, disturbed })| format!("{disturbed} of {counted} in `{name}`"))
         .collect();
     let applies = args.trust_single_run && outcome.checks.iter().any(rests_on_samples);
-    (applies && !disturbed.is_empty()).then(|| {
-        format!("--trust-single-run decides on disturbed samples: {}", disturbed.join(", "))
-    })
+    (applies && !disturbed.is_empty())
+        .then(|| format!("--trust-single-run decides on disturbed samples: {}", disturbed.join(", ")))
 }
 
 /// Whether a comparison was refused because one side was measured on an emulated machine.

@@ -37,7 +37,8 @@ pub(super) fn write_plots(args: &CompareArgs, builds: &Builds) -> Result<(), Err
     if let Some(glob) = args.baseline.iter().find(|glob| !ids().any(|id| glob.is_match(&id))) {
         return Err(Error::Usage {
             what: format!("no check matches the baseline `{}`", glob.glob()),
-            help: "`weighbridge analyze` lists all checks; a glob matches the whole identifier: `*/iperf3/*`".to_owned(),
+            help: "`weighbridge analyze` lists all checks; a glob matches the whole identifier: `*/iperf3/*`"
+                .to_owned(),
         });
     }
     let plots = drawn(builds, |id| args.baseline.iter().any(|glob| glob.is_match(id)));

@@ -73,7 +73,10 @@ pub(super) fn resolve_hosts(flags: &HostFlags) -> Result<RequestedHosts, Error> 
         flags.selection.inventory.as_ref().filter(|_| flags.selection.hosts.is_empty() && places.is_empty())
     {
         let what = format!("the inventory {} has no hosts", path.display());
-        return Err(Error::Usage { what, help: "`[hosts.NAME]` defines a host; docs/hosts.md has an example".to_owned() });
+        return Err(Error::Usage {
+            what,
+            help: "`[hosts.NAME]` defines a host; docs/hosts.md has an example".to_owned(),
+        });
     }
     for word in &flags.selection.hosts {
         match parse_local_name(word) {
@@ -98,7 +101,8 @@ fn parse_local_name(word: &str) -> Option<WorkerName> {
 
 /// Refuses duplicate host names.
 fn require_unique_names(places: &[RequestedHost]) -> Result<(), Error> {
-    let duplicate = places.iter().enumerate().find(|(at, place)| places[..*at].iter().any(|it| it.name() == place.name()));
+    let duplicate =
+        places.iter().enumerate().find(|(at, place)| places[..*at].iter().any(|it| it.name() == place.name()));
     let Some((_, place)) = duplicate else { return Ok(()) };
     let what = format!("duplicate host name `{}`", place.name());
     Err(Error::Usage { what, help: "give each host a unique name: `NAME:ADDRESS`".to_owned() })

@@ -156,7 +156,8 @@ pub(super) fn report_left_behind(host: &WorkerName, left: &RecoveryReport) {
 }
 
 async fn provision_hosts(
-    ready: &HostPreparation, requested: &RequestedHosts,
+    ready: &HostPreparation,
+    requested: &RequestedHosts,
     flags: &HostFlags,
     folder: &Path,
 ) -> Result<ExcludedHosts, Error> {

@@ -81,7 +81,8 @@ pub(crate) async fn apply_profile(
             tell!("`{host}`: {line}");
         }
     };
-    let means = ApplyContext { options: &options, program: &program, assets: &flags.paths, sets: &sets, notify: &report };
+    let means =
+        ApplyContext { options: &options, program: &program, assets: &flags.paths, sets: &sets, notify: &report };
     let each = hosts.iter().map(|(member, reached)| {
         let host = ProfileHost { worker: &member.worker, params: &reached.params, address: reached.address.as_ref() };
         let means = &means;

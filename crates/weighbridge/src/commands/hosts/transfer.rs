@@ -55,7 +55,12 @@ mod tests {
         let format = |sent: u64, total: u64| {
             format_transfer(Transfer { sent, total, size: 40_000_000 }, Duration::from_millis(1840)).to_string()
         };
-        let lines =
+        let lines = [
+            format(0, 17_000_000),
+            format(0, 40_000_000),
+            format(5_000_000, 17_000_000),
+            format(17_000_000, 17_000_000),
+        ];
         insta::assert_snapshot!(lines.join("\n"), @r"
         sending the program, 16.2 MiB compressed, 38.1 MiB unpacked
         sending the program, 38.1 MiB

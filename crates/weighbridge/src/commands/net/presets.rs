@@ -104,7 +104,8 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
 }
 
 fn print_results(
-    results: &[(PresetCase, RunResult)], requested: usize,
+    results: &[(PresetCase, RunResult)],
+    requested: usize,
     json: bool,
     console: &Console,
 ) -> Result<(), Error> {
@@ -152,7 +153,8 @@ fn preset_cases(preset: Preset, args: &PresetArgs) -> Vec<PresetCase> {
         _ => args.protocols.clone(),
     };
     let each = protocols.iter().flat_map(|&protocol| {
-        let sizes = if args.message_sizes.is_empty() { vec![default_size(protocol)] } else { args.message_sizes.clone() };
+        let sizes =
+            if args.message_sizes.is_empty() { vec![default_size(protocol)] } else { args.message_sizes.clone() };
         let sizes = sizes.iter().flat_map(move |&size| {
             args.instances.iter().map(move |&instances| PresetCase { protocol, size, instances })
         });

@@ -95,7 +95,8 @@ impl<'a> ProgressPrinter<'a> {
         for (host, party) in &mut self.progress_by_host {
             let Some((now, arrived)) = party.pending.take() else { continue };
             // Convert to this machine's clock, which a server does not share.
-            let to_local = |at: u64| if host.is_none() { at } else { at.saturating_add(arrived).saturating_sub(now.time) };
+            let to_local =
+                |at: u64| if host.is_none() { at } else { at.saturating_add(arrived).saturating_sub(now.time) };
             let previous = party.last.replace(now);
             let from = previous.map_or(data_began, |previous| to_local(previous.time).max(data_began));
             let until = if self.data_end > from { to_local(now.time).min(self.data_end) } else { to_local(now.time) };
@@ -177,7 +178,8 @@ impl<'a> ProgressPrinter<'a> {
 impl RunObserver for ProgressPrinter<'_> {
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress) {
         let in_data_phase = self.data_start.is_some() && self.is_in_data_phase();
-        let is_pending = self.progress_by_host.get(&host.map(str::to_owned)).is_some_and(|party| party.pending.is_some());
+        let is_pending =
+            self.progress_by_host.get(&host.map(str::to_owned)).is_some_and(|party| party.pending.is_some());
         if in_data_phase && is_pending && self.format != ProgressFormat::Stamped {
             self.print_interval();
         }

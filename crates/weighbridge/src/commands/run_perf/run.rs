@@ -111,7 +111,8 @@ fn differences(
     }
     if args.metadata.iter().any(|(key, _)| key == "pbench_server_publish") {
         all.push(
-            "`pbench_server_publish` has no effect: use --publish of `weighbridge run` with a command that publishes".to_owned(),
+            "`pbench_server_publish` has no effect: use --publish of `weighbridge run` with a command that publishes"
+                .to_owned(),
         );
     }
     let measured = || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests));

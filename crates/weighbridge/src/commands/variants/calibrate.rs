@@ -70,7 +70,8 @@ fn build_request(args: &CalibrateArgs) -> Result<MeasureRequest, Error> {
 
 /// Plans the cells with a fixed number of samples each.
 fn plan_runs(
-    args: &CalibrateArgs, request: &MeasureRequest,
+    args: &CalibrateArgs,
+    request: &MeasureRequest,
     workers: &PlanWorkers,
     named: &NamedProfile,
 ) -> Result<Plan, Error> {

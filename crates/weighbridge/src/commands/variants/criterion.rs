@@ -11,16 +11,18 @@ use crate::commands::selection::MeasureRequest;
 use crate::error::Error;
 
 /// Builds the criterion for the cells of a plan, all of one test.
-pub(super) fn build_criterion(request: &MeasureRequest,
+pub(super) fn build_criterion(
+    request: &MeasureRequest,
     plan: &Plan,
     threshold: f64,
     error_rate: f64,
 ) -> Result<Criterion, Error> {
     let cell = plan.cells.first();
-    let metric = cell.and_then(|cell| primary_metric(request, cell.id.test.as_str(), &cell.params)).ok_or_else(|| {
-        let (what, help) = (format!("`{}` has no primary metric", request.name), "choose another test".to_owned());
-        Error::Usage { what, help }
-    })?;
+    let metric =
+        cell.and_then(|cell| primary_metric(request, cell.id.test.as_str(), &cell.params)).ok_or_else(|| {
+            let (what, help) = (format!("`{}` has no primary metric", request.name), "choose another test".to_owned());
+            Error::Usage { what, help }
+        })?;
     Ok(Criterion {
         test: request.name.clone(),
         metric: format!("{}/{}", metric.class, metric.name),

@@ -22,7 +22,12 @@ use crate::console::Console;
 use crate::error::Error;
 
 /// Writes the result to the run folder and prints it.
-fn save_and_print(experiment: &Experiment, folder: &Path, one: &SingleTestFlags, console: &Console) -> Result<(), Error> {
+fn save_and_print(
+    experiment: &Experiment,
+    folder: &Path,
+    one: &SingleTestFlags,
+    console: &Console,
+) -> Result<(), Error> {
     experiment::write_experiment(&RunFolder::open(folder)?, experiment)?;
     match (one.json, experiment) {
         (true, Experiment::Variants(result)) => print_json(result),

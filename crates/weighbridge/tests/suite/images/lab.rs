@@ -101,7 +101,8 @@ pub(crate) fn has_qemu_img() -> bool {
 
 /// Whether a program is available; prints a message if not.
 pub(crate) fn has(program: &str) -> bool {
-    let is_available = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let is_available =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !is_available {
         println!("SKIPPED: images, for there is no {program} here");
     }

@@ -50,7 +50,10 @@ fn too_many_sessions_are_refused_and_the_flag_is_named() {
     server.says("session started");
     lab.write("second.xml", &connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")));
     let second = lab.run(&format!("net run second.xml --json --server there={}", SERVER.v4()));
-    assert_eq!(second.fell_short("failed"), "there: the server has reached its limit of 1 sessions (`net serve --max-sessions`)");
+    assert_eq!(
+        second.fell_short("failed"),
+        "there: the server has reached its limit of 1 sessions (`net serve --max-sessions`)"
+    );
     first.finish().completed();
 }
 

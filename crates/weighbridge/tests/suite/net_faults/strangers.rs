@@ -50,7 +50,8 @@ fn client_with_another_token_is_refused() {
     write_secret(&lab.path("token"), &fresh_token());
     let ran = lab.run(&format!("net rr {} -t 1s --token-file token", SERVER.v4()));
     assert_eq!(ran.code, Some(1));
-    let message = "host `10.77.0.2`: the server at 10.77.0.2:20000 refused the connection: the token does not match the server's";
+    let message =
+        "host `10.77.0.2`: the server at 10.77.0.2:20000 refused the connection: the token does not match the server's";
     assert!(ran.err.contains(message), "{ran:?}");
     server.says("refused: the token of the client at 10.77.0.1");
     server.is_as_before();
