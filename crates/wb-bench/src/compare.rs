@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 use wb_stats::Samples;
-use wb_synthetic::{PAGE, Synthetic};
+use wb_test_data::{PAGE, Synthetic};
 use wb_sys::process::{ExitStatus, reap};
 
 /// Ten builds with 20,000 checks.

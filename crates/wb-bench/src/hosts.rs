@@ -22,7 +22,7 @@ use std::{
 };
 use wb_agent::{Command as AgentCommand, Worker, start_synchronized};
 use wb_fleet::{ConnectOptions, Inventory, Program, connect_all};
-use wb_lab::{Host, SshHosts};
+use wb_test_net::{Host, SshHosts};
 use wb_model::Nanos;
 use wb_record::{Journal, JournalEvent};
 use wb_stats::Samples;

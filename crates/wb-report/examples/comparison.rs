@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use comparison::{How, compared, read, specimen};
 use wb_report::compare::{PageOptions, html};
-use wb_synthetic::PAGE;
+use wb_test_data::PAGE;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);

@@ -4,10 +4,10 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, Inventory, Program, connect};
-use wb_lab::SshHosts;
+use wb_test_net::SshHosts;
 
-pub(crate) use wb_lab::Host as Place;
-pub(crate) use wb_lab::{Sshd, alive, eventually};
+pub(crate) use wb_test_net::Host as Place;
+pub(crate) use wb_test_net::{Sshd, alive, eventually};
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-fleet-agent");
 /// Machine of the controller.

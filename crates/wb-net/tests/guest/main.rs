@@ -14,7 +14,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use wb_guest::{Errand, GuestError, carry_out};
+use wb_test_vm::{Errand, GuestError, carry_out};
 
 /// The environment variable that marks the guest.
 const HERE: &str = "WEIGHBRIDGE_IN_GUEST";

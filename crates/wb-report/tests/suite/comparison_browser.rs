@@ -7,7 +7,7 @@ use crate::comparison::specimen;
 use crate::comparison::{How, compared, read};
 use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
-use wb_synthetic::PAGE;
+use wb_test_data::PAGE;
 
 struct Page {
     _folder: tempfile::TempDir,

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wb_agent::Worker;
-use wb_lab::{Libvirt, eventually};
+use wb_test_net::{Libvirt, eventually};
 use wb_model::WorkerName;
 use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
 

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use wb_lab::eventually;
+use wb_test_net::eventually;
 
 use crate::guests::built;
 use crate::lab::Lab;

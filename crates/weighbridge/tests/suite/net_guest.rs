@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wb_guest::{Errand, GuestError, carry_out};
+use wb_test_vm::{Errand, GuestError, carry_out};
 
 /// Sets a token and starts a server.
 const BEGINNING: &str = "export WEIGHBRIDGE_NET_TOKEN=$(weighbridge net token)\n\

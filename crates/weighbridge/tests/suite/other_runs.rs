@@ -51,7 +51,7 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let first = lab.command("run --plan waits.toml --into A").stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let first = first.unwrap();
     let first_pid = first.id();
-    wb_lab::eventually("the first run to measure", || flag("begun").exists());
+    wb_test_net::eventually("the first run to measure", || flag("begun").exists());
 
     // Another TMPDIR, as of another user or terminal, makes no difference.
     let mut second = lab.command(&format!("run steady --into B {QUICK}"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use wb_lab::eventually;
+use wb_test_net::eventually;
 
 use crate::lab::Lab;
 

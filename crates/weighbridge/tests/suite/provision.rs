@@ -178,7 +178,7 @@ fn interrupted_preparation_can_be_resumed() {
     let mut command = lab.command(&line);
     command.arg(r#"command:{"command":"sh -c 'touch begun; sleep 300'"}"#);
     let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    wb_lab::eventually("the provisioner to begin", || lab.path("begun").exists());
+    wb_test_net::eventually("the provisioner to begin", || lab.path("begun").exists());
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);

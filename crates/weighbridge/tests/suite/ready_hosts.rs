@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use wb_lab::{Host, SshHosts, Sshd};
+use wb_test_net::{Host, SshHosts, Sshd};
 
 use crate::lab::{Lab, Ran};
 
@@ -64,7 +64,7 @@ fn go_down(hosts: &SshHosts) {
     for process in hosts.lab.processes(HOST) {
         let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
     }
-    wb_lab::eventually("everything to end", || !hosts.lab.processes(HOST).into_iter().any(wb_lab::alive));
+    wb_test_net::eventually("everything to end", || !hosts.lab.processes(HOST).into_iter().any(wb_test_net::alive));
 }
 
 fn command(hosts: &SshHosts, lab: &Lab, more: &str) -> Command {
@@ -94,14 +94,14 @@ fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> Ran {
     let mut command = command(hosts, lab, "--host-setup-script-reboot");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let marker = hosts.path("reboot-asked");
-    wb_lab::eventually("the reboot to be requested", || marker.exists());
+    wb_test_net::eventually("the reboot to be requested", || marker.exists());
     std::fs::remove_file(&marker).unwrap();
     go_down(hosts);
     boot(hosts, next);
     // Keep it down until the controller has noticed: a second connection attempt means that the first one failed.
     let calls = || std::fs::read_to_string(hosts.path("ssh-calls")).unwrap().len();
     let before = calls();
-    wb_lab::eventually("the host to be found down", || calls() >= before + 2);
+    wb_test_net::eventually("the host to be found down", || calls() >= before + 2);
     start(hosts);
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -138,7 +138,7 @@ fn run_killed_during_a_reboot_is_resumed() {
     lab.write("set-up.sh", "true\n");
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot");
     let mut child = line.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wb_lab::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
+    wb_test_net::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     go_down(&hosts);
@@ -173,7 +173,7 @@ fn host_that_does_not_reboot_is_excluded() {
     std::fs::remove_file(hosts.path("reboot-asked")).unwrap();
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 6s");
     let child = line.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wb_lab::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
+    wb_test_net::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
     go_down(&hosts);
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_guest::{Errand, GuestError, carry_out};
+use wb_test_vm::{Errand, GuestError, carry_out};
 
 /// A test that records which CPUs are online while it is measured.
 const TEST: &str = r#"

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use wb_lab::{Host, SshHosts, Sshd};
+use wb_test_net::{Host, SshHosts, Sshd};
 
 use crate::lab::{Lab, Ran};
 
@@ -122,7 +122,7 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let started =
         || std::fs::read_to_string(lab.path("R/journal.jsonl")).is_ok_and(|text| text.contains("attempt-started"));
     let on_two = || started() && std::fs::read_to_string(lab.path("R/journal.jsonl")).unwrap().contains("/long/");
-    wb_lab::eventually("the long test to start", on_two);
+    wb_test_net::eventually("the long test to start", on_two);
     hosts.lab.cut(Host(2));
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();

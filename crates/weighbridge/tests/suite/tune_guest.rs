@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_guest::{Errand, GuestError, carry_out};
+use wb_test_vm::{Errand, GuestError, carry_out};
 
 /// Prints the CPUs of another process and the state of the groups before, during and after shielding.
 const SCRIPT: &str = r#"
