@@ -36,9 +36,9 @@ def sample(task):
     size = task["params"]["block"]
     count = task["work"] or enough(task["min-time"], size)
     part = max(1, count // 16)
-    say("probe", done=part, seconds=hashes(part, size)[0])
+    say("probe", amount=part, seconds=hashes(part, size)[0])
     seconds, digest = hashes(count, size)
-    say("work", done=count, seconds=seconds)
+    say("work", amount=count, seconds=seconds)
     say("metric", **{"class": "throughput", "name": "hashes", "value": count / seconds, "unit": "hashes/s"})
     say("metric", **{"class": "latency", "name": "hash", "value": seconds / count * 1e6, "unit": "us"})
     if size in ZEROS_SHA256:

@@ -261,7 +261,7 @@ pub struct ProcessHandle {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExitReport {
     /// Why it ended.
-    pub ending: ExitReason,
+    pub exit_reason: ExitReason,
     /// Time right before exec: in its cgroup, placed and released.
     pub started_ns: u64,
     /// Time of its exit.
@@ -460,12 +460,12 @@ pub enum Fault {
         path: Option<String>,
     },
     /// The process could not be started as requested.
-    #[error("cannot start `{program}`: {why}")]
+    #[error("cannot start `{program}`: {reason}")]
     SpawnFailed {
         /// The program.
         program: String,
         /// The step that failed, and the system's error.
-        why: String,
+        reason: String,
     },
     /// An operation on a file or folder failed.
     #[error("`{path}`: {why}")]
@@ -484,10 +484,10 @@ pub enum Fault {
         pid: u32,
     },
     /// An id that does not exist, or no longer.
-    #[error("no such {what}: {id}")]
+    #[error("no such {noun}: {id}")]
     NoSuchId {
         /// Noun for the kind of object.
-        what: String,
+        noun: String,
         /// The id.
         id: u32,
     },

@@ -12,17 +12,17 @@ use std::{
     time::Instant,
 };
 use wb_stats::Samples;
-use wb_test_data::{PAGE, Synthetic};
 use wb_sys::process::{ExitStatus, reap};
+use wb_test_data::{LARGE_PAGE, SyntheticBuilds};
 
 /// Ten builds with 20,000 checks.
-const TEN_BUILDS: Synthetic = Synthetic { cases: 125, ..PAGE };
+const TEN_BUILDS: SyntheticBuilds = SyntheticBuilds { cases: 125, ..LARGE_PAGE };
 /// Two builds with 20,000 checks.
-const SMALL: Synthetic = Synthetic { builds: 2, ..TEN_BUILDS };
+const SMALL: SyntheticBuilds = SyntheticBuilds { builds: 2, ..TEN_BUILDS };
 /// Two builds with 200,000 checks.
-const MEDIUM: Synthetic = Synthetic { cases: 1250, ..SMALL };
+const MEDIUM: SyntheticBuilds = SyntheticBuilds { cases: 1250, ..SMALL };
 /// Two builds with 1,000,000 checks.
-const LARGE: Synthetic = Synthetic { tests: 25, ..MEDIUM };
+const LARGE: SyntheticBuilds = SyntheticBuilds { tests: 25, ..MEDIUM };
 
 /// Number of runs of a comparison; the median counts.
 const RUNS: usize = 11;
@@ -39,7 +39,7 @@ pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
             Ok(builds.time_runs(&["--method", "tolerance"], RUNS)?.figures(0.3, None))
         }),
         LimitCheck::new("compare, 10 builds × 20,000 checks, statistics of 2 × 10 samples", || {
-            let builds = GeneratedBuilds::new(place, "sampled", Synthetic { samples: 10, ..TEN_BUILDS })?;
+            let builds = GeneratedBuilds::new(place, "sampled", SyntheticBuilds { samples: 10, ..TEN_BUILDS })?;
             Ok(builds.time_runs(&["--method", "statistical"], RUNS)?.figures(3.0, None))
         }),
         LimitCheck::new("compare, page of 10 builds × 8,000 checks", || page_figures(place)),
@@ -53,7 +53,7 @@ pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
 
 /// Measures the time to write an HTML page, and its size.
 fn page_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
-    let builds = GeneratedBuilds::new(place, "page", PAGE)?;
+    let builds = GeneratedBuilds::new(place, "page", LARGE_PAGE)?;
     let page = place.folder().join("page.html");
     let mut figures = builds.time_runs(&["--html", &page.display().to_string()], RUNS)?.figures(1.0, None);
     let size = fs::metadata(&page).map_err(|error| format!("{}: {error}", page.display()))?.len();
@@ -63,7 +63,7 @@ fn page_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
 
 /// Measures the growth of the time per check with ten times as many checks.
 fn growth_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
-    let time_per_check = |name, synthetic: Synthetic| {
+    let time_per_check = |name, synthetic: SyntheticBuilds| {
         let timings = GeneratedBuilds::new(place, name, synthetic)?.time_runs(&[], RUNS)?;
         Ok::<f64, String>(timings.seconds.median() / synthetic.checks() as f64 * 1e6)
     };
@@ -90,7 +90,7 @@ struct Timings {
 }
 
 impl GeneratedBuilds {
-    fn new(place: &BenchEnv, name: &str, synthetic: Synthetic) -> Result<Self, String> {
+    fn new(place: &BenchEnv, name: &str, synthetic: SyntheticBuilds) -> Result<Self, String> {
         let (program, folder) = (place.weighbridge_program()?, place.folder().join(name));
         let builds = synthetic.write(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Self { program, folder, builds })

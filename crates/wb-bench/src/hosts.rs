@@ -22,10 +22,10 @@ use std::{
 };
 use wb_agent::{Command as AgentCommand, Worker, start_synchronized};
 use wb_fleet::{ConnectOptions, Inventory, Program, connect_all};
-use wb_test_net::{Host, SshHosts};
 use wb_model::Nanos;
 use wb_record::{Journal, JournalEvent};
 use wb_stats::Samples;
+use wb_test_net::{Host, SshHosts};
 
 /// Number of hosts: the most that one controller supports.
 const HOSTS: u8 = 32;

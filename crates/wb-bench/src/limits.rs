@@ -15,7 +15,7 @@ type MeasureFn<'a> = dyn FnOnce() -> Result<Vec<BenchFigure>, String> + 'a;
 /// One measured figure with its optional bound.
 #[derive(Serialize)]
 pub(crate) struct BenchFigure {
-    what: String,
+    label: String,
     value: f64,
     unit: &'static str,
     bound: Option<FigureBound>,
@@ -50,7 +50,7 @@ impl<'a> LimitCheck<'a> {
 
 impl BenchFigure {
     pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Option<FigureBound>) -> Self {
-        Self { what: what.into(), value, unit, bound }
+        Self { label: what.into(), value, unit, bound }
     }
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for LimitResult {
             Ok(figures) => figures,
             Err(reason) => return write!(f, "{name}: SKIPPED: {reason}"),
         };
-        let lines = figures.iter().map(|BenchFigure { what, value, unit, bound }| match bound {
+        let lines = figures.iter().map(|BenchFigure { label: what, value, unit, bound }| match bound {
             Some(bound) => {
                 let verdict = if bound.is_met(*value) { "ok" } else { "missed" };
                 format!("{name}: {what} {value:.2} {unit}, required {bound} {unit}: {verdict}")

@@ -66,9 +66,9 @@ enum Command {
     },
     /// Run a server and its client and print the client's output
     #[command(hide = true)]
-    Both {
+    ClientServer {
         /// Server and client as JSON
-        both: String,
+        config: String,
     },
 }
 
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match &args.command {
         Some(Command::Exec { kernel, config }) => exec::run(*kernel, config),
-        Some(Command::Both { both }) => net::run(both),
+        Some(Command::ClientServer { config: both }) => net::run(both),
         None => bench(&args),
     };
     match outcome {

@@ -136,7 +136,7 @@ pub enum MeasuredValue {
 
 impl MeasuredValue {
     /// The number, if the value is valid.
-    pub fn known(self) -> Option<f64> {
+    pub fn number(self) -> Option<f64> {
         match self {
             Self::Known(value) => Some(value),
             Self::Missing | Self::Invalid => None,
@@ -203,9 +203,9 @@ impl Build {
             return run.reading(row).map_or(MeasuredValue::Missing, |reading| reading.value(statistic));
         }
         let values = || self.readings(row).map(|reading| reading.value(statistic));
-        let count = values().filter_map(MeasuredValue::known).count() as f64;
+        let count = values().filter_map(MeasuredValue::number).count() as f64;
         if count > 0.0 {
-            return values().filter_map(MeasuredValue::known).map(|value| value / count).sum::<f64>().into();
+            return values().filter_map(MeasuredValue::number).map(|value| value / count).sum::<f64>().into();
         }
         if values().any(|value| value == MeasuredValue::Invalid) {
             MeasuredValue::Invalid

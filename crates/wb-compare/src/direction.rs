@@ -38,7 +38,7 @@ impl Directions {
         if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
             return default_for_class(class);
         }
-        let metric = without_worker(metric);
+        let metric = strip_worker(metric);
         let direction =
             self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
         direction.copied().unwrap_or_else(|| default_for_class(class))
@@ -46,7 +46,7 @@ impl Directions {
 }
 
 /// The name of a metric without its worker.
-pub(crate) fn without_worker(metric: &str) -> &str {
+pub(crate) fn strip_worker(metric: &str) -> &str {
     metric.split_once('@').map_or(metric, |(metric, _)| metric)
 }
 

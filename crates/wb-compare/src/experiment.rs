@@ -66,7 +66,7 @@ pub struct Duplicate {
     /// The SHA-256 of each program that both measured, by its name.
     pub programs: BTreeMap<String, String>,
     /// Parameters and build programs in which they differ without an effect on the measured programs.
-    pub differ_in: Vec<String>,
+    pub differences: Vec<String>,
 }
 
 impl fmt::Display for Duplicate {
@@ -76,7 +76,7 @@ impl fmt::Display for Duplicate {
         let programs: Vec<String> =
             self.programs.iter().map(|(name, sha256)| format!("{name} (SHA-256 {}…)", short(sha256))).collect();
         write!(f, "`{one}` and `{other}` measured the same thing: {} ", programs.join(", "))?;
-        match &self.differ_in[..] {
+        match &self.differences[..] {
             [] => write!(f, "byte for byte, under equal definitions; a ratio between them is noise"),
             all => {
                 write!(f, "byte for byte, although they differ in {}; a ratio between them is noise", all.join(", "))
@@ -119,7 +119,7 @@ fn duplicates(variants: &[VariantSamples]) -> Vec<Duplicate> {
             all.extend(one.setup.build_differences(&other.setup).map(|differ_in| Duplicate {
                 variants: [one.name.clone(), other.name.clone()],
                 programs: one.setup.programs.clone(),
-                differ_in,
+                differences: differ_in,
             }));
         }
     }

@@ -113,8 +113,8 @@ struct MetricEstimate {
 
 impl MetricEstimate {
     fn of(build: &Build, row: MetricIndex) -> Option<Self> {
-        let mean = build.value(row, Statistic::Mean).known()?;
-        let stddev = build.value(row, Statistic::Stddev).known().map(|percent| (percent * mean / 100.0).abs());
+        let mean = build.value(row, Statistic::Mean).number()?;
+        let stddev = build.value(row, Statistic::Stddev).number().map(|percent| (percent * mean / 100.0).abs());
         Some(Self { mean, stddev: stddev.filter(|stddev| *stddev > 0.0) })
     }
 }

@@ -200,7 +200,7 @@ impl Entries<'_, AllClients> {
             all.as_ref().is_some_and(|client| !client.mean.is_missing() || !client.stddevpct.is_missing())
         });
         for client in self.0.iter_mut().filter_map(|(_, AllClients(all))| all.as_mut()) {
-            client.samples.retain(|PbenchSample { value }| value.0.known().is_some());
+            client.samples.retain(|PbenchSample { value }| value.0.number().is_some());
         }
     }
 }

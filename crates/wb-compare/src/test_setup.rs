@@ -42,7 +42,7 @@ struct TestRecord<'a> {
 }
 
 /// The parameter of pbench's tests that lists the client machines; that of a further benchmark has a number before it.
-const CLIENTS: &str = "clients";
+const CLIENTS_PARAM: &str = "clients";
 
 /// The values of a cell, as compared by [`changes`].
 type Values = BTreeMap<String, BTreeSet<String>>;
@@ -129,7 +129,7 @@ impl<'a> TestSetups<'a> {
     fn params(&self, setup: &CellSetup<'a>) -> Values {
         let comparable = |name: &str, value: &str| match setup.naming {
             // The addresses of guests change at every start.
-            IdFormat::RunPerf if name.ends_with(CLIENTS) => pluralize(value.split(',').count(), "client"),
+            IdFormat::RunPerf if name.ends_with(CLIENTS_PARAM) => pluralize(value.split(',').count(), "client"),
             IdFormat::RunPerf | IdFormat::Weighbridge => value.to_owned(),
         };
         let params = self.all_params(setup).filter(|(name, _)| *name != DEFINITION_KEY);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::build::{Build, Builds};
-use crate::direction::{DirectionOverride, without_worker};
+use crate::direction::{DirectionOverride, strip_worker};
 
 /// A name that does not exist in the builds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub struct UnknownName {
 /// Checks that the metric of each direction exists in the builds.
 pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Result<(), UnknownName> {
     let metrics: BTreeSet<_> =
-        builds.rows.iter().map(|row| (row.class, without_worker(builds.names.resolve(row.metric)))).collect();
+        builds.rows.iter().map(|row| (row.class, strip_worker(builds.names.resolve(row.metric)))).collect();
     let exists = |of: &DirectionOverride| {
         metrics.iter().any(|(class, name)| *name == of.metric && of.class.is_none_or(|given| given == *class))
     };

@@ -171,7 +171,7 @@ async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> R
         exclusive: options.exclusive.then(Controller::current),
         idle_timeout: Some(Nanos(u64::try_from(options.idle_timeout.as_nanos()).unwrap_or(u64::MAX))),
     };
-    let Session { input, output, mut end } = session;
+    let Session { input, output, process: mut end } = session;
     let why_ended = async move { end.wait().await.describe() };
     let handshake = Worker::from_streams(host.name.clone(), input, output, terms, why_ended);
     let worker = match timeout(RESPONSE_TIMEOUT, handshake).await {

@@ -61,7 +61,7 @@ impl Program {
                         return Err(ConnectErrorKind::NoShell { said: last });
                     }
                     Err(ConnectErrorKind::Lost { .. }) => {
-                        return Err(ConnectErrorKind::NoShell { said: last_line(&session.end.stderr()) });
+                        return Err(ConnectErrorKind::NoShell { said: last_line(&session.process.stderr()) });
                     }
                     Err(other) => return Err(other),
                 }
@@ -73,7 +73,7 @@ impl Program {
             Err(_) => {
                 return Err(ConnectErrorKind::TimedOut {
                     limit: RESPONSE_TIMEOUT,
-                    said: session.end.stderr().trim().to_owned(),
+                    said: session.process.stderr().trim().to_owned(),
                 });
             }
         }
@@ -165,7 +165,7 @@ impl Program {
     fn space_error(&self, probe: &HostProbe, free: Option<Bytes>) -> ConnectErrorKind {
         ConnectErrorKind::NoSpace {
             folder: probe.folder.clone(),
-            needed: Bytes(self.size()),
+            required: Bytes(self.size()),
             free: free.unwrap_or_default(),
         }
     }
@@ -176,8 +176,8 @@ impl HostProbe {
     pub(crate) fn check_requirements(&self, needs_root: bool) -> Option<ConnectErrorKind> {
         if self.architecture != std::env::consts::ARCH {
             return Some(ConnectErrorKind::Architecture {
-                theirs: self.architecture.clone(),
-                ours: std::env::consts::ARCH,
+                host: self.architecture.clone(),
+                program: std::env::consts::ARCH,
             });
         }
         let mut numbers =
@@ -203,7 +203,7 @@ async fn read_field(session: &mut Session, name: &str) -> Result<String, Connect
 }
 
 fn timeout_error(session: &Session) -> ConnectErrorKind {
-    ConnectErrorKind::TimedOut { limit: STORE_TIMEOUT, said: session.end.stderr().trim().to_owned() }
+    ConnectErrorKind::TimedOut { limit: STORE_TIMEOUT, said: session.process.stderr().trim().to_owned() }
 }
 
 /// Reads the next line, or returns the reason why there is none.
@@ -213,9 +213,9 @@ async fn read_line(session: &mut Session) -> Result<String, ConnectErrorKind> {
     if read.is_ok() && bytes.ends_with(b"\n") {
         return Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned());
     }
-    let exit = session.end.wait().await;
+    let exit = session.process.wait().await;
     Err(match exit.status {
-        Some(255) | None => classify_failure(&exit.said),
-        Some(_) => ConnectErrorKind::Lost { said: format!("its shell exited: {}", last_line(&exit.said)) },
+        Some(255) | None => classify_failure(&exit.stderr),
+        Some(_) => ConnectErrorKind::Lost { said: format!("its shell exited: {}", last_line(&exit.stderr)) },
     })
 }

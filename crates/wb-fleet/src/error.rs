@@ -29,10 +29,10 @@ pub struct FleetError {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectErrorKind {
     /// The host does not respond, or refuses the connection.
-    #[error("cannot be reached: {said}")]
+    #[error("cannot be reached: {message}")]
     Unreachable {
         /// Message of ssh.
-        said: String,
+        message: String,
     },
     /// The host name cannot be resolved.
     #[error("has an unknown host name: {said}")]
@@ -84,12 +84,12 @@ pub enum ConnectErrorKind {
         said: String,
     },
     /// The program is built for another architecture.
-    #[error("has architecture {theirs}, but this program is built for {ours}")]
+    #[error("has architecture {host}, but this program is built for {program}")]
     Architecture {
         /// Architecture of the host.
-        theirs: String,
+        host: String,
         /// Architecture of the program.
-        ours: &'static str,
+        program: &'static str,
     },
     /// Its kernel is too old.
     #[error("runs Linux {theirs}, expected {}.{} or newer", MIN_KERNEL.0, MIN_KERNEL.1)]
@@ -98,12 +98,12 @@ pub enum ConnectErrorKind {
         theirs: String,
     },
     /// The filesystem of its cache folder has not enough free space for the program.
-    #[error("has not enough space for the program in {folder}: {needed} bytes required, {free} bytes free")]
+    #[error("has not enough space for the program in {folder}: {required} bytes required, {free} bytes free")]
     NoSpace {
         /// The folder.
         folder: String,
         /// The size of the program.
-        needed: Bytes,
+        required: Bytes,
         /// Free space.
         free: Bytes,
     },
@@ -194,18 +194,18 @@ impl FleetError {
             ConnectErrorKind::NoShell { .. } => {
                 format!("the account's shell may refuse commands, as nologin does: check that `{command} true` works")
             }
-            ConnectErrorKind::Architecture { theirs, .. } => {
+            ConnectErrorKind::Architecture { host: theirs, .. } => {
                 format!("build weighbridge for {theirs} and start the run from there")
             }
             ConnectErrorKind::NoSpace { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
             }
-            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("Permission denied") => {
                 "check that its cache is not on a file system mounted noexec; setting XDG_CACHE_HOME on the host moves \
                  the cache"
                     .to_owned()
             }
-            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("No space left") => {
                 "free some space in /var/lib and in the folder for temporary files on that host".to_owned()
             }
             ConnectErrorKind::NoSudo { .. } => {

@@ -38,12 +38,12 @@ pub enum ReadError {
     #[error("nothing to import: {0}")]
     Empty(String),
     /// The program that wrote it failed before measuring.
-    #[error("no result: {program} reports: {said}")]
+    #[error("no result: {program} reports: {message}")]
     Failed {
         /// The program.
         program: &'static str,
         /// Its error message.
-        said: String,
+        message: String,
     },
     /// The run has a cell of the same name with other parameters.
     #[error(
@@ -58,7 +58,7 @@ pub enum ReadError {
     },
     /// The run has a metric of the same name with another unit or direction.
     #[error(
-        "metric `{metric}` of cell `{cell}` conflicts: existing {known}, imported {new}: import into another folder"
+        "metric `{metric}` of cell `{cell}` conflicts: existing {existing}, imported {imported}: import into another folder"
     )]
     MetricConflict {
         /// The cell.
@@ -66,9 +66,9 @@ pub enum ReadError {
         /// The metric, `CLASS/METRIC`.
         metric: String,
         /// Unit and direction in the run.
-        known: String,
+        existing: String,
         /// Unit and direction in the file.
-        new: String,
+        imported: String,
     },
     /// The run has a different test of the same name.
     #[error("the run has a different test `{test}`: set another name with --test")]
@@ -83,10 +83,10 @@ pub enum ReadError {
     #[error("several tests, but one name requested with --test: {}", .0.join(", "))]
     SeveralTests(Vec<String>),
     /// It does not have the requested system.
-    #[error("unknown system `{asked}`: expected one of {}", known.join(", "))]
+    #[error("unknown system `{requested}`: expected one of {}", known.join(", "))]
     UnknownSystem {
         /// The requested system.
-        asked: String,
+        requested: String,
         /// Its systems.
         known: Vec<String>,
     },

@@ -45,7 +45,7 @@ pub struct ForeignCell {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignSample {
     /// Its unique location in the file.
-    pub place: String,
+    pub location: String,
     /// Its figures.
     pub readings: Vec<ImportedValue>,
     /// Duration of its measured part in seconds, if known.
@@ -91,7 +91,7 @@ impl ForeignCell {
 impl ForeignSample {
     /// Creates a sample without figures.
     pub(crate) fn at(place: impl Into<String>) -> Self {
-        Self { place: place.into(), ..Self::default() }
+        Self { location: place.into(), ..Self::default() }
     }
 
     /// Adds a figure, if there is a value.
@@ -137,7 +137,7 @@ impl ForeignResults {
     pub(crate) fn fail_empty_samples(&mut self) {
         for sample in self.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
             if sample.readings.is_empty() && sample.failure.is_none() {
-                sample.failure = Some(format!("no figures at {}", sample.place));
+                sample.failure = Some(format!("no figures at {}", sample.location));
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::naming::slug;
 use crate::staging::{SourceFile, StagedCell, StagedChanges};
 
 /// Reason for the end of an imported cell.
-const ENDED_BY: &str = "no more samples in its files";
+const END_REASON: &str = "no more samples in its files";
 
 /// Records staged changes in a run.
 pub(crate) fn record(
@@ -77,7 +77,7 @@ fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), Record
     for serial in serials.values() {
         let id: &CellId = &serial[0].definition.cell;
         let mut definitions = run.definitions(id)?;
-        serial.iter().for_each(|cell| definitions.put(cell.definition.clone()));
+        serial.iter().for_each(|cell| definitions.insert(cell.definition.clone()));
         run.write_definitions(id, &definitions)?;
     }
     Ok(())
@@ -107,7 +107,7 @@ impl Recorder<'_> {
         for (number, (sample, outcome)) in (first..).zip(&cell.samples) {
             self.record_sample(cell, number, sample, outcome)?;
         }
-        let (cell, key, by) = (id.clone(), cell.definition.key.clone(), ENDED_BY.to_owned());
+        let (cell, key, by) = (id.clone(), cell.definition.key.clone(), END_REASON.to_owned());
         self.journal.write(JournalEvent::CellEnded { cell, key, reason: by }).map(drop)
     }
 

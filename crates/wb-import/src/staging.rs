@@ -203,7 +203,7 @@ impl StagedCell {
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
         for sample in &cell.samples {
-            let origin = ImportOrigin { sha256: source.sha256.clone(), location: sample.place.clone() };
+            let origin = ImportOrigin { sha256: source.sha256.clone(), location: sample.location.clone() };
             if !self.origins.insert(origin.clone()) {
                 added.duplicates += 1;
                 continue;
@@ -246,8 +246,8 @@ fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<()
         return Err(ReadError::MetricConflict {
             cell: Box::new(definition.cell.clone()),
             metric: format!("{}/{}", metric.class, metric.name),
-            known: describe(existing),
-            new: describe(metric),
+            existing: describe(existing),
+            imported: describe(metric),
         });
     }
     definition.metrics.push(metric.clone());

@@ -11,14 +11,14 @@ pub enum Error {
     #[error(transparent)]
     Isa(#[from] UnsupportedIsa),
     /// The instruction set does not have the requested operation.
-    #[error("{what} is not supported by instruction set {isa}: {way_out}")]
+    #[error("{operation} is not supported by instruction set {isa}: {hint}")]
     Unsupported {
         /// The requested operation.
-        what: &'static str,
+        operation: &'static str,
         /// The requested instruction set.
         isa: crate::Isa,
         /// What to use instead.
-        way_out: &'static str,
+        hint: &'static str,
     },
     /// The list of CPUs is empty.
     #[error("missing CPUs: expected one per thread")]
@@ -48,10 +48,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The arrays do not fit into the available memory.
-    #[error("cannot allocate {needs} bytes of memory: {available} bytes are available (MemAvailable)")]
+    #[error("cannot allocate {required} bytes of memory: {available} bytes are available (MemAvailable)")]
     Memory {
         /// Bytes that the arrays need.
-        needs: u64,
+        required: u64,
         /// Bytes that are available without swapping.
         available: u64,
     },

@@ -172,7 +172,7 @@ impl HugePagePolicy {
 /// [`Error::Memory`] with both figures.
 pub fn check_available(bytes: u64) -> Result<(), Error> {
     match available_bytes() {
-        Ok(Some(available)) if available < bytes => Err(Error::Memory { needs: bytes, available }),
+        Ok(Some(available)) if available < bytes => Err(Error::Memory { required: bytes, available }),
         _ => Ok(()),
     }
 }

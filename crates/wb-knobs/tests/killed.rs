@@ -93,19 +93,19 @@ fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// A fake machine, and the example that tunes it.
-struct Lab {
-    made: FakeRoot,
+struct TestMachine {
+    fake_root: FakeRoot,
     before: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 /// How a process ended.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum ProcessEnd {
     Killed,
     Done(String),
 }
 
-impl Lab {
+impl TestMachine {
     /// None where strace cannot be used.
     fn new() -> Option<Self> {
         let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
@@ -115,15 +115,15 @@ impl Lab {
         }
         let fake = machine();
         let before = all(&fake.root().path("/").unwrap());
-        Some(Self { made: fake, before })
+        Some(Self { fake_root: fake, before })
     }
 
     fn folder(&self) -> PathBuf {
-        self.made.root().path("/").unwrap()
+        self.fake_root.root().path("/").unwrap()
     }
 
     /// Runs the example, and kills it at one of its system calls.
-    fn killed_at(&self, (call, time): Call, words: &[&str]) -> End {
+    fn killed_at(&self, (call, time): Call, words: &[&str]) -> ProcessEnd {
         let example = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("tune");
         assert!(example.exists(), "cargo builds examples with tests");
         let inject = format!("inject={call}:signal=KILL:when={time}");
@@ -131,29 +131,29 @@ impl Lab {
         command.args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject]);
         let output = command.arg(example).arg(self.folder()).args(words).output().unwrap();
         match output.status.signal() {
-            Some(9) => End::Killed,
+            Some(9) => ProcessEnd::Killed,
             _ => {
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                End::Done(String::from_utf8_lossy(&output.stdout).into_owned())
+                ProcessEnd::Done(String::from_utf8_lossy(&output.stdout).into_owned())
             }
         }
     }
 
     /// Reverts as the next start does, and checks that everything is restored.
     fn assert_restores(&self, context: &str) {
-        drop(UndoLog::open(&self.made.root(), "the next start").unwrap().revert().unwrap());
+        drop(UndoLog::open(&self.fake_root.root(), "the next start").unwrap().revert().unwrap());
         assert_eq!(all(&self.folder()), self.before, "{context}");
         assert!(!self.folder().join("var/lib/weighbridge").exists(), "{context}");
     }
 
     fn apply(&self, set: &[&str]) {
-        assert!(matches!(self.killed_at(NEVER, &apply_words(set)), End::Done(_)));
+        assert!(matches!(self.killed_at(NEVER, &apply_words(set)), ProcessEnd::Done(_)));
     }
 }
 
 /// Kills at the first, the second … instance of each call until the process makes no more; returns the total number.
-fn at_every_call(mut killed_at: impl FnMut(Call) -> End) -> u32 {
-    let kills_at = |call| (1..).find(|time| killed_at((call, *time)) != End::Killed).unwrap() - 1;
+fn at_every_call(mut killed_at: impl FnMut(Call) -> ProcessEnd) -> u32 {
+    let kills_at = |call| (1..).find(|time| killed_at((call, *time)) != ProcessEnd::Killed).unwrap() - 1;
     CALLS.into_iter().map(kills_at).sum()
 }
 
@@ -163,7 +163,7 @@ fn apply_words<'a>(set: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn changes_of_a_process_killed_while_applying_are_reverted() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = TestMachine::new() else { return };
     let calls = at_every_call(|call| {
         let end = lab.killed_at(call, &apply_words(&SET));
         lab.assert_restores(&format!("killed at {call:?} of applying"));
@@ -175,7 +175,7 @@ fn changes_of_a_process_killed_while_applying_are_reverted() {
 
 #[test]
 fn a_revert_that_was_killed_is_completed_by_the_next() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = TestMachine::new() else { return };
     let calls = at_every_call(|call| {
         lab.apply(&SET);
         let end = lab.killed_at(call, &["revert"]);
@@ -188,7 +188,7 @@ fn a_revert_that_was_killed_is_completed_by_the_next() {
 
 #[test]
 fn changes_of_several_killed_processes_are_reverted() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = TestMachine::new() else { return };
     let calls = at_every_call(|call| {
         // Killed while applying a set, then while applying another set, then while reverting both.
         lab.killed_at(call, &apply_words(&SET));
@@ -203,9 +203,9 @@ fn changes_of_several_killed_processes_are_reverted() {
 
 #[test]
 fn changes_by_others_after_a_kill_are_left_and_reported() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = TestMachine::new() else { return };
     let swappiness = "/proc/sys/vm/swappiness";
-    let root: SysRoot = lab.made.root();
+    let root: SysRoot = lab.fake_root.root();
     let full = root.path(swappiness).unwrap();
     at_every_call(|call| {
         let end = lab.killed_at(call, &apply_words(&SET));
@@ -213,7 +213,7 @@ fn changes_by_others_after_a_kill_are_left_and_reported() {
         let log_text = fs::read_to_string(lab.folder().join("var/lib/weighbridge/undo/log.jsonl")).unwrap_or_default();
         let change =
             UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.description() == swappiness);
-        let applied = change.filter(|change| log_text.contains(&format!("\"made\",\"number\":{}", change.number)));
+        let applied = change.filter(|change| log_text.contains(&format!("\"applied\",\"number\":{}", change.number)));
         let mut log = UndoLog::open(&root, "the next start").unwrap();
         if applied.is_some() {
             fs::write(&full, "33\n").unwrap();

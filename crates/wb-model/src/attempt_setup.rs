@@ -14,7 +14,7 @@ pub struct AttemptSetup {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// A command line for `sh`, run before each attempt; it must succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "before", skip_serializing_if = "Option::is_none")]
     pub before_command: Option<String>,
 }
 

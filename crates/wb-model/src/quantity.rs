@@ -38,15 +38,22 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// Splits `1.5GiB` into its number and its suffix.
-fn split_suffix(text: &str) -> Option<(f64, &str)> {
+fn split_suffix(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    Some((number, text[end..].trim()))
+    (&text[..end], text[end..].trim())
 }
 
-fn scale(number: f64, factor: u64) -> Option<u64> {
-    let value = number * factor as f64;
+/// Multiplies a whole number exactly, another one as a floating-point number. `None` if the product is not a whole number
+/// of 64 bits.
+fn scale(number: &str, factor: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    to_whole(number.parse::<f64>().ok()? * factor as f64)
+}
+
+fn to_whole(value: f64) -> Option<u64> {
     (value.is_finite() && value >= 0.0 && value < u64::MAX as f64 && value.fract() == 0.0).then_some(value as u64)
 }
 
@@ -58,7 +65,7 @@ impl FromStr for Bytes {
         if let Ok(number) = text.trim().parse() {
             return Ok(Self(number));
         }
-        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
+        let (number, suffix) = split_suffix(text);
         let suffix = suffix.to_ascii_lowercase();
         let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
         let factor = match letter {
@@ -74,13 +81,16 @@ impl FromStr for Nanos {
 
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         let bad = || ParseQuantityError::Nanos(text.to_owned());
-        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
+        let (number, suffix) = split_suffix(text);
         let factor = match suffix {
             "" => 1_000_000_000,
             suffix => TIMES.iter().find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
         };
-        let nanos = (number * factor as f64).round();
-        scale(nanos, 1).map(Self).ok_or_else(bad)
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole.checked_mul(factor).map(Self).ok_or_else(bad);
+        }
+        let number: f64 = number.parse().map_err(|_| bad())?;
+        to_whole((number * factor as f64).round()).map(Self).ok_or_else(bad)
     }
 }
 
@@ -205,10 +215,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn whole_numbers_above_the_precision_of_floating_point_are_exact() {
+        assert_eq!("9079327246707601k".parse(), Ok(Bytes(9_297_231_100_628_583_424)));
+        assert_eq!("9007199254740993us".parse(), Ok(Nanos(9_007_199_254_740_993_000)));
+    }
+
     proptest! {
         #[test]
         fn sizes_survive_a_round_trip(value: u64) {
             prop_assert_eq!(Bytes(value).to_string().parse::<Bytes>().unwrap(), Bytes(value));
+            prop_assert_eq!(Nanos(value).to_string().parse::<Nanos>().unwrap(), Nanos(value));
         }
 
         #[test]

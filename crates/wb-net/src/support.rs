@@ -204,9 +204,9 @@ mod tests {
     use crate::language::{Variables, parse};
 
     /// A fake kernel that supports TCP, and cubic.
-    struct Small;
+    struct FakeKernel;
 
-    impl KernelProbe for Small {
+    impl KernelProbe for FakeKernel {
         fn probe_socket(&self, protocol: Protocol) -> io::Result<()> {
             match protocol {
                 Protocol::Tcp | Protocol::Tls | Protocol::Rds => Ok(()),
@@ -227,22 +227,22 @@ mod tests {
         }
     }
 
-    fn lacking(endpoints: &[&str]) -> Vec<UnsupportedFeature> {
+    fn unsupported(endpoints: &[&str]) -> Vec<UnsupportedFeature> {
         let flowops: String =
             endpoints.iter().map(|options| format!("<flowop type=accept options='remotehost=h {options}'/>")).collect();
         let text = format!("<profile><group nthreads=1 name=g><transaction>{flowops}");
         let profile = parse("p.xml", &text, &Variables::new()).expect("it is sound").profile;
-        SupportCheck::new(&Small).unsupported_features(&profile)
+        SupportCheck::new(&FakeKernel).unsupported_features(&profile)
     }
 
     #[test]
     fn supported_features_are_not_reported() {
-        assert_eq!(lacking(&["protocol=tcp cc=cubic", "protocol=ssl"]), []);
+        assert_eq!(unsupported(&["protocol=tcp cc=cubic", "protocol=ssl"]), []);
     }
 
     #[test]
     fn an_unsupported_feature_is_reported_once_with_all_its_flowops() {
-        let features = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
+        let features = unsupported(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
         assert_eq!(features.len(), 1);
         assert_eq!(features[0].to_string(), "unsupported protocol sctp: protocol not supported");
         assert_eq!(features[0].flowops.iter().map(FlowopPath::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_help_for_an_algorithm_depends_on_the_cause() {
-        let help = |cc: &str| lacking(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("it has help");
+        let help = |cc: &str| unsupported(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("it has help");
         assert_eq!(help("vegas"), "as root, add vegas to net.ipv4.tcp_allowed_congestion_control");
         let module = "`modprobe tcp_bbr` loads it, if the kernel was built with it; available: cubic, vegas";
         assert_eq!(help("bbr"), module);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn rds_is_unsupported_even_where_the_kernel_supports_it() {
-        assert_eq!(lacking(&["protocol=rds"])[0].reason, "RDS is not implemented");
+        assert_eq!(unsupported(&["protocol=rds"])[0].reason, "RDS is not implemented");
     }
 
     #[test]

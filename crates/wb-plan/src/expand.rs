@@ -53,7 +53,7 @@ pub fn expand(
     errors.finish()?;
     let mut plan = expansion.plan;
     programs::reject_unused(requests, &plan.cells, catalogue)?;
-    cut_into_blocks(&mut plan.cells, sampling.max_prepared);
+    assign_blocks(&mut plan.cells, sampling.max_prepared);
     Ok(plan)
 }
 
@@ -510,7 +510,7 @@ fn cartesian_product(dimensions: &[Dimension]) -> Vec<(Case, Params)> {
 }
 
 /// Divides the cells into blocks in which at most `max_prepared` cells stay prepared between samples.
-fn cut_into_blocks(cells: &mut [Cell], max_prepared: usize) {
+fn assign_blocks(cells: &mut [Cell], max_prepared: usize) {
     let (mut block, mut prepared) = (0, 0);
     for cell in cells {
         if cell.scope == Scope::Cell {

@@ -193,7 +193,7 @@ impl Cursor<'_> {
                 if at.is_empty() {
                     return Ok(None);
                 }
-                SpannedValue::one(bare(&self.text[at.clone()]), at)
+                SpannedValue::one(parse_bare(&self.text[at.clone()]), at)
             }
         };
         self.skip_whitespace();
@@ -287,7 +287,7 @@ impl Cursor<'_> {
 }
 
 /// Parses a bare word as a boolean, an integer, or else a text.
-fn bare(text: &str) -> ParamValue {
+fn parse_bare(text: &str) -> ParamValue {
     match text {
         "true" => ParamValue::Bool(true),
         "false" => ParamValue::Bool(false),

@@ -19,7 +19,7 @@ pub fn split_words(line: &str) -> Option<Vec<String>> {
 /// Checks that every tool of every group is a valid command line.
 pub(crate) fn validate_groups(source: &SourceText, groups: &ToolGroups) -> Result<(), PlanError> {
     let invalid = groups.values().flatten().find(|line| split_words(line.get_ref()).is_none());
-    invalid.map_or(Ok(()), |line| Err(no_command(source, line.span(), line.get_ref())))
+    invalid.map_or(Ok(()), |line| Err(invalid_command(source, line.span(), line.get_ref())))
 }
 
 /// Expands a list of command lines and group names into command lines.
@@ -65,7 +65,7 @@ fn resolve_command(
     line: String,
     groups: &ToolGroups,
 ) -> Result<String, PlanError> {
-    let Some(words) = split_words(&line) else { return Err(no_command(source, entry.span.clone(), &line)) };
+    let Some(words) = split_words(&line) else { return Err(invalid_command(source, entry.span.clone(), &line)) };
     let is_word = words.len() == 1 && !line.contains('/');
     if !is_word || is_program(&line) {
         return Ok(line);
@@ -89,7 +89,7 @@ fn unknown_group(
     PlanError::at(source, entry.span.clone(), message, label).with_help(help)
 }
 
-fn no_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> PlanError {
+fn invalid_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> PlanError {
     let (message, label) = match line.trim() {
         "" => ("empty tool command".to_owned(), "expected a command line or a tool group"),
         _ => (format!("invalid tool command `{line}`"), "unclosed quote"),

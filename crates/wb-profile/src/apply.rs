@@ -243,7 +243,7 @@ impl ActiveProfile {
         match teardown {
             Ok(TeardownReport { reverted: put_back, fault: None, .. }) => Ok(put_back),
             Ok(TeardownReport { reverted: put_back, fault: Some(fault), .. }) => {
-                let restored = put_back.into_iter().map(|item| item.what).collect();
+                let restored = put_back.into_iter().map(|item| item.description).collect();
                 Err(ProfileError {
                     profile: standing.name,
                     host,

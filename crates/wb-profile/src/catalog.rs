@@ -112,11 +112,12 @@ impl ProfileCatalog {
         let help = |near: Option<String>| {
             format!("{}`weighbridge schema profile` shows the schema of profiles", did_you_mean(near.as_deref()))
         };
-        let invalid =
-            |ProfileFault { what, near }| PlanError::without_location(format!("{file}: {what}")).with_help(help(near));
+        let invalid = |ProfileFault { message: what, near }| {
+            PlanError::without_location(format!("{file}: {what}")).with_help(help(near))
+        };
         let malformed = |error: toml::de::Error| {
             let message = error.message().trim().replace('\n', ", ");
-            let ProfileFault { what, near } = ProfileFault::of_serde(&message);
+            let ProfileFault { message: what, near } = ProfileFault::from_serde(&message);
             PlanError::at(&SourceText::new(file, text), error.span().unwrap_or(0..0), what, "here")
                 .with_help(help(near))
         };

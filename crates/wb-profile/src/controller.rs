@@ -7,7 +7,7 @@ use wb_agent::{Command, ExitReason, Group, Process, Stream, Worker, WorkerError}
 use wb_model::{Bytes, Nanos, WorkerName};
 
 /// Maximum size of a program's captured output.
-const OUTPUT: Bytes = Bytes(64 << 20);
+const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 /// Number of last output lines quoted when a program fails.
 const LAST_LINES: usize = 5;
 
@@ -84,7 +84,7 @@ impl Controller {
         let ControllerProgram { argv, env, stdin } = program;
         let inherited =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let mut command = Command::new(argv).stdin(stdin).output_limit(OUTPUT);
+        let mut command = Command::new(argv).stdin(stdin).output_limit(MAX_OUTPUT);
         // An agent's processes have the locale C, in which some programs refuse to read anything but ASCII.
         let locale = [("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
         command.env = locale.into_iter().chain(inherited).chain(env).collect();
@@ -93,7 +93,7 @@ impl Controller {
         let (finished, ()) = tokio::join!(process.wait(Some(limit)), forward_lines(&process, limit, on_line));
         let finished = finished?;
         let elapsed = finished.elapsed();
-        Ok(ProgramOutput { ending: finished.ending, stdout: finished.stdout, stderr: finished.stderr, elapsed })
+        Ok(ProgramOutput { ending: finished.exit_reason, stdout: finished.stdout, stderr: finished.stderr, elapsed })
     }
 
     /// Ends its agent.

@@ -79,14 +79,14 @@ pub enum ProfileErrorKind {
         package: &'static str,
     },
     /// A program that failed.
-    #[error("`{program}` ended with {ending}: {said}")]
+    #[error("`{program}` ended with {ending}: {output}")]
     Program {
         /// The program.
         program: String,
         /// How it ended.
         ending: String,
         /// The last lines of its output.
-        said: String,
+        output: String,
     },
     /// libvirt does not respond.
     #[error("libvirt does not respond: {said}")]
@@ -142,12 +142,12 @@ pub enum ProfileErrorKind {
     #[error(transparent)]
     Address(#[from] ParseAddressError),
     /// The XML of a domain.
-    #[error("{file}: {what}")]
+    #[error("{file}: {message}")]
     Xml {
         /// The file.
         file: String,
         /// The error.
-        what: String,
+        message: String,
     },
     /// A guest that got no address in time.
     #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
@@ -161,7 +161,7 @@ pub enum ProfileErrorKind {
     },
     /// A guest that ended during its start.
     #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]
-    Died {
+    GuestEnded {
         /// The guest.
         guest: WorkerName,
         /// The last lines of its console.
@@ -200,7 +200,7 @@ fn console_suffix(console: &str) -> String {
 }
 
 /// How to run an agent as root.
-const BE_ROOT: &str =
+const ROOT_HELP: &str =
     "on another machine, connect as root or allow this user sudo without a password; on this machine, use sudo";
 
 impl ProfileError {
@@ -231,8 +231,8 @@ impl ProfileErrorKind {
                 "set `\"image\"` to a name in the catalogue, `built:bookworm`, a URL with its SHA-256, or a file on the host"
                     .to_owned(),
             ),
-            ProfileErrorKind::NotRoot => Some(BE_ROOT.to_owned()),
-            ProfileErrorKind::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
+            ProfileErrorKind::NotRoot => Some(ROOT_HELP.to_owned()),
+            ProfileErrorKind::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(ROOT_HELP.to_owned()),
             _ => None,
         }
     }

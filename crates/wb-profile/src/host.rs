@@ -23,14 +23,14 @@ pub(crate) async fn run<A: Into<String>>(
     let process = group.spawn(Command::new(words)).await?;
     let finished = process.wait(Some(COMMAND_TIMEOUT)).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match finished.ending {
+    match finished.exit_reason {
         ExitReason::Exited { status: 0 } => Ok(text(&finished.stdout)),
         ending => {
             let output = text(&finished.stderr) + &text(&finished.stdout);
             Err(ProfileErrorKind::Program {
                 program,
                 ending: ending.to_string(),
-                said: last_lines(&output, MAX_QUOTED_LINES),
+                output: last_lines(&output, MAX_QUOTED_LINES),
             })
         }
     }

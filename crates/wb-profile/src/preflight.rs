@@ -112,7 +112,7 @@ async fn check_syntax(
     for script in [&command.check, &command.apply, &command.revert] {
         match run(group, ["sh", "-n", "-c", script]).await {
             Ok(_) => {}
-            Err(ProfileErrorKind::Program { said, .. }) => {
+            Err(ProfileErrorKind::Program { output: said, .. }) => {
                 return Ok(Some(ProfileErrorKind::Syntax {
                     command: command.name.clone(),
                     output: last_lines(&said, 1),
@@ -141,7 +141,7 @@ async fn check_kernel_arguments(
 async fn check_boot(next: &Boot, group: &Group) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     match run(group, next.check_command()).await {
         Ok(_) => Ok(None),
-        Err(ProfileErrorKind::Program { said, .. }) => {
+        Err(ProfileErrorKind::Program { output: said, .. }) => {
             Ok(Some(ProfileErrorKind::RebootUnavailable { output: last_lines(&said, 1) }))
         }
         Err(other) => Err(other),

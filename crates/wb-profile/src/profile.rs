@@ -97,7 +97,7 @@ impl Profile {
             let message = KnobSetting::new(key, value.to_string()).err()?;
             let (knob, _) = key.split_once('@').unwrap_or((key, ""));
             let near = suggest(knob, knobs::all().iter().map(|knob| knob.name()));
-            Some(ProfileFault { what: message, near: near.map(str::to_owned) })
+            Some(ProfileFault { message, near: near.map(str::to_owned) })
         })
     }
 }
@@ -106,21 +106,21 @@ impl Profile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProfileFault {
     /// The message.
-    pub(crate) what: String,
+    pub(crate) message: String,
     /// A similar valid name.
     pub(crate) near: Option<String>,
 }
 
 impl From<String> for ProfileFault {
     fn from(message: String) -> Self {
-        Self { what: message, near: None }
+        Self { message, near: None }
     }
 }
 
 impl ProfileFault {
     /// An error from serde's message, with the most similar name if one is unknown.
-    pub(crate) fn of_serde(message: &str) -> Self {
-        Self { what: humanize_serde_error(message), near: suggest_expected(message).map(str::to_owned) }
+    pub(crate) fn from_serde(message: &str) -> Self {
+        Self { message: humanize_serde_error(message), near: suggest_expected(message).map(str::to_owned) }
     }
 }
 

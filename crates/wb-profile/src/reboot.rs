@@ -169,10 +169,10 @@ async fn request_reboot(worker: &Worker, next: &Boot, host: &Host) -> Result<(),
         Err(error) if error.is_lost() => Ok(()),
         Err(error) => Err(error.into()),
         // Some commands run until the shutdown ends them.
-        Ok(finished) if finished.ending.is_success() => Ok(()),
+        Ok(finished) if finished.exit_reason.is_success() => Ok(()),
         Ok(finished) => {
             let message = last_lines(&finished.stderr);
-            let why = if message.is_empty() { finished.ending.to_string() } else { message };
+            let why = if message.is_empty() { finished.exit_reason.to_string() } else { message };
             Err(RebootError::Refused { host: host.name.clone(), why, next: next.clone() })
         }
     }

@@ -42,10 +42,10 @@ pub enum ReadScriptError {
         length: usize,
     },
     /// Neither a file nor words.
-    #[error("invalid script `{given}`: expected a file, optionally followed by arguments")]
+    #[error("invalid script `{value}`: expected a file, optionally followed by arguments")]
     Empty {
         /// The invalid value.
-        given: String,
+        value: String,
     },
 }
 
@@ -64,12 +64,12 @@ pub struct ScriptOutput {
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It failed or was killed.
-    #[error("{script}: {how}")]
+    #[error("{script}: {message}")]
     Failed {
         /// The script.
         script: String,
         /// How it ended, and its last output.
-        how: String,
+        message: String,
     },
     /// The worker could not run it.
     #[error("{script}: {source}")]
@@ -91,7 +91,7 @@ impl Script {
             file if file.is_file() => (file.to_owned(), Vec::new()),
             _ => {
                 let mut words = shell_words::split(spec).unwrap_or_default().into_iter();
-                let file = words.next().ok_or_else(|| ReadScriptError::Empty { given: spec.to_owned() })?;
+                let file = words.next().ok_or_else(|| ReadScriptError::Empty { value: spec.to_owned() })?;
                 (PathBuf::from(file), words.collect())
             }
         };
@@ -132,15 +132,17 @@ impl Script {
             Ok(finished) => {
                 let output = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
                 let output = output.into_iter().find(|output| !output.is_empty());
-                let how = output
-                    .map_or_else(|| finished.ending.to_string(), |output| format!("{}: {output}", finished.ending));
+                let how = output.map_or_else(
+                    || finished.exit_reason.to_string(),
+                    |output| format!("{}: {output}", finished.exit_reason),
+                );
                 ScriptOutput {
-                    result: if finished.ending.is_success() {
+                    result: if finished.exit_reason.is_success() {
                         Ok(())
                     } else {
-                        Err(ScriptError::Failed { script, how })
+                        Err(ScriptError::Failed { script, message: how })
                     },
-                    log: log(&title, &finished.ending, &finished.stdout, &finished.stderr),
+                    log: log(&title, &finished.exit_reason, &finished.stdout, &finished.stderr),
                     elapsed: finished.elapsed(),
                 }
             }

@@ -172,9 +172,10 @@ fn parse_profile(text: &str, catalog: &ProfileCatalog) -> Result<NamedProfile, P
     let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
     let mut named = catalog.get(name)?.clone();
     let Some(json) = json else { return Ok(named) };
-    let invalid = |ProfileFault { what, near }| ProfileSelectionError::Params { text: text.to_owned(), what, near };
+    let invalid =
+        |ProfileFault { message: what, near }| ProfileSelectionError::Params { text: text.to_owned(), what, near };
     let object: Map<String, Value> =
-        serde_json::from_str(json).map_err(|error| invalid(ProfileFault::of_serde(&error.to_string())))?;
+        serde_json::from_str(json).map_err(|error| invalid(ProfileFault::from_serde(&error.to_string())))?;
     parse_params(object).map_err(invalid)?.apply_to(&mut named).map_err(|message| invalid(message.into()))?;
     if let Some(fault) = named.profile.validate() {
         return Err(invalid(fault));
@@ -195,15 +196,15 @@ fn parse_params(object: Map<String, Value>) -> Result<ProfileParams, ProfileFaul
             return Err(ProfileFault::from(format!("duplicate parameter `{written}`")));
         }
     }
-    serde_json::from_value(Value::Object(params)).map_err(|error| ProfileFault::of_serde(&error.to_string()))
+    serde_json::from_value(Value::Object(params)).map_err(|error| ProfileFault::from_serde(&error.to_string()))
 }
 
 /// The error about a parameter, with the name as written instead of serde's spelling.
 fn param_fault(written: &str, message: &str) -> ProfileFault {
-    let ProfileFault { what, near } = ProfileFault::of_serde(message);
+    let ProfileFault { message: what, near } = ProfileFault::from_serde(message);
     match message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
-        true => ProfileFault { what: format!("unknown parameter `{written}`"), near },
-        false => ProfileFault { what: format!("`{written}`: {what}"), near },
+        true => ProfileFault { message: format!("unknown parameter `{written}`"), near },
+        false => ProfileFault { message: format!("`{written}`: {what}"), near },
     }
 }
 

@@ -53,7 +53,7 @@ impl Definitions {
     }
 
     /// Adds a definition, or replaces an earlier one of the same cell.
-    pub fn put(&mut self, definition: CellDefinition) {
+    pub fn insert(&mut self, definition: CellDefinition) {
         match self.cells.iter_mut().find(|existing| existing.cell == definition.cell) {
             Some(existing) => *existing = definition,
             None => self.cells.push(definition),

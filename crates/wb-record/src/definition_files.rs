@@ -172,12 +172,12 @@ fn mask_text(content: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    struct Lab {
+    struct TestRun {
         folder: tempfile::TempDir,
         run: RunFolder,
     }
 
-    impl Lab {
+    impl TestRun {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let run = RunFolder::create(&folder.path().join("RUN")).unwrap();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn files_are_copied_once_with_their_hash_and_earlier_contents_are_kept() {
-        let lab = Lab::new();
+        let lab = TestRun::new();
         let [first] = &lab.copy(b"print(1)\n")[..] else { panic!("one file") };
         assert_eq!((first.path.as_str(), first.bytes), ("lib/runner.py", Some(9)));
         assert_eq!(first.sha256, Some(Sha256::of(b"print(1)\n")));
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_and_the_hash_is_that_of_the_original() {
-        let lab = Lab::new();
+        let lab = TestRun::new();
         let original = b"#!/bin/sh\ntool --password zq1\n";
         let [file] = &lab.copy(original)[..] else { panic!("one file") };
         assert!(matches!(file.copy, FileCopy::Masked { .. }));
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_large_file_is_recorded_by_its_hash_and_a_missing_file_with_the_reason() {
-        let lab = Lab::new();
+        let lab = TestRun::new();
         let large = vec![b'x'; LARGEST_COPY.0 as usize + 1];
         let [file] = &lab.copy(&large)[..] else { panic!("one file") };
         assert_eq!(file.copy, FileCopy::Missing { reason: "it is larger than 16m".to_owned() });

@@ -55,7 +55,7 @@ pub enum RecordError {
         "{}:{line}: {why}; the file was modified: fix or remove the line, and its samples are measured again",
         path.display()
     )]
-    Torn {
+    InvalidLine {
         /// The journal.
         path: PathBuf,
         /// The number of the line, from 1.
@@ -74,12 +74,12 @@ pub enum RecordError {
         why: String,
     },
     /// A file was written by a newer version of the program.
-    #[error("unsupported schema {found} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]
+    #[error("unsupported schema {version} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]
     Newer {
         /// The file.
         path: PathBuf,
         /// The schema of the file.
-        found: u32,
+        version: u32,
         /// The newest supported schema.
         supported: u32,
     },

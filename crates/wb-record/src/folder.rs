@@ -94,7 +94,7 @@ impl RunFolder {
         let path = self.path.join("run.json");
         let run: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
         if run.schema > SCHEMA {
-            return Err(RecordError::Newer { path, found: run.schema, supported: SCHEMA });
+            return Err(RecordError::Newer { path, version: run.schema, supported: SCHEMA });
         }
         Ok(run)
     }

@@ -96,7 +96,7 @@ pub enum JournalEvent {
     /// The publish command ran.
     Published(PublishStep),
     /// An incomplete line that an interrupted controller has left.
-    TornTail {
+    IncompleteLine {
         /// The text of the incomplete line.
         text: String,
     },
@@ -184,13 +184,13 @@ impl Journal {
         let mut file = file.map_err(RecordError::io("open", path))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(RecordError::io("read", path))?;
-        let ParsedJournal { mut lines, torn } = parse(path, &text)?;
+        let ParsedJournal { mut lines, incomplete: torn } = parse(path, &text)?;
         let whole = text.len() - torn.map_or(0, <[u8]>::len);
         let mut journal = Self { path: path.to_owned(), file, length: whole as u64 };
         if let Some(torn) = torn {
             let text = String::from_utf8_lossy(torn).into_owned();
             journal.truncate()?;
-            lines.push(journal.write(JournalEvent::TornTail { text })?);
+            lines.push(journal.write(JournalEvent::IncompleteLine { text })?);
         }
         Ok((journal, lines))
     }
@@ -239,7 +239,7 @@ impl Journal {
 /// The complete lines of a journal, and an incomplete last line.
 struct ParsedJournal<'a> {
     lines: Vec<JournalLine>,
-    torn: Option<&'a [u8]>,
+    incomplete: Option<&'a [u8]>,
 }
 
 /// Parses a journal. Complete lines end in a line feed; the text after the last one is an incomplete line.
@@ -247,13 +247,13 @@ fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordErr
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, torn) = text.split_at(end);
     let lines = whole.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(index, line)| {
-        serde_json::from_slice(line).map_err(|error| RecordError::Torn {
+        serde_json::from_slice(line).map_err(|error| RecordError::InvalidLine {
             path: path.to_owned(),
             line: index + 1,
             why: format!("incomplete or invalid journal line ({error})"),
         })
     });
-    Ok(ParsedJournal { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })
+    Ok(ParsedJournal { lines: lines.collect::<Result<_, _>>()?, incomplete: (!torn.is_empty()).then_some(torn) })
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         assert_eq!(Journal::read(&path).unwrap().len(), 1);
         let (mut journal, lines) = Journal::open(&path).unwrap();
-        assert_eq!(lines[1].event, JournalEvent::TornTail { text: "{\"time\":\"2020".to_owned() });
+        assert_eq!(lines[1].event, JournalEvent::IncompleteLine { text: "{\"time\":\"2020".to_owned() });
         journal.write(started(1)).unwrap();
         let events: Vec<JournalEvent> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
         assert_eq!(events[2], started(1));

@@ -8,9 +8,9 @@ mod comparison;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use comparison::{How, compared, read, specimen};
+use comparison::{CompareOptions, compare, read, specimen};
 use wb_report::compare::{PageOptions, html};
-use wb_test_data::PAGE;
+use wb_test_data::LARGE_PAGE;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut folders: Vec<PathBuf> = arguments.collect();
     let temporary = tempfile::tempdir()?;
     match folders.first().and_then(|first| first.to_str()) {
-        None => folders = PAGE.write(temporary.path())?,
+        None => folders = LARGE_PAGE.write(temporary.path())?,
         Some("specimen") => folders = specimen::write(temporary.path()),
         Some(_) => {}
     }
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let builds = read(&folders);
     let read = clock.elapsed();
     let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
-    let (text, compared, drawn) = compared(&builds, &How::default(), |outcome, history| {
+    let (text, compared, drawn) = compare(&builds, &CompareOptions::default(), |outcome, history| {
         let compared = clock.elapsed();
         (html(outcome, history, &options), compared - read, clock.elapsed() - compared)
     });

@@ -19,7 +19,7 @@ pub(crate) struct SystemTable {
 struct PropertyRow {
     name: String,
     /// The values by column; a single one if it is the same in all.
-    texts: Vec<Option<String>>,
+    values: Vec<Option<String>>,
 }
 
 impl SystemTable {
@@ -62,7 +62,7 @@ impl SystemTable {
             if texts.len() > 1 {
                 texts = columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
             }
-            PropertyRow { name: (*name).clone(), texts }
+            PropertyRow { name: (*name).clone(), values: texts }
         };
         let rows: Vec<PropertyRow> = names.iter().map(row).collect();
         (!rows.is_empty()).then(|| Self { caption, columns: columns.into_iter().map(|(name, _)| name).collect(), rows })
@@ -70,7 +70,7 @@ impl SystemTable {
 
     /// Renders the table for a terminal: equal values once, differing ones by column.
     pub(crate) fn text(&self, style: Style) -> String {
-        let text = |row: &PropertyRow| match &row.texts[..] {
+        let text = |row: &PropertyRow| match &row.values[..] {
             [common] => common.clone().unwrap_or_default(),
             texts => {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
@@ -138,7 +138,7 @@ mod tests {
         let (one, other) = (system("anvil", &[("memory", "1 GiB")]), system("sledge", &[("memory", "2 GiB")]));
         let table = SystemTable::of_sides(&[build("old", &[one.clone(), other]), build("new", &[one])]).unwrap();
         assert_eq!(table.columns, ["old: anvil", "old: sledge", "new"]);
-        let texts: Vec<Option<&str>> = table.rows[0].texts.iter().map(Option::as_deref).collect();
+        let texts: Vec<Option<&str>> = table.rows[0].values.iter().map(Option::as_deref).collect();
         assert_eq!(texts, [Some("1 GiB"), Some("2 GiB"), Some("1 GiB")]);
         assert!(SystemTable::of_sides(&[build("old", &[]), build("new", &[])]).is_none());
     }

@@ -172,7 +172,12 @@ impl RunContext {
     fn attempt_context(&self, parts: usize) -> AttemptContext<'_> {
         let remaining = self.sampling.max_stdout.0.saturating_sub(self.history.stdout_bytes());
         let stdout_room = Bytes(remaining / parts.max(1) as u64);
-        AttemptContext { pool: &self.pool, sampling: &self.sampling, cancel: &self.cancel, stdout_room }
+        AttemptContext {
+            pool: &self.pool,
+            sampling: &self.sampling,
+            cancel: &self.cancel,
+            remaining_stdout: stdout_room,
+        }
     }
 }
 

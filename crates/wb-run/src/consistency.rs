@@ -55,7 +55,7 @@ pub async fn check_build(
     if !cell.has_finished() || !cell.uses_built_programs() {
         return Ok(());
     }
-    let context = AttemptContext { pool: crew, sampling, cancel, stdout_room: Bytes(0) };
+    let context = AttemptContext { pool: crew, sampling, cancel, remaining_stdout: Bytes(0) };
     for team in &cell.cell.teams {
         // A build that fails here fails in the first attempt too, and is recorded there.
         let Ok(built) = context.build(cell, team).await else { continue };
@@ -106,7 +106,7 @@ fn change_error(cell: &ActiveCell, item: &str, before: &str, now: &str) -> RunEr
         _ => format!("`{item}`"),
     };
     let (before, now) = (short(before), short(now));
-    RunError::Changed { cell: Box::new(cell.cell.id.clone()), what, before, now }
+    RunError::Changed { cell: Box::new(cell.cell.id.clone()), item: what, before, now }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub async fn record(
             continue;
         }
         let environment = match member.worker.environment(programs.clone()).await {
-            Err(WorkerError::Lost { worker, why }) => {
+            Err(WorkerError::Lost { worker, reason: why }) => {
                 found_lost.push((worker, why));
                 continue;
             }

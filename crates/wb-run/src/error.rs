@@ -23,12 +23,12 @@ pub enum RunError {
     #[error("cannot record the sampling of the plan: {0}")]
     Sampling(#[source] serde_json::Error),
     /// The worker was lost while it measured.
-    #[error("the worker `{worker}` is lost: {why}")]
+    #[error("the worker `{worker}` is lost: {reason}")]
     Lost {
         /// The worker.
         worker: WorkerName,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// The folder has a cell of the same name with another definition.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
@@ -41,12 +41,12 @@ pub enum RunError {
         differences: Vec<String>,
     },
     /// The definition, one of its files or a program differs from what was measured in this folder.
-    #[error("`{cell}` was measured in this folder with another {what} ({before}, now {now})")]
+    #[error("`{cell}` was measured in this folder with another {item} ({before}, now {now})")]
     Changed {
         /// The cell.
         cell: Box<CellId>,
         /// The changed item.
-        what: String,
+        item: String,
         /// The start of its hash there.
         before: String,
         /// The start of its hash now.
@@ -84,7 +84,7 @@ pub enum RunError {
     },
     /// Some parameters of a cell have no value yet.
     #[error("`{cell}` has open values: {open}")]
-    Open {
+    OpenValues {
         /// The cell.
         cell: Box<CellId>,
         /// The parameters.

@@ -20,7 +20,7 @@ pub fn check_keys(plan: &Plan, run: &RunFolder, history: &History) -> Result<(),
     for cell in &plan.cells {
         let Some(key) = &cell.key else {
             let open = cell.unresolved.keys().cloned().collect::<Vec<_>>().join(", ");
-            return Err(RunError::Open { cell: Box::new(cell.id.clone()), open });
+            return Err(RunError::OpenValues { cell: Box::new(cell.id.clone()), open });
         };
         if let Some(before) = history.other_key(&cell.id, key) {
             let definitions = run.definitions(&cell.id)?;
@@ -89,7 +89,7 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
         let Some(definition) = recorded.cloned() else { return Ok(false) };
         let attempts = history.attempts(&cell.id).iter().cloned();
         let studied = attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &cell.params, attempt)).collect();
-        let open = |open| RunError::Open { cell: Box::new(cell.id.clone()), open };
+        let open = |open| RunError::OpenValues { cell: Box::new(cell.id.clone()), open };
         let measuring = ActiveCell::new(cell.clone(), definition, test.clone(), studied).map_err(open)?;
         if matches!(measuring.next(&plan.sampling), NextStep::Attempt(..)) {
             return Ok(false);

@@ -33,7 +33,7 @@ pub(crate) struct AttemptContext<'a> {
     pub(crate) sampling: &'a Sampling,
     pub(crate) cancel: &'a watch::Receiver<bool>,
     /// Remaining standard output that each role assignment may record.
-    pub(crate) stdout_room: Bytes,
+    pub(crate) remaining_stdout: Bytes,
 }
 
 /// External interference observed during a sample.
@@ -82,7 +82,7 @@ impl AttemptContext<'_> {
             Err(failure) => return RoleSample::failed(failure, prepared),
         };
         let mut attempt = Attempt::new(site, spec.purpose, spec.sample, self.sampling.min_time, spec.work);
-        attempt.stdout_limit = self.stdout_room;
+        attempt.stdout_limit = self.remaining_stdout;
         let (result, prepared) = match prepare_site(cell, &mut attempt).await {
             Ok(()) => self.prepare_and_sample(cell, team, &mut attempt, prepared).await,
             Err(failure) => (Err(failure), prepared),
@@ -316,7 +316,7 @@ impl SiteTeardown {
         if let Some(fault) = report.fault {
             self.failure = Some(Failure::refused(fault));
         }
-        for RestoredChange { what, outcome: how } in report.reverted {
+        for RestoredChange { description: what, outcome: how } in report.reverted {
             match how {
                 RevertOutcome::Restored => {}
                 RevertOutcome::Conflict { .. } => self.disturbances.push(format!("{what}: {how}")),

@@ -200,7 +200,7 @@ fn record_definitions(run: &RunFolder, cells: &[ActiveCell]) -> Result<Vec<Strin
         let id = &serial[0].cell.id;
         let before = run.definitions(id)?;
         let mut definitions = before.clone();
-        serial.iter().for_each(|cell| definitions.put(recorded_definition(cell, before.of(&cell.cell.id))));
+        serial.iter().for_each(|cell| definitions.insert(recorded_definition(cell, before.of(&cell.cell.id))));
         if definitions != before {
             run.write_definitions(id, &definitions)?;
         }
@@ -247,7 +247,7 @@ fn active_cell(
     crew: &WorkerPool,
     history: &History,
 ) -> Result<ActiveCell, RunError> {
-    let open = |open: &str| RunError::Open { cell: Box::new(cell.id.clone()), open: open.to_owned() };
+    let open = |open: &str| RunError::OpenValues { cell: Box::new(cell.id.clone()), open: open.to_owned() };
     let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
     let mut provenance = tools.provenance(cell, &test.requires(&cell.params), crew);
     provenance.extend(test.source_hashes(&cell.params));
@@ -378,7 +378,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         let RunContext { lost, pool: crew, .. } = &mut self.context;
         lost.insert(worker.clone());
         let is_left = crew.workers.iter().any(|member| !lost.contains(member.worker.name()));
-        if is_left { Ok(()) } else { Err(RunError::Lost { worker, why }) }
+        if is_left { Ok(()) } else { Err(RunError::Lost { worker, reason: why }) }
     }
 
     fn next(&self, index: usize) -> NextStep {

@@ -70,7 +70,7 @@ struct FinishedTool {
 fn files(number: usize, line: &str, finished: ProcessOutput) -> [(String, Vec<u8>); 3] {
     let name = |what: &str| format!("tool-{number}.{what}");
     [
-        (name("command"), format!("{line}\n{}\n", finished.ending).into_bytes()),
+        (name("command"), format!("{line}\n{}\n", finished.exit_reason).into_bytes()),
         (name("stdout"), finished.stdout),
         (name("stderr"), finished.stderr),
     ]
@@ -80,15 +80,15 @@ fn files(number: usize, line: &str, finished: ProcessOutput) -> [(String, Vec<u8
 fn failure_reason(finished: &ProcessOutput) -> Option<String> {
     /// Exit status of a shell, and of tools that follow its convention, after SIGINT.
     const BY_INTERRUPT: i32 = 128 + INTERRUPT;
-    match finished.ending {
+    match finished.exit_reason {
         ExitReason::Exited { status: 0 | BY_INTERRUPT } | ExitReason::Signalled { signal: INTERRUPT } => return None,
         _ => {}
     }
     let stderr = String::from_utf8_lossy(&finished.stderr);
     let message = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let message = message.map(|line| format!(": {}", line.chars().take(300).collect::<String>())).unwrap_or_default();
-    Some(match finished.ending {
-        ExitReason::Exited { .. } => format!("failed with {}{message}", finished.ending),
+    Some(match finished.exit_reason {
+        ExitReason::Exited { .. } => format!("failed with {}{message}", finished.exit_reason),
         other => format!("failed: {other}{message}"),
     })
 }
@@ -99,7 +99,7 @@ mod tests {
 
     fn ended(ending: ExitReason, stderr: &str) -> Option<String> {
         failure_reason(&ProcessOutput {
-            ending,
+            exit_reason: ending,
             stdout: Vec::new(),
             stdout_digest: None,
             stderr: stderr.as_bytes().to_vec(),

@@ -27,7 +27,7 @@ pub fn aggregate_workers(metrics: &[Metric], each: &BTreeMap<WorkerName, Measure
             all.reject(*gate, format!("{worker}: {figures}"));
         }
         all.findings.extend(measured.findings.iter().map(|finding| format!("{worker}: {finding}")));
-        all.seconds = [all.seconds, measured.seconds].into_iter().flatten().reduce(f64::max);
+        all.intervals = [all.intervals, measured.intervals].into_iter().flatten().reduce(f64::max);
         let outputs = measured.outputs.iter().map(|(name, output)| (format!("{name} of {worker}"), output.clone()));
         all.outputs.extend(outputs);
         let title_of = |title: &String| format!("{title}{}", title_suffix(worker));

@@ -290,7 +290,7 @@ mod tests {
         let with = |min_time: Option<u64>, seconds: f64| {
             let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
             for one in &mut studied {
-                one.measurement.as_mut().unwrap().seconds = Some(seconds);
+                one.measurement.as_mut().unwrap().intervals = Some(seconds);
             }
             found(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
         };

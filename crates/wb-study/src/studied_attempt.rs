@@ -45,7 +45,7 @@ impl StudiedAttempt {
 
     /// The duration of its measured part in seconds; that of its processes if the test does not distinguish.
     pub fn measured_seconds(&self) -> f64 {
-        let reported = self.measurement.as_ref().and_then(|measured| measured.seconds);
+        let reported = self.measurement.as_ref().and_then(|measured| measured.intervals);
         reported.unwrap_or(self.attempt.ended.workload_seconds)
     }
 

@@ -12,7 +12,7 @@ use std::{fs, io};
 /// Size of the generated data. Each case has one primary throughput metric and three latency metrics, each with two
 /// checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Synthetic {
+pub struct SyntheticBuilds {
     /// Number of builds, each a folder of results.
     pub builds: usize,
     /// Number of profiles per build.
@@ -26,7 +26,7 @@ pub struct Synthetic {
 }
 
 /// 8,000 checks in ten builds.
-pub const PAGE: Synthetic = Synthetic { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
+pub const LARGE_PAGE: SyntheticBuilds = SyntheticBuilds { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
 
 const METRICS: [(&str, &str, f64); 4] = [
     ("throughput", "iops_sec", 150_000.0),
@@ -51,7 +51,7 @@ impl Noise {
     }
 }
 
-impl Synthetic {
+impl SyntheticBuilds {
     /// Number of checks per build.
     pub fn checks(&self) -> usize {
         self.profiles * self.tests * self.cases * METRICS.len() * 2
@@ -115,7 +115,7 @@ impl Synthetic {
             );
         }
         let [throughput, latency] = classes;
-        let name = name(case);
+        let name = case_name(case);
         format!(
             r#"{{"iteration_name": "{name}", "iteration_data": {{"parameters": {{"benchmark": [{{
                 "primary_metric": "iops_sec", "iodepth": "{depth}", "runtime": "60"}}]}},
@@ -125,7 +125,7 @@ impl Synthetic {
 }
 
 /// The name of a case: four access patterns with thirteen block sizes, then the same with more jobs.
-fn name(case: usize) -> String {
+fn case_name(case: usize) -> String {
     let (pattern, size, jobs) =
         (["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4 % 13), case / 52 + 1);
     let jobs = if jobs == 1 { String::new() } else { format!("-{jobs}jobs") };
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn case_names_are_unique() {
-        let names: std::collections::BTreeSet<String> = (0..1250).map(name).collect();
+        let names: std::collections::BTreeSet<String> = (0..1250).map(case_name).collect();
         assert_eq!(names.len(), 1250);
         assert!(names.contains("read-1KiB") && names.contains("randwrite-4096KiB-24jobs"));
     }
 
     #[test]
     fn generated_results_are_reproducible() {
-        let small = Synthetic { builds: 2, profiles: 1, tests: 1, cases: 3, samples: 2 };
+        let small = SyntheticBuilds { builds: 2, profiles: 1, tests: 1, cases: 3, samples: 2 };
         assert_eq!(small.checks(), 24);
         assert_eq!(small.results(1, 0), small.results(1, 0));
         assert_ne!(small.results(1, 0), small.results(0, 0));

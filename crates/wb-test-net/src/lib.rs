@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use libvirt::Libvirt;
-pub use sshd::{SshHosts, Sshd, alive, eventually};
+pub use sshd::{SshHosts, SshdConfig, is_alive, wait_until};
 
 /// A host, identified by its position on the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,19 +38,19 @@ impl Host {
 
 /// A number of hosts on a switch.
 #[derive(Debug)]
-pub struct Lab {
+pub struct TestNetwork {
     name: String,
     hosts: u8,
 }
 
-impl Lab {
+impl TestNetwork {
     /// Creates this many hosts; prints a message and returns `None` where that is not possible.
     ///
     /// # Panics
     /// If they cannot be created although the requirements are met.
     pub fn new(hosts: u8) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if let Err(error) = possible() {
+        if let Err(error) = check_requirements() {
             println!("SKIPPED: hosts with networks between them need root and ip (iproute2): {error}");
             return None;
         }
@@ -66,7 +66,7 @@ impl Lab {
         ip(&["-n", &switch, "link", "add", "switch", "type", "bridge"])?;
         ip(&["-n", &switch, "link", "set", "switch", "up"])?;
         for host in self.hosts() {
-            let (space, port) = (self.space(host), format!("port{}", host.0));
+            let (space, port) = (self.namespace(host), format!("port{}", host.0));
             ip(&["netns", "add", &space])?;
             let ends = ["type", "veth", "peer", "name", &port, "netns", &switch];
             ip(&[&["link", "add", "eth0", "netns", &space][..], &ends[..]].concat())?;
@@ -89,7 +89,7 @@ impl Lab {
     }
 
     /// The name of a host's network namespace.
-    pub fn space(&self, host: Host) -> String {
+    pub fn namespace(&self, host: Host) -> String {
         format!("{}-{}", self.name, host.0)
     }
 
@@ -97,24 +97,24 @@ impl Lab {
     ///
     /// # Panics
     /// If the link cannot be set down.
-    pub fn cut(&self, host: Host) {
-        ip(&["-n", &self.space(host), "link", "set", "eth0", "down"]).unwrap_or_else(|error| panic!("{error}"));
+    pub fn disconnect(&self, host: Host) {
+        ip(&["-n", &self.namespace(host), "link", "set", "eth0", "down"]).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Makes a host drop all packets from another.
     ///
     /// # Errors
     /// If nft is missing or fails.
-    pub fn drop_from(&self, host: Host, other: Host) -> Result<(), String> {
+    pub fn drop_packets_from(&self, host: Host, other: Host) -> Result<(), String> {
         let rule = format!("add rule inet lab input ip saddr {} drop", other.v4());
         let rules =
             format!("add table inet lab; add chain inet lab input {{ type filter hook input priority 0; }}; {rule}");
-        self.inside(host, &["nft", &rules]).map(drop)
+        self.run(host, &["nft", &rules]).map(drop)
     }
 
     /// The process IDs of a host.
     pub fn processes(&self, host: Host) -> Vec<u32> {
-        let text = ip(&["netns", "pids", &self.space(host)]).unwrap_or_default();
+        let text = ip(&["netns", "pids", &self.namespace(host)]).unwrap_or_default();
         text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
@@ -122,32 +122,32 @@ impl Lab {
     ///
     /// # Errors
     /// If the command fails.
-    pub fn inside(&self, host: Host, command: &[&str]) -> Result<String, String> {
-        ip(&[&["netns", "exec", &self.space(host)], command].concat())
+    pub fn run(&self, host: Host, command: &[&str]) -> Result<String, String> {
+        ip(&[&["netns", "exec", &self.namespace(host)], command].concat())
     }
 
     /// A command that runs a program on a host.
     pub fn command(&self, host: Host, program: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.space(host), program]);
+        command.args(["netns", "exec", &self.namespace(host), program]);
         command
     }
 }
 
-impl Drop for Lab {
+impl Drop for TestNetwork {
     fn drop(&mut self) {
         for process in self.hosts().flat_map(|host| self.processes(host)) {
             let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
         }
         // Ignored, so that one failure does not prevent the removal of the others.
-        for space in self.hosts().map(|host| self.space(host)).chain([self.switch()]) {
+        for space in self.hosts().map(|host| self.namespace(host)).chain([self.switch()]) {
             let _ = ip(&["netns", "del", &space]);
         }
     }
 }
 
 /// Whether test networks can be created on this machine, checked once.
-fn possible() -> Result<(), String> {
+fn check_requirements() -> Result<(), String> {
     static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
     let attempt = || {
         let name = format!("wl{}-try", std::process::id());

@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::eventually;
+use crate::wait_until;
 
 /// Required programs, and the Debian packages that provide them.
-const NEEDED: [(&str, &str); 6] = [
+const REQUIREMENTS: [(&str, &str); 6] = [
     ("libvirtd", "libvirt-daemon-system"),
     ("virsh", "libvirt-clients"),
     ("virt-install", "virtinst"),
@@ -23,7 +23,7 @@ const NEEDED: [(&str, &str); 6] = [
 /// libvirt's network, mounts and processes are in namespaces, and its files are those of a fresh installation: only the
 /// configuration and Debian's network `default` are copied. `$1` is the folder of the files, `$2` whether to start the
 /// daemons.
-const WORLD: &str = r#"
+const SETUP_SCRIPT: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
 mkdir -m 1777 /run/lock
@@ -51,8 +51,8 @@ wait
 /// An isolated libvirt.
 #[derive(Debug)]
 pub struct Libvirt {
-    world: Child,
-    first: u32,
+    process: Child,
+    init_pid: u32,
     _folder: TempDir,
 }
 
@@ -62,8 +62,8 @@ impl Libvirt {
     /// # Panics
     /// If it does not start although all requirements are met.
     pub fn new() -> Option<Self> {
-        let libvirt = Self::with("started")?;
-        eventually("libvirt", || libvirt.says(&["virsh", "-c", "qemu:///system", "uri"]).is_some());
+        let libvirt = Self::start("started")?;
+        wait_until("libvirt", || libvirt.output_of(&["virsh", "-c", "qemu:///system", "uri"]).is_some());
         Some(libvirt)
     }
 
@@ -72,11 +72,11 @@ impl Libvirt {
     /// # Panics
     /// If namespaces cannot be created.
     pub fn stopped() -> Option<Self> {
-        Self::with("stopped")
+        Self::start("stopped")
     }
 
-    fn with(state: &str) -> Option<Self> {
-        let missing = NEEDED.iter().find(|(program, _)| find(program).is_none());
+    fn start(state: &str) -> Option<Self> {
+        let missing = REQUIREMENTS.iter().find(|(program, _)| find_program(program).is_none());
         if let Some((program, package)) = missing {
             println!("SKIPPED: libvirt guests need {program} ({package})");
             return None;
@@ -86,33 +86,33 @@ impl Libvirt {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut world = Command::new("unshare");
         world.args(["--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        world.args(["sh", "-ec", WORLD, "sh"]).arg(folder.path()).arg(state);
+        world.args(["sh", "-ec", SETUP_SCRIPT, "sh"]).arg(folder.path()).arg(state);
         let log = folder.path().join("log");
         let stderr = fs::File::create(&log).unwrap();
         let mut world = world.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
         let children = format!("/proc/{0}/task/{0}/children", world.id());
         let first = || fs::read_to_string(&children).ok()?.trim().parse::<u32>().ok();
-        eventually("the namespaces of libvirt", || first().is_some());
+        wait_until("the namespaces of libvirt", || first().is_some());
         let first = first().unwrap();
-        eventually("its folders", || {
+        wait_until("its folders", || {
             if world.try_wait().unwrap().is_some() {
                 panic!("cannot create the namespaces of libvirt: {}", fs::read_to_string(&log).unwrap());
             }
             folder.path().join("ready").exists()
         });
-        Some(Self { world, first, _folder: folder })
+        Some(Self { process: world, init_pid: first, _folder: folder })
     }
 
     /// A command that runs a program in its namespaces, in this folder.
     pub fn command(&self, folder: &Path, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.first.to_string(), "--net", "--mount", "--pid"]);
+        command.args(["--target", &self.init_pid.to_string(), "--net", "--mount", "--pid"]);
         command.arg(format!("--wdns={}", folder.display())).arg("--").arg(program.as_ref());
         command
     }
 
     /// Runs a command in its namespaces; returns its standard output, or `None` if it fails.
-    pub fn says(&self, words: &[&str]) -> Option<String> {
+    pub fn output_of(&self, words: &[&str]) -> Option<String> {
         let output = self.command(Path::new("/"), words[0]).args(&words[1..]).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -123,15 +123,15 @@ impl Drop for Libvirt {
         // Also removes the guests' control groups, which are not in a namespace.
         let all =
             "for it in $(virsh -q -c qemu:///system list --name); do virsh -q -c qemu:///system destroy $it; done";
-        let _ = self.says(&["sh", "-c", all]);
-        let _ = self.world.kill();
-        let _ = self.world.wait();
+        let _ = self.output_of(&["sh", "-c", all]);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
         // The end of the namespace's first process ends all others.
-        eventually("the end of libvirt's namespaces", || !Path::new(&format!("/proc/{}", self.first)).exists());
+        wait_until("the end of libvirt's namespaces", || !Path::new(&format!("/proc/{}", self.init_pid)).exists());
     }
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+fn find_program(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let beside = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&folders).chain(beside).map(|folder| folder.join(program)).find(|path| path.is_file())

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{Host, Lab};
+use crate::{Host, TestNetwork};
 
 /// Deviations of a host's sshd from the default.
 #[derive(Debug, Default)]
-pub struct Sshd<'a> {
+pub struct SshdConfig<'a> {
     /// Lines of its configuration, before all others.
-    pub lines: &'a str,
+    pub config_lines: &'a str,
     /// A shell command that runs before it starts, in its mount namespace.
-    pub before: &'a str,
+    pub setup_command: &'a str,
 }
 
 /// Hosts with sshd, and the host of the controller.
@@ -24,37 +24,39 @@ pub struct Sshd<'a> {
 pub struct SshHosts {
     // Dropped before the folder: its processes are killed first.
     /// The network between them.
-    pub lab: Lab,
+    pub lab: TestNetwork,
     servers: Vec<Child>,
     folder: TempDir,
 }
 
 impl SshHosts {
     /// The host of the controller.
-    pub const DESK: Host = Host(0);
+    pub const CONTROLLER: Host = Host(0);
 
     /// Starts this many identical hosts; prints a message and returns `None` where that is not possible.
     pub fn new(hosts: u8) -> Option<Self> {
-        let mut fleet = Self::bare(hosts)?;
-        (1..=hosts).for_each(|host| fleet.start(Host(host), &Sshd::default()));
+        let mut fleet = Self::without_sshd(hosts)?;
+        (1..=hosts).for_each(|host| fleet.start(Host(host), &SshdConfig::default()));
         Some(fleet)
     }
 
     /// Creates the hosts without starting sshd.
-    pub fn bare(hosts: u8) -> Option<Self> {
+    pub fn without_sshd(hosts: u8) -> Option<Self> {
         if !Path::new("/usr/sbin/sshd").exists() {
             println!("SKIPPED: hosts need sshd (openssh-server)");
             return None;
         }
-        let fleet = Self { lab: Lab::new(hosts + 1)?, servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        let fleet =
+            Self { lab: TestNetwork::new(hosts + 1)?, servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
         // Users other than root must be able to traverse it.
         fs::set_permissions(fleet.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fleet.key("user");
+        fleet.generate_key("user");
         fs::copy(fleet.path("user.pub"), fleet.path("authorized_keys")).unwrap();
         fs::write(fleet.path("known_hosts"), "").unwrap();
         // By its absolute path: this script may precede it in PATH.
-        let script = format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.space(Self::DESK));
-        fleet.script("ssh", &script);
+        let script =
+            format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.namespace(Self::CONTROLLER));
+        fleet.write_script("ssh", &script);
         fleet.configure("");
         Some(fleet)
     }
@@ -75,13 +77,13 @@ impl SshHosts {
     }
 
     /// Writes an executable script.
-    pub fn script(&self, name: &str, text: &str) {
+    pub fn write_script(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// Generates a key pair.
-    pub fn key(&self, name: &str) {
+    pub fn generate_key(&self, name: &str) {
         let path = self.path(name);
         let _ = fs::remove_file(&path);
         let keygen = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
@@ -102,9 +104,9 @@ impl SshHosts {
     }
 
     /// Starts sshd on a host, with a host key in the user's known_hosts, and waits until it listens.
-    pub fn start(&mut self, host: Host, sshd: &Sshd<'_>) {
+    pub fn start(&mut self, host: Host, sshd: &SshdConfig<'_>) {
         let (name, folder) = (format!("host{}", host.0), self.folder.path().display());
-        self.key(&name);
+        self.generate_key(&name);
         let key = fs::read_to_string(self.path(&format!("{name}.pub"))).unwrap();
         let known_hosts = fs::read_to_string(self.path("known_hosts")).unwrap();
         fs::write(self.path("known_hosts"), format!("{known_hosts}{} {key}", host.v4())).unwrap();
@@ -112,7 +114,7 @@ impl SshHosts {
             "{}\nListenAddress {}\nHostKey {folder}/{name}\nAuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nUsePAM no\nPidFile none\n\
              MaxStartups 1000\nSetEnv XDG_CACHE_HOME={} TMPDIR={}\n",
-            sshd.lines,
+            sshd.config_lines,
             host.v4(),
             self.cache(host).display(),
             self.temporary(host).display()
@@ -122,15 +124,15 @@ impl SshHosts {
         let script = format!(
             "for folder in /var/lib /root /run; do mount -t tmpfs -o mode=755 lab $folder; done; mkdir /run/sshd; mkdir -m 1777 /run/lock; {}; \
              exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf",
-            if sshd.before.is_empty() { "true" } else { sshd.before }
+            if sshd.setup_command.is_empty() { "true" } else { sshd.setup_command }
         );
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut server = self.lab.command(host, "unshare");
         server.args(["--mount", "--propagation", "private", "sh", "-ec", &script]);
         let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.servers.push(server);
-        eventually("sshd", || {
-            self.lab.inside(host, &["ss", "-Hltn", "sport", "=", ":22"]).is_ok_and(|text| !text.is_empty())
+        wait_until("sshd", || {
+            self.lab.run(host, &["ss", "-Hltn", "sport", "=", ":22"]).is_ok_and(|text| !text.is_empty())
         });
     }
 
@@ -140,7 +142,7 @@ impl SshHosts {
     }
 
     /// All paths below the cache folder of a host, relative to it.
-    pub fn cached(&self, host: Host) -> Vec<String> {
+    pub fn cached_paths(&self, host: Host) -> Vec<String> {
         let output = Command::new("find").arg(self.cache(host)).args(["-mindepth", "1", "-printf", "%P\n"]).output();
         let mut found: Vec<String> =
             String::from_utf8_lossy(&output.unwrap().stdout).lines().map(str::to_owned).collect();
@@ -149,11 +151,11 @@ impl SshHosts {
     }
 
     /// Waits until no process but sshd runs on a host.
-    pub fn is_quiet(&self, host: Host) {
-        eventually("the host to be idle", || {
+    pub fn wait_until_idle(&self, host: Host) {
+        wait_until("the host to be idle", || {
             let is_busy = |pid: &u32| {
                 let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                alive(*pid) && name.trim() != "sshd"
+                is_alive(*pid) && name.trim() != "sshd"
             };
             !self.lab.processes(host).iter().any(is_busy)
         });
@@ -170,13 +172,13 @@ impl Drop for SshHosts {
 }
 
 /// Whether a process exists and is not a zombie.
-pub fn alive(pid: u32) -> bool {
+pub fn is_alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
 /// Waits for a condition; the timeout of 90 s is for machines under load.
-pub fn eventually(description: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < Duration::from_secs(90), "timed out waiting for {description}");

@@ -20,26 +20,26 @@ pub enum GuestError {
         package: &'static str,
     },
     /// A program failed.
-    #[error("`{program}` failed: {why}")]
+    #[error("`{program}` failed: {output}")]
     Failed {
         /// Its name.
         program: String,
         /// Its error output.
-        why: String,
+        output: String,
     },
     /// A file or folder could not be used.
-    #[error("cannot {what} {}: {why}", path.display())]
+    #[error("cannot {operation} {}: {source}", path.display())]
     File {
         /// The attempted operation, as a verb.
-        what: &'static str,
+        operation: &'static str,
         /// The path.
         path: PathBuf,
         /// The system's error.
-        why: io::Error,
+        source: io::Error,
     },
     /// The machine ended, or was killed, before its program finished.
     #[error("the machine ended before its program finished; its console ends:\n{console}")]
-    Unfinished {
+    ScriptNotFinished {
         /// The last lines of its console.
         console: String,
     },
@@ -47,8 +47,8 @@ pub enum GuestError {
 
 impl GuestError {
     /// The error of a file operation.
-    pub(crate) fn file(operation: &'static str, path: &Path, why: io::Error) -> Self {
-        GuestError::File { what: operation, path: path.to_owned(), why }
+    pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        GuestError::File { operation, path: path.to_owned(), source }
     }
 }
 
@@ -65,12 +65,12 @@ const PACKAGES: [(&str, &str); 8] = [
 ];
 
 /// Folders of system programs that a user's PATH may not contain.
-const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
+const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Finds the path of a program.
 pub(crate) fn find(program: &'static str) -> Result<PathBuf, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|path| path.is_file()).ok_or_else(|| {
         let package = PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package);
         GuestError::Missing { program, package }
@@ -82,7 +82,7 @@ pub(crate) fn output(program: &'static str, configure: impl FnOnce(&mut Command)
     let mut command = Command::new(find(program)?);
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     configure(&mut command);
-    let failed = |why: String| GuestError::Failed { program: program.to_owned(), why };
+    let failed = |why: String| GuestError::Failed { program: program.to_owned(), output: why };
     let output = command.output().map_err(|why| failed(why.to_string()))?;
     if !output.status.success() {
         return Err(failed(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Errand,
+    GuestScript,
     command::{GuestError, find, output},
     kernel::Kernel,
 };
@@ -33,7 +33,7 @@ poweroff -f
 "#;
 
 /// Builds the initramfs as a file in `folder`.
-pub(crate) fn build(errand: &Errand<'_>, kernel: &Kernel, folder: &Path) -> Result<PathBuf, GuestError> {
+pub(crate) fn build(errand: &GuestScript<'_>, kernel: &Kernel, folder: &Path) -> Result<PathBuf, GuestError> {
     let root = folder.join("root");
     for name in ["bin", "proc", "sys", "dev", "tmp", "lib"] {
         let path = root.join(name);
@@ -46,13 +46,13 @@ pub(crate) fn build(errand: &Errand<'_>, kernel: &Kernel, folder: &Path) -> Resu
     write(&root.join("script"), errand.script)?;
     write(&root.join("modules"), &errand.modules.join(" "))?;
     write(&root.join("init"), INIT)?;
-    executable(&root.join("init"))?;
-    modules(errand.modules, kernel, &root)?;
+    make_executable(&root.join("init"))?;
+    copy_modules(errand.modules, kernel, &root)?;
     pack(&root, folder)
 }
 
 /// Copies the modules with their dependencies, and generates their index.
-fn modules(names: &[&str], kernel: &Kernel, root: &Path) -> Result<(), GuestError> {
+fn copy_modules(names: &[&str], kernel: &Kernel, root: &Path) -> Result<(), GuestError> {
     let lib = root.join("lib/modules").join(&kernel.version);
     fs::create_dir_all(&lib).map_err(|why| GuestError::file("create", &lib, why))?;
     for name in names {
@@ -110,7 +110,7 @@ fn write(path: &Path, text: &str) -> Result<(), GuestError> {
     fs::write(path, text).map_err(|why| GuestError::file("write", path, why))
 }
 
-fn executable(path: &Path) -> Result<(), GuestError> {
+fn make_executable(path: &Path) -> Result<(), GuestError> {
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(path, mode).map_err(|why| GuestError::file("make executable", path, why))
 }

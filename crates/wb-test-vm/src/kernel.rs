@@ -8,7 +8,7 @@ use std::{
 use crate::command::{GuestError, output};
 
 /// The metapackage that depends on the newest kernel.
-const NEWEST: &str = "linux-image-cloud-amd64";
+const METAPACKAGE: &str = "linux-image-cloud-amd64";
 
 /// A downloaded kernel.
 pub(crate) struct Kernel {
@@ -26,7 +26,7 @@ impl Kernel {
 
 /// Downloads the newest kernel from the archive, unless it is in `cache`.
 pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
-    let version = newest()?;
+    let version = newest_version()?;
     let kernel = Kernel { root: cache.join(&version), version };
     if kernel.root.is_dir() {
         return Ok(kernel);
@@ -48,12 +48,12 @@ pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
 }
 
 /// The release of the newest kernel.
-fn newest() -> Result<String, GuestError> {
-    let depends = output("apt-cache", |command| _ = command.args(["depends", "--no-recommends", NEWEST]))?;
+fn newest_version() -> Result<String, GuestError> {
+    let depends = output("apt-cache", |command| _ = command.args(["depends", "--no-recommends", METAPACKAGE]))?;
     let version = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
     version.map(str::to_owned).ok_or_else(|| GuestError::Failed {
         program: "apt-cache depends".to_owned(),
-        why: format!("{NEWEST} depends on no kernel; refresh the package lists with `apt-get update`"),
+        output: format!("{METAPACKAGE} depends on no kernel; refresh the package lists with `apt-get update`"),
     })
 }
 

@@ -13,7 +13,7 @@ pub use command::GuestError;
 
 /// A script to run in a virtual machine, with its files and kernel modules.
 #[derive(Clone, Copy, Debug)]
-pub struct Errand<'a> {
+pub struct GuestScript<'a> {
     /// Kernel modules to load first, with their dependencies.
     pub modules: &'a [&'a str],
     /// Files to copy from this machine, each with its path in the guest, such as `bin/mine`. Programs must be
@@ -25,7 +25,7 @@ pub struct Errand<'a> {
 
 /// Output and exit status of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ScriptOutput {
     /// The script's standard output and standard error.
     pub output: String,
     /// The script's exit code.
@@ -39,7 +39,7 @@ pub struct Outcome {
 /// # Errors
 /// If a tool is missing, the archive cannot be reached, the kernel lacks a module, or the machine ends before the
 /// script (with the last lines of its console).
-pub fn carry_out(errand: &Errand<'_>, cache: &Path) -> Result<Outcome, GuestError> {
+pub fn run_script(errand: &GuestScript<'_>, cache: &Path) -> Result<ScriptOutput, GuestError> {
     let kernel = kernel::fetch(cache)?;
     let folder = tempfile::tempdir().map_err(|why| GuestError::file("create", Path::new("a temporary folder"), why))?;
     let initramfs = initramfs::build(errand, &kernel, folder.path())?;
@@ -55,7 +55,7 @@ mod tests {
     fn script_runs_with_its_modules_and_returns_its_status() {
         let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         let script = "cat /proc/net/sctp/snmp | head -n 1; echo done; exit 7";
-        let outcome = match carry_out(&Errand { modules: &["sctp"], files: &[], script }, &cache) {
+        let outcome = match run_script(&GuestScript { modules: &["sctp"], files: &[], script }, &cache) {
             Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: a script in a guest: {missing}"),
             outcome => outcome.expect("a machine"),
         };

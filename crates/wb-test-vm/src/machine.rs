@@ -3,23 +3,23 @@
 use std::{fs, path::Path};
 
 use crate::{
-    Outcome,
+    ScriptOutput,
     command::{GuestError, find, output},
     kernel::Kernel,
 };
 
 /// Time limit in seconds: a hundred times the duration of an emulated boot.
-const LIMIT: &str = "300";
+const TIME_LIMIT_SECONDS: &str = "300";
 
 /// Maximum number of console lines that an error quotes.
-const SHOWN: usize = 30;
+const MAX_CONSOLE_LINES: usize = 30;
 
 /// Runs the machine until it powers itself off.
-pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Outcome, GuestError> {
+pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<ScriptOutput, GuestError> {
     let [console, output_file, status] = ["console", "output", "status"].map(|name| folder.join(name));
     let emulator = find("qemu-system-x86_64")?;
     let ended = output("timeout", |command| {
-        command.args(["--kill-after=5", LIMIT]).arg(emulator).args(["-no-reboot", "-nodefaults"]);
+        command.args(["--kill-after=5", TIME_LIMIT_SECONDS]).arg(emulator).args(["-no-reboot", "-nodefaults"]);
         // One core with two threads, which QEMU does not emulate for AMD's processors.
         command.args(["-accel", "tcg", "-cpu", "max,vendor=GenuineIntel", "-m", "2048"]);
         command.args(["-smp", "2,sockets=1,cores=1,threads=2"]);
@@ -32,17 +32,19 @@ pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Ou
     let read = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let code = read(&status).ok().and_then(|status| status.trim().parse().ok());
     match (ended, code) {
-        (Ok(_), Some(status)) => Ok(Outcome {
+        (Ok(_), Some(status)) => Ok(ScriptOutput {
             output: read(&output_file).map_err(|why| GuestError::file("read", &output_file, why))?,
             status,
         }),
-        (Err(GuestError::Failed { why, .. }), _) if !console.exists() => {
-            Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), why })
+        (Err(GuestError::Failed { output: why, .. }), _) if !console.exists() => {
+            Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), output: why })
         }
         _ => {
             let lines = read(&console).unwrap_or_default() + &read(&output_file).unwrap_or_default();
             let lines: Vec<_> = lines.lines().collect();
-            Err(GuestError::Unfinished { console: lines[lines.len().saturating_sub(SHOWN)..].join("\n") })
+            Err(GuestError::ScriptNotFinished {
+                console: lines[lines.len().saturating_sub(MAX_CONSOLE_LINES)..].join("\n"),
+            })
         }
     }
 }

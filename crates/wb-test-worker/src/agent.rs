@@ -205,7 +205,7 @@ impl FakeAgent {
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
                 value(ExitReport {
-                    ending,
+                    exit_reason: ending,
                     started_ns,
                     ended_ns,
                     usage: Default::default(),
@@ -243,7 +243,7 @@ impl FakeAgent {
 
     fn lost(&self) -> Option<WorkerError> {
         let why = self.state().lost.clone()?;
-        Some(WorkerError::Lost { worker: self.0.name.clone(), why })
+        Some(WorkerError::Lost { worker: self.0.name.clone(), reason: why })
     }
 }
 

@@ -43,7 +43,7 @@ impl State {
     }
 
     pub(crate) fn close_group(&mut self, id: u32) -> Result<TeardownReport, Fault> {
-        let unknown = Fault::NoSuchId { what: "group".to_owned(), id };
+        let unknown = Fault::NoSuchId { noun: "group".to_owned(), id };
         if self.groups.remove(&id) { Ok(self.teardown.clone()) } else { Err(unknown) }
     }
 
@@ -58,7 +58,7 @@ impl State {
     }
 
     pub(crate) fn process(&mut self, id: u32) -> Result<&mut Running, Fault> {
-        self.processes.get_mut(&id).ok_or(Fault::NoSuchId { what: "process".to_owned(), id })
+        self.processes.get_mut(&id).ok_or(Fault::NoSuchId { noun: "process".to_owned(), id })
     }
 
     pub(crate) fn forget(&mut self, id: u32) {

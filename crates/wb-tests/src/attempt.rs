@@ -206,7 +206,7 @@ struct ProcessRecord<'a> {
     /// Placement that the cell requests.
     placement: &'a Placement,
     #[serde(flatten)]
-    ran: &'a PlacementReport,
+    process_state: &'a PlacementReport,
 }
 
 #[derive(Debug, Serialize)]
@@ -299,7 +299,7 @@ impl Attempt {
             finished.placement.effective.huge_pages_method = Some(HugePagesMethod::Program);
         }
         let end = ProcessEnd {
-            ending: finished.ending,
+            ending: finished.exit_reason,
             elapsed_seconds,
             usage: finished.usage,
             stdout: capture,
@@ -314,10 +314,10 @@ impl Attempt {
                 end: Some(end),
                 start,
                 placement: requested,
-                ran: &finished.placement,
+                process_state: &finished.placement,
             },
         )?;
-        if capture == Capture::Keep || (!finished.ending.is_success() && !finished.stdout.is_empty()) {
+        if capture == Capture::Keep || (!finished.exit_reason.is_success() && !finished.stdout.is_empty()) {
             self.add_artefact(&format!("{name}.stdout"), finished.stdout.clone());
         }
         if !finished.stderr.is_empty() {
@@ -350,7 +350,7 @@ impl Attempt {
         let masked = mask_arguments(argv);
         self.record_process(
             name,
-            &ProcessRecord { argv: masked, env: mask_env(env), end: None, start: None, placement, ran: &ran },
+            &ProcessRecord { argv: masked, env: mask_env(env), end: None, start: None, placement, process_state: &ran },
         )?;
         self.record_placement_differences(argv.first().map_or(name, |program| base_name(program)), placement, &ran);
         Ok(())
@@ -393,7 +393,7 @@ fn base_name(program: &str) -> &str {
 
 /// Returns an error with the last line of output if a process did not succeed.
 pub(crate) fn check_success(program: &str, finished: &ProcessOutput) -> Result<(), Failure> {
-    match finished.ending {
+    match finished.exit_reason {
         ending if ending.is_success() => Ok(()),
         ExitReason::TimedOut { limit: after } => Err(Failure::Timeout { after }),
         // Its output does not explain why it ended.
@@ -419,7 +419,7 @@ fn last_line(stream: &[u8]) -> Option<String> {
 /// Converts a worker's error into the failure of an attempt.
 pub fn worker_failure(error: WorkerError) -> Failure {
     match error {
-        WorkerError::Lost { worker, why } => Failure::Lost { worker, why },
+        WorkerError::Lost { worker, reason: why } => Failure::Lost { worker, why },
         other => Failure::refused(other.to_string()),
     }
 }

@@ -105,7 +105,7 @@ impl Test for ForeignTest {
 
     fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
-        let mut measurement = Measurement { seconds, findings, provenance, ..Measurement::default() };
+        let mut measurement = Measurement { intervals: seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
             measurement.set(reading.metric.class, &reading.metric.name, reading.value);
         }
@@ -147,7 +147,7 @@ mod tests {
             study(vec![(Metric::throughput("iops", "ops/s").primary(), 5.0), (Metric::check("drift", ""), -1.0)]);
         assert_eq!(measurement.validity, Validity::Valid);
         assert_eq!((measurement.values["throughput/iops"], measurement.values["check/drift"]), (5.0, -1.0));
-        assert_eq!((measurement.seconds, measurement.findings.len()), (Some(2.0), 1));
+        assert_eq!((measurement.intervals, measurement.findings.len()), (Some(2.0), 1));
     }
 
     #[test]

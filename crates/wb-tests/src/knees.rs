@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    fn at(values: &[f64]) -> Vec<f64> {
+    fn knee_positions(values: &[f64]) -> Vec<f64> {
         let points: Vec<CurvePoint> =
             values.iter().enumerate().map(|(x, y)| CurvePoint { x: x as f64, y: *y, spread: None }).collect();
         knees(&points).into_iter().map(|knee| knee.x).collect()
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// Number of noisy curves, of 500, whose knees are not the expected ones.
-    fn wrong(levels: &[f64], deviation: f64, samples: usize, expected: &[f64]) -> usize {
+    fn count_wrong_curves(levels: &[f64], deviation: f64, samples: usize, expected: &[f64]) -> usize {
         let mut rng = ChaCha8Rng::seed_from_u64(13);
         let is_wrong = |_: &usize| {
             let found = knees(&noisy(levels, deviation, samples, &mut rng));
@@ -104,7 +104,7 @@ mod tests {
     fn noise_rarely_produces_a_knee() {
         for deviation in [0.03, 0.1, 0.2, 0.3] {
             for samples in [6, 12, 30] {
-                let wrong = wrong(&[100.0; 16], deviation, samples, &[]);
+                let wrong = count_wrong_curves(&[100.0; 16], deviation, samples, &[]);
                 assert!(wrong <= 10, "{wrong} of 500 with {samples} samples of {deviation}");
             }
         }
@@ -114,7 +114,7 @@ mod tests {
     fn levels_are_found_despite_smaller_noise() {
         let levels = [100.0, 100.0, 100.0, 100.0, 50.0, 50.0, 50.0, 50.0, 15.0, 15.0, 15.0, 15.0];
         for (deviation, samples) in [(0.01, 6), (0.05, 6), (0.05, 30), (0.1, 30)] {
-            let wrong = wrong(&levels, deviation, samples, &[3.0, 7.0]);
+            let wrong = count_wrong_curves(&levels, deviation, samples, &[3.0, 7.0]);
             assert!(wrong <= 10, "{wrong} of 500 with {samples} samples of {deviation}");
         }
     }
@@ -129,20 +129,20 @@ mod tests {
 
     #[test]
     fn a_fall_over_several_points_is_one_knee_at_its_middle() {
-        assert_eq!(at(&[80.0, 100.0, 99.0, 90.0, 55.0, 41.0, 40.0, 40.0]), [3.0]);
-        assert_eq!(at(&[100.0, 100.0, 40.0, 40.0, 39.0, 10.0, 10.0]), [1.0, 4.0]);
+        assert_eq!(knee_positions(&[80.0, 100.0, 99.0, 90.0, 55.0, 41.0, 40.0, 40.0]), [3.0]);
+        assert_eq!(knee_positions(&[100.0, 100.0, 40.0, 40.0, 39.0, 10.0, 10.0]), [1.0, 4.0]);
     }
 
     #[test]
     fn a_dip_is_ignored() {
-        assert_eq!(at(&[100.0, 30.0, 100.0, 100.0, 40.0, 12.0, 40.0]), [3.0]);
+        assert_eq!(knee_positions(&[100.0, 30.0, 100.0, 100.0, 40.0, 12.0, 40.0]), [3.0]);
     }
 
     #[test]
     fn noise_and_rises_are_ignored() {
-        assert_eq!(at(&[100.0, 97.0, 101.0, 96.0, 99.0, 120.0]), [0.0; 0]);
-        assert_eq!(at(&[100.0, 90.0, 100.0, 88.0]), [0.0; 0]);
-        assert_eq!(at(&[]), [0.0; 0]);
+        assert_eq!(knee_positions(&[100.0, 97.0, 101.0, 96.0, 99.0, 120.0]), [0.0; 0]);
+        assert_eq!(knee_positions(&[100.0, 90.0, 100.0, 88.0]), [0.0; 0]);
+        assert_eq!(knee_positions(&[]), [0.0; 0]);
     }
 
     proptest! {

@@ -23,7 +23,7 @@ pub struct Measurement {
     pub validity: Validity,
     /// Duration of the measured part of the sample, without start, filling, calibration and warm-up; none if the test
     /// cannot separate it from the run time of its processes.
-    pub seconds: Option<f64>,
+    pub intervals: Option<f64>,
     /// Curves, each with its own axes.
     pub curves: Vec<SampleCurve>,
     /// Latencies per interval, by kind of operation.
@@ -41,7 +41,7 @@ impl Default for Measurement {
         Self {
             values: BTreeMap::new(),
             validity: Validity::Valid,
-            seconds: None,
+            intervals: None,
             curves: Vec::new(),
             latencies: Vec::new(),
             findings: Vec::new(),
@@ -84,7 +84,7 @@ impl Measurement {
 
     /// Sets the duration of the measured part.
     pub fn with_duration(mut self, seconds: f64) -> Self {
-        self.seconds = Some(seconds);
+        self.intervals = Some(seconds);
         self
     }
 

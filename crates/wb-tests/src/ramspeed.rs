@@ -238,7 +238,7 @@ mod tests {
     }
 
     const CONFIG: &str = r#"{"mode":"triad","kind":"floating","non-temporal":false,"bytes":1048576,"cpus":[0],"isa":"sse2","huge-pages":"inherit","work":{"seconds":0.5}}"#;
-    const REPORT: &str = r#"{"mode":"triad","kind":"floating","non-temporal":false,"threads":1,"isa":"sse2","array-bytes":1048576,"passes":1000,"bytes-moved":3145728000,"seconds":0.5,"thread-seconds":[0.4999],"mb-per-s":6291.456,"check":{"words":131072,"mismatches":0},"memory":{"bytes":3145728,"huge-bytes":0},"probe":{"iterations":100,"seconds":0.05}}"#;
+    const REPORT: &str = r#"{"mode":"triad","kind":"floating","non-temporal":false,"threads":1,"isa":"sse2","array-bytes":1048576,"passes":1000,"bytes-moved":3145728000,"seconds":0.5,"thread-seconds":[0.4999],"mb-per-s":6291.456,"check":{"words":131072,"mismatches":0},"residency":{"bytes":3145728,"huge-bytes":0},"probe":{"iterations":100,"seconds":0.05}}"#;
 
     fn study(report: &str) -> Result<Measurement, Rejection> {
         let folder = artefact_folder(&[("config.json", CONFIG), ("report.stdout", report)]);
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(measurement.validity, Validity::Valid);
         assert_eq!(measurement.values["throughput/bandwidth"], 6291.456);
         assert_eq!(measurement.provenance["isa"], "sse2");
-        assert_eq!(measurement.seconds, Some(0.5));
+        assert_eq!(measurement.intervals, Some(0.5));
     }
 
     #[test]

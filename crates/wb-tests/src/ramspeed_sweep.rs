@@ -165,7 +165,7 @@ impl TypedTest for RamspeedSweep {
             lines.push((name.to_owned(), points));
         }
         measurement.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
-        measurement.seconds = Some(seconds);
+        measurement.intervals = Some(seconds);
         for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES_FILE)? {
             measurement.set(Class::Check, &format!("cache-l{level}"), size as f64);
         }
@@ -257,7 +257,7 @@ mod tests {
         };
         let points = [point(1024, 4000.0), point(2048, 4000.0), point(4096, 1000.0)].join(",");
         format!(
-            r#"{{"op":"{op}","threads":1,"isa":"scalar","points":[{points}],"memory":{{"bytes":4096,"huge-bytes":0}}}}"#
+            r#"{{"op":"{op}","threads":1,"isa":"scalar","points":[{points}],"residency":{{"bytes":4096,"huge-bytes":0}}}}"#
         )
     }
 
@@ -296,7 +296,7 @@ mod tests {
             let changed = report("read").replace(from, to);
             assert_eq!(failed_gate(&study(&changed, &report("write")).unwrap()), Some(gate));
         }
-        let none = r#"{"op":"read","threads":1,"isa":"scalar","points":[],"memory":{"bytes":0,"huge-bytes":0}}"#;
+        let none = r#"{"op":"read","threads":1,"isa":"scalar","points":[],"residency":{"bytes":0,"huge-bytes":0}}"#;
         for garbage in ["", "nan", none] {
             assert_eq!(study(garbage, &report("write")).unwrap_err().gate, Gate::Output);
         }

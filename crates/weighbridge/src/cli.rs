@@ -299,7 +299,7 @@ pub(crate) struct AttemptFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>)]
     pub(crate) seed: Option<u64>,
     /// Command to run during each sample, with its output recorded; may be given more than once
-    #[arg(long = "parse_command_line", value_name = "COMMAND", value_parser = parse_command_line)]
+    #[arg(long = "tool", value_name = "COMMAND", value_parser = parse_command_line)]
     pub(crate) tools: Vec<String>,
 }
 

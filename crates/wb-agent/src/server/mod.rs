@@ -59,10 +59,10 @@ pub enum AgentError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// Setting up the agent failed.
-    #[error("the agent cannot {what}: {source}")]
+    #[error("the agent cannot {step}: {source}")]
     Setup {
         /// The step that failed.
-        what: &'static str,
+        step: &'static str,
         /// The system's error.
         source: io::Error,
     },
@@ -92,7 +92,7 @@ async fn run(
     mut output: impl AsyncWrite + Unpin + 'static,
     root: SysRoot,
 ) -> Result<(), AgentError> {
-    let watch = |kind| signal(kind).map_err(|source| AgentError::Setup { what: "watch signals", source });
+    let watch = |kind| signal(kind).map_err(|source| AgentError::Setup { step: "watch signals", source });
     let mut stop_signals =
         [watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?, watch(SignalKind::hangup())?];
     let children = watch(SignalKind::child())?;
@@ -102,7 +102,7 @@ async fn run(
     let last_word = input.last_activity();
     let Some(terms) = handshake(&mut input, &mut output).await? else { return Ok(()) };
     let lock = terms.exclusive.as_ref().map(|controller| MachineLock::acquire(&root, controller)).transpose();
-    let lock = lock.map_err(|source| AgentError::Setup { what: "lock the machine for its controller", source })?;
+    let lock = lock.map_err(|source| AgentError::Setup { step: "lock the machine for its controller", source })?;
     let _lock = match lock.transpose() {
         Ok(lock) => lock,
         Err(holder) => return Ok(frame::write(&mut output, &HelloReply::InUse(holder), &[]).await?),
@@ -241,7 +241,7 @@ struct Agent {
 
 impl Agent {
     fn new(root: SysRoot, controller: Option<Controller>) -> Result<Self, AgentError> {
-        let set_up = |what| move |source: io::Error| AgentError::Setup { what, source };
+        let set_up = |what| move |source: io::Error| AgentError::Setup { step: what, source };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(io::Error::from)
             .map_err(set_up("adopt orphaned processes"))?;
@@ -320,7 +320,7 @@ impl Agent {
                 CallResult::with_payload(more, payload)
             }
             Request::Forget { process } => {
-                self.forget(process);
+                self.discard(process);
                 CallResult::new(())
             }
             Request::StartRecording { group, interval } => CallResult::new(self.record(group, interval)?),
@@ -368,17 +368,17 @@ impl Agent {
     }
 
     fn process(&self, id: u32) -> Result<Rc<LiveProcess>, Fault> {
-        self.processes.borrow().get(&id).cloned().ok_or(Fault::NoSuchId { what: "process".to_owned(), id })
+        self.processes.borrow().get(&id).cloned().ok_or(Fault::NoSuchId { noun: "process".to_owned(), id })
     }
 
     fn group(&self, id: u32) -> Result<Rc<LiveGroup>, Fault> {
-        self.groups.borrow().get(&id).cloned().ok_or(Fault::NoSuchId { what: "group".to_owned(), id })
+        self.groups.borrow().get(&id).cloned().ok_or(Fault::NoSuchId { noun: "group".to_owned(), id })
     }
 
     /// Discards a process, now or when it exits.
-    fn forget(&self, id: u32) {
+    fn discard(&self, id: u32) {
         let mut processes = self.processes.borrow_mut();
-        if processes.get(&id).is_some_and(|process| process.forget_when_ended()) {
+        if processes.get(&id).is_some_and(|process| process.discard_when_exited()) {
             processes.remove(&id);
         }
     }

@@ -61,7 +61,7 @@ pub(super) struct LiveProcess {
     timed_out: Cell<Option<Nanos>>,
     ending: Notify,
     /// Discarded by the controller.
-    forgotten: Cell<bool>,
+    discarded: Cell<bool>,
 }
 
 impl Agent {
@@ -131,7 +131,7 @@ impl Agent {
 
     fn launch(&self, group: &LiveGroup, command: &Command, stdin: &[u8], hold: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
-        let failed = |why: String| Fault::SpawnFailed { program: name.clone(), why };
+        let failed = |why: String| Fault::SpawnFailed { program: name.clone(), reason: why };
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
         let mut env = environment(group, command);
         let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
@@ -186,7 +186,7 @@ impl Agent {
             ended: Cell::new(None),
             timed_out: Cell::new(None),
             ending: Notify::new(),
-            forgotten: Cell::new(false),
+            discarded: Cell::new(false),
         };
         process.verify(&self.root);
         Ok(process)
@@ -245,7 +245,8 @@ impl LiveProcess {
     /// Releases the process; returns whether it was held.
     fn release_held(&self) -> Result<bool, Fault> {
         let Some(held) = self.held.borrow_mut().take() else { return Ok(false) };
-        let failed = |error: LaunchError| Fault::SpawnFailed { program: self.program.clone(), why: error.to_string() };
+        let failed =
+            |error: LaunchError| Fault::SpawnFailed { program: self.program.clone(), reason: error.to_string() };
         self.started_ns.set(held.release().map_err(failed)?);
         Ok(true)
     }
@@ -275,7 +276,7 @@ impl LiveProcess {
         }
         let (stdout, tail) = self.stdout.capture_result();
         let report = ExitReport {
-            ending: self.exit_reason(reaped.status),
+            exit_reason: self.exit_reason(reaped.status),
             started_ns: self.started_ns.get(),
             ended_ns,
             usage: reaped.usage,
@@ -314,13 +315,13 @@ impl LiveProcess {
     }
 
     /// Marks the process as discarded; returns whether it has exited and can be removed at once.
-    pub(super) fn forget_when_ended(&self) -> bool {
-        self.forgotten.set(true);
+    pub(super) fn discard_when_exited(&self) -> bool {
+        self.discarded.set(true);
         self.has_ended()
     }
 
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.forgotten.get()
+    pub(super) fn is_discarded(&self) -> bool {
+        self.discarded.get()
     }
 
     pub(super) fn has_ended(&self) -> bool {

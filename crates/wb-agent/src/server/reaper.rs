@@ -30,7 +30,7 @@ impl Agent {
             }
             if let Some((id, process)) = process {
                 process.record_exit(reaped);
-                if process.is_forgotten() {
+                if process.is_discarded() {
                     self.processes.borrow_mut().remove(&id);
                 }
             }

@@ -64,7 +64,7 @@ impl Agent {
     /// exists, so that the last reading includes the workload.
     pub(super) fn finish_recording(&self, id: u32) -> Result<(Telemetry, Vec<AgentSession>), Fault> {
         let recording = self.recordings.borrow_mut().remove(&id);
-        let recording = recording.ok_or_else(|| Fault::NoSuchId { what: "recording".to_owned(), id })?;
+        let recording = recording.ok_or_else(|| Fault::NoSuchId { noun: "recording".to_owned(), id })?;
         recording.stopped.notify_one();
         let end = self.take_reading(&recording);
         recording.other_runs.borrow_mut().extend(self.other_runs());

@@ -43,7 +43,7 @@ fn print_to_stderr(line: &str) {
 pub(super) fn restore(root: &SysRoot) -> RecoveryReport {
     let unreverted = |error: &UndoError| UnrevertedChanges {
         what: pending_changes(root),
-        why: error.to_string(),
+        reason: error.to_string(),
         is_locked: matches!(error, UndoError::Locked { .. }),
     };
     match UndoLog::changes(root) {
@@ -72,7 +72,7 @@ pub(super) fn restore(root: &SysRoot) -> RecoveryReport {
         Err(error) => (Vec::new(), Some(error)),
         Ok(mut log) => split_result(log.revert_where(is_ours)),
     };
-    put_back.iter().for_each(|RestoredChange { what, outcome: how }| {
+    put_back.iter().for_each(|RestoredChange { description: what, outcome: how }| {
         print_to_stderr(&format!("note: a run that was killed had changed {what}: {how}"));
     });
     RecoveryReport { reverted: put_back, unreverted: error.as_ref().map(unreverted), ..RecoveryReport::default() }
@@ -83,20 +83,20 @@ fn changes_of_root(root: &SysRoot) -> UnrevertedChanges {
     let (what, unnamed) =
         (Vec::new(), "settings that a run of root changed are still in effect, and only root can restore them");
     // The name of the holder is a bonus; the changes are certain without it.
-    let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.what == RUN);
-    let Some(holder) = holder else { return UnrevertedChanges { what, why: unnamed.to_owned(), is_locked: false } };
+    let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.subcommand == RUN);
+    let Some(holder) = holder else { return UnrevertedChanges { what, reason: unnamed.to_owned(), is_locked: false } };
     let is_held = !holder.has_ended;
     let why = match is_held {
         true => UndoError::Locked { holder: Some(holder) }.to_string(),
         false => {
-            let LockHolder { what, pid, since, .. } = holder;
+            let LockHolder { subcommand: what, pid, since, .. } = holder;
             format!(
                 "`weighbridge {what}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
                  root can revert"
             )
         }
     };
-    UnrevertedChanges { what, why, is_locked: is_held }
+    UnrevertedChanges { what, reason: why, is_locked: is_held }
 }
 
 /// Lists the changes of runs that are still in effect; empty if the log cannot be read.
@@ -115,7 +115,7 @@ fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (V
 }
 
 fn restored_change((change, how): (Change, RevertOutcome)) -> RestoredChange {
-    RestoredChange { what: change.step.description(), outcome: how }
+    RestoredChange { description: change.step.description(), outcome: how }
 }
 
 /// Returns the knobs that cannot be set to the given values, with the reasons.

@@ -48,12 +48,12 @@ pub enum WorkerError {
         holder: Option<AgentSession>,
     },
     /// The agent or the connection to it has ended.
-    #[error("the worker `{worker}` is lost: {why}")]
+    #[error("the worker `{worker}` is lost: {reason}")]
     Lost {
         /// The worker.
         worker: WorkerName,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// The agent refused the request or failed.
     #[error("on `{worker}`: {fault}")]
@@ -64,14 +64,14 @@ pub enum WorkerError {
         fault: Fault,
     },
     /// A file exceeds the allowed size.
-    #[error("`{path}` on `{worker}` is larger than {most} bytes")]
+    #[error("`{path}` on `{worker}` is larger than {limit} bytes")]
     FileTooLarge {
         /// The worker.
         worker: WorkerName,
         /// The file.
         path: String,
         /// The allowed size.
-        most: Bytes,
+        limit: Bytes,
     },
 }
 

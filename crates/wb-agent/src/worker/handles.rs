@@ -31,7 +31,7 @@ pub struct TeardownReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredChange {
     /// Description of the changed setting, for people.
-    pub what: String,
+    pub description: String,
     /// Outcome of reverting it.
     #[serde(flatten)]
     pub outcome: RevertOutcome,
@@ -54,7 +54,7 @@ pub struct UnrevertedChanges {
     /// Descriptions of the changes: files, settings, and commands by name; empty if the log cannot be read.
     pub what: Vec<String>,
     /// Why they were not reverted.
-    pub why: String,
+    pub reason: String,
     /// Whether another run holds the undo log.
     pub is_locked: bool,
 }
@@ -72,7 +72,7 @@ impl UnrevertedChanges {
 
 impl std::fmt::Display for UnrevertedChanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, why, is_locked: _ } = self;
+        let Self { what, reason: why, is_locked: _ } = self;
         if what.is_empty() { f.write_str(why) } else { write!(f, "{why}; still changed: {}", what.join(", ")) }
     }
 }
@@ -81,13 +81,13 @@ impl std::fmt::Display for UnrevertedChanges {
 #[derive(Debug)]
 pub struct Group {
     worker: Worker,
-    place: FolderHandle,
+    handle: FolderHandle,
     open: bool,
 }
 
 impl Group {
-    pub(super) fn new(worker: Worker, place: FolderHandle) -> Self {
-        Self { worker, place, open: true }
+    pub(super) fn new(worker: Worker, handle: FolderHandle) -> Self {
+        Self { worker, handle, open: true }
     }
 
     /// The worker it runs on.
@@ -97,12 +97,12 @@ impl Group {
 
     /// Its private folder: working directory and `TMPDIR` of its processes, removed with the group.
     pub fn folder(&self) -> &str {
-        &self.place.path
+        &self.handle.path
     }
 
     /// Its cgroup; without one, membership is determined by descent.
     pub fn cgroup(&self) -> Option<&str> {
-        self.place.cgroup.as_deref()
+        self.handle.cgroup.as_deref()
     }
 
     /// Starts a process in the group.
@@ -139,38 +139,38 @@ impl Group {
     pub async fn apply_step(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
         // Noted before the request: an agent that dies meanwhile may have begun the change.
         self.track_changes([step.description()]);
-        self.worker.call(Request::ApplyStep { group: self.place.id, step: Box::new(step), state }).await
+        self.worker.call(Request::ApplyStep { group: self.handle.id, step: Box::new(step), state }).await
     }
 
     async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<Vec<KnobResult>, WorkerError> {
         self.track_changes(knobs.keys().map(|knob| format!("the knob {knob}")));
-        self.worker.call(Request::Tune { group: self.place.id, knobs, strict }).await
+        self.worker.call(Request::Tune { group: self.handle.id, knobs, strict }).await
     }
 
     fn track_changes(&self, what: impl IntoIterator<Item = String>) {
-        self.worker.changes().entry(self.place.id).or_default().extend(what);
+        self.worker.changes().entry(self.handle.id).or_default().extend(what);
     }
 
     /// Starts recording telemetry with the group's processes as the workload. Readings are taken now, at every interval
     /// (10 ms or more), and when the recording is finished.
     pub async fn record(&self, interval: Nanos) -> Result<Recording, WorkerError> {
-        let id = self.worker.call(Request::StartRecording { group: self.place.id, interval }).await?;
+        let id = self.worker.call(Request::StartRecording { group: self.handle.id, interval }).await?;
         Ok(Recording::new(self.worker.clone(), id))
     }
 
     /// Kills all processes of the group and removes it.
     pub async fn teardown(mut self) -> Result<TeardownReport, WorkerError> {
         self.open = false;
-        let report = self.worker.call(Request::Teardown { group: self.place.id }).await;
+        let report = self.worker.call(Request::Teardown { group: self.handle.id }).await;
         if report.is_ok() {
-            self.worker.changes().remove(&self.place.id);
+            self.worker.changes().remove(&self.handle.id);
         }
         report
     }
 
     async fn start(&self, mut command: Command, hold: bool) -> Result<Process, WorkerError> {
         let stdin = std::mem::take(&mut command.stdin);
-        let request = Request::Spawn { group: self.place.id, command, hold };
+        let request = Request::Spawn { group: self.handle.id, command, hold };
         let (spawned, _): (ProcessHandle, _) = self.worker.call_with_payload(request, stdin).await?;
         Ok(Process::new(self.worker.clone(), spawned))
     }
@@ -179,7 +179,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.open {
-            self.worker.notify(Request::Teardown { group: self.place.id });
+            self.worker.notify(Request::Teardown { group: self.handle.id });
         }
     }
 }

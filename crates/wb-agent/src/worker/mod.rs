@@ -65,7 +65,7 @@ struct Inner {
     connection: Box<dyn Connection>,
     child: Mutex<Option<Child>>,
     /// Descriptions of the changes made for each group.
-    changed: Mutex<BTreeMap<u32, Vec<String>>>,
+    changes: Mutex<BTreeMap<u32, Vec<String>>>,
 }
 
 impl Worker {
@@ -127,7 +127,7 @@ impl Worker {
 
     fn new(name: WorkerName, program: String, connection: impl Connection + 'static, child: Option<Child>) -> Self {
         let (connection, child, changed) = (Box::new(connection), Mutex::new(child), Mutex::default());
-        Self(Arc::new(Inner { name, program, connection, child, changed }))
+        Self(Arc::new(Inner { name, program, connection, child, changes: changed }))
     }
 
     /// Name of the worker.
@@ -246,7 +246,11 @@ impl Worker {
             let request = Request::Get { path: path.to_owned(), offset: bytes.len() as u64 };
             let (length, chunk): (u64, _) = self.call_with_payload(request, Vec::new()).await?;
             if length.max((bytes.len() + chunk.len()) as u64) > most.0 {
-                return Err(WorkerError::FileTooLarge { worker: self.name().clone(), path: path.to_owned(), most });
+                return Err(WorkerError::FileTooLarge {
+                    worker: self.name().clone(),
+                    path: path.to_owned(),
+                    limit: most,
+                });
             }
             if chunk.is_empty() {
                 return Ok(bytes);
@@ -294,7 +298,7 @@ impl Worker {
 
     /// Runs a program and returns whether it succeeds within ten seconds.
     pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
-        Ok(self.run_to_end(program, arguments).await?.ending.is_success())
+        Ok(self.run_to_end(program, arguments).await?.exit_reason.is_success())
     }
 
     async fn run_to_end(&self, program: &str, arguments: &[&str]) -> Result<ProcessOutput, WorkerError> {
@@ -318,7 +322,7 @@ impl Worker {
     }
 
     fn changes(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Vec<String>>> {
-        self.0.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn call<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
@@ -349,7 +353,7 @@ impl Worker {
     }
 
     fn invalid_reply(&self, error: &serde_json::Error) -> WorkerError {
-        WorkerError::Lost { worker: self.name().clone(), why: format!("invalid reply from its agent: {error}") }
+        WorkerError::Lost { worker: self.name().clone(), reason: format!("invalid reply from its agent: {error}") }
     }
 
     /// Sends a request without waiting for the response, as `Drop` needs it.

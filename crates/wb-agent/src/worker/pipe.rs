@@ -28,7 +28,7 @@ const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct PipeConnection {
     worker: WorkerName,
     calls: Calls,
-    waiting: Arc<Mutex<PendingCalls>>,
+    pending: Arc<Mutex<PendingCalls>>,
     last_id: AtomicU64,
     ended: watch::Receiver<()>,
 }
@@ -37,7 +37,7 @@ pub(super) struct PipeConnection {
 #[derive(Debug, Default)]
 struct PendingCalls {
     callers: HashMap<u64, oneshot::Sender<Result<Reply, Fault>>>,
-    lost: Option<String>,
+    lost_reason: Option<String>,
 }
 
 impl PipeConnection {
@@ -56,7 +56,7 @@ impl PipeConnection {
             // The transport may know the reason better.
             Err(error @ (WorkerError::Lost { .. } | WorkerError::Handshake { .. })) => {
                 let why = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await.ok().flatten();
-                return Err(why.map_or(error, |why| WorkerError::Lost { worker: worker.clone(), why }));
+                return Err(why.map_or(error, |why| WorkerError::Lost { worker: worker.clone(), reason: why }));
             }
             Err(error) => return Err(error),
         };
@@ -65,7 +65,7 @@ impl PipeConnection {
         let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
         let (end, ended) = watch::channel(());
         let reader =
-            ResponseReader { last_word: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
+            ResponseReader { last_activity: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
         tokio::spawn(async move {
             reader.run(input, why_ended).await;
             // Closes the output too, and with it the transport.
@@ -75,11 +75,11 @@ impl PipeConnection {
         if let Some(idle_timeout) = idle_timeout {
             tokio::spawn(send_keepalives(calls.downgrade(), keepalive_interval(idle_timeout.into())));
         }
-        Ok((Self { worker: worker.clone(), calls, waiting, last_id: AtomicU64::new(0), ended }, hello))
+        Ok((Self { worker: worker.clone(), calls, pending: waiting, last_id: AtomicU64::new(0), ended }, hello))
     }
 
     fn lost(&self, why: &str) -> WorkerError {
-        WorkerError::Lost { worker: self.worker.clone(), why: why.to_owned() }
+        WorkerError::Lost { worker: self.worker.clone(), reason: why.to_owned() }
     }
 }
 
@@ -89,8 +89,8 @@ impl Connection for PipeConnection {
         let (sender, receiver) = oneshot::channel();
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         {
-            let mut waiting = lock(&self.waiting);
-            if let Some(why) = &waiting.lost {
+            let mut waiting = lock(&self.pending);
+            if let Some(why) = &waiting.lost_reason {
                 return Err(self.lost(why));
             }
             waiting.callers.insert(id, sender);
@@ -98,7 +98,7 @@ impl Connection for PipeConnection {
         // If the writer has ended, the reader ends soon too, and it gives the callers the reason.
         let _ = self.calls.send((Call { id, request }, payload));
         let Ok(reply) = receiver.await else {
-            let why = lock(&self.waiting).lost.clone();
+            let why = lock(&self.pending).lost_reason.clone();
             return Err(self.lost(&why.unwrap_or_default()));
         };
         reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })
@@ -124,7 +124,7 @@ async fn handshake(
     terms: SessionConfig,
 ) -> Result<Hello, WorkerError> {
     let invalid = |source| WorkerError::Handshake { worker: worker.clone(), source };
-    let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), why: why.to_owned() };
+    let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), reason: why.to_owned() };
     frame::write(output, &Hello::new(terms), &[]).await.map_err(invalid)?;
     let hello = frame::read::<Hello>(input).await.map_err(invalid)?;
     let (hello, _) = hello.ok_or_else(|| lost("its agent ended before the handshake"))?;
@@ -165,7 +165,7 @@ async fn send_keepalives(calls: mpsc::WeakUnboundedSender<(Call, Vec<u8>)>, inte
 
 /// State of the task that reads responses.
 struct ResponseReader {
-    last_word: LastActivity,
+    last_activity: LastActivity,
     silence: Option<Nanos>,
     waiting: Arc<Mutex<PendingCalls>>,
 }
@@ -173,7 +173,7 @@ struct ResponseReader {
 impl ResponseReader {
     /// Delivers responses until the pipe ends, then fails all pending calls with the reason.
     async fn run(self, mut input: impl AsyncRead + Unpin, why_ended: impl Future<Output = Option<String>>) {
-        let idle = self.last_word.wait_until_idle(self.silence.map(Duration::from));
+        let idle = self.last_activity.wait_until_idle(self.silence.map(Duration::from));
         let why = tokio::select! {
             why = self.read(&mut input) => {
                 let exit_reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await;
@@ -206,7 +206,7 @@ impl ResponseReader {
 /// Fails all pending and future calls. The first reason is kept.
 fn fail_pending(waiting: &Mutex<PendingCalls>, why: &str) {
     let mut waiting = lock(waiting);
-    waiting.lost.get_or_insert_with(|| why.to_owned());
+    waiting.lost_reason.get_or_insert_with(|| why.to_owned());
     waiting.callers.clear();
 }
 

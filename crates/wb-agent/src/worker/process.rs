@@ -68,7 +68,7 @@ impl fmt::Display for ExitReason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessOutput {
     /// Why it ended.
-    pub ending: ExitReason,
+    pub exit_reason: ExitReason,
     /// Its standard output: all of it if it was kept, its tail if it was hashed.
     pub stdout: Vec<u8>,
     /// Length and hash of its standard output; none if it was discarded.
@@ -131,7 +131,7 @@ impl Process {
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<ProcessOutput, WorkerError> {
         let request = Request::Wait { process: self.id, limit };
         let (report, tail): (ExitReport, _) = self.worker.call_with_payload(request, Vec::new()).await?;
-        let ExitReport { ending, started_ns, ended_ns, usage, stdout, placement: ran } = report;
+        let ExitReport { exit_reason: ending, started_ns, ended_ns, usage, stdout, placement: ran } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
                 let stdout = self.read_output(Stream::Stdout).await?;
@@ -142,7 +142,16 @@ impl Process {
             CapturedOutput::Discarded => (Vec::new(), None),
         };
         let stderr = self.read_output(Stream::Stderr).await?;
-        Ok(ProcessOutput { ending, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, placement: ran })
+        Ok(ProcessOutput {
+            exit_reason: ending,
+            stdout,
+            stdout_digest,
+            stderr,
+            started_ns,
+            ended_ns,
+            usage,
+            placement: ran,
+        })
     }
 
     /// Inspects the effective placement of the process and its descendants.

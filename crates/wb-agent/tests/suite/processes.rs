@@ -16,7 +16,7 @@ fn a_process_has_a_clean_environment_its_input_and_its_folder() {
         let group = worker.new_group().await.unwrap();
         let command = sh("cat; pwd; env | sort; echo oops >&2; exit 7").stdin("typed\n").env("LANG", "de");
         let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
-        assert_eq!(finished.ending, ExitReason::Exited { status: 7 });
+        assert_eq!(finished.exit_reason, ExitReason::Exited { status: 7 });
         assert_eq!(text(&finished.stderr), "oops");
         let out = text(&finished.stdout);
         let lines: Vec<&str> = out.lines().collect();
@@ -83,7 +83,7 @@ fn a_process_that_ignores_sigterm_is_killed_at_its_limit() {
         assert_eq!(line.as_deref(), Some("on"));
         let limit = Nanos(SECOND.0 / 10);
         let finished = stubborn.wait(Some(limit)).await.unwrap();
-        assert_eq!(finished.ending, ExitReason::TimedOut { limit });
+        assert_eq!(finished.exit_reason, ExitReason::TimedOut { limit });
         assert!(finished.elapsed() > Nanos(2 * SECOND.0));
         assert!(!alive(stubborn.pid()));
     });
@@ -95,7 +95,7 @@ fn a_signal_reaches_the_process() {
         let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         process.signal(15).await.unwrap();
-        assert_eq!(process.wait(None).await.unwrap().ending, ExitReason::Signalled { signal: 15 });
+        assert_eq!(process.wait(None).await.unwrap().exit_reason, ExitReason::Signalled { signal: 15 });
         assert!(process.signal(999).await.is_err());
     });
 }
@@ -120,7 +120,7 @@ fn a_group_that_is_dropped_is_torn_down() {
         let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         drop(group);
-        assert_eq!(process.wait(None).await.unwrap().ending, ExitReason::Signalled { signal: 9 });
+        assert_eq!(process.wait(None).await.unwrap().exit_reason, ExitReason::Signalled { signal: 9 });
         eventually("the end", || !alive(process.pid()));
     });
 }
@@ -152,10 +152,10 @@ fn output_is_complete_up_to_its_limit() {
         assert_eq!((finished.stdout.len(), text(&finished.stderr).as_str()), (20_000_000, "end"));
         let endless = group.spawn(sh("yes").output_limit(Bytes(100_000))).await.unwrap();
         let finished = endless.wait(None).await.unwrap();
-        assert_eq!(finished.ending, ExitReason::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
+        assert_eq!(finished.exit_reason, ExitReason::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
         assert_eq!(finished.stdout.len(), 100_000);
         let exact = group.spawn(sh("head -c 100000 /dev/zero").output_limit(Bytes(100_000))).await.unwrap();
-        assert!(exact.wait(None).await.unwrap().ending.is_success());
+        assert!(exact.wait(None).await.unwrap().exit_reason.is_success());
     });
 }
 
@@ -164,7 +164,7 @@ fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
     with_worker(|worker| async move {
         let write = |bytes: u64| sh(&format!("head -c {bytes} /dev/zero; echo end")).output_limit(Bytes(1000));
         let finished = finish(&worker, write(20_000_000).stdout(Capture::Hash)).await;
-        assert_eq!(finished.ending, ExitReason::Exited { status: 0 });
+        assert_eq!(finished.exit_reason, ExitReason::Exited { status: 0 });
         let expected = [vec![0; 20_000_000], b"end\n".to_vec()].concat();
         assert_eq!(finished.stdout_digest, Some(OutputDigest::of(&expected)));
         assert_eq!(finished.stdout.len(), 16 << 10);
@@ -173,7 +173,7 @@ fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
         assert_eq!((short.stdout, short.stdout_digest), (b"short\n".to_vec(), Some(OutputDigest::of(b"short\n"))));
         // Descendants that are still running may write for ever; nobody waits for them.
         let endless = finish(&worker, sh("yes & exit 3").stdout(Capture::Hash)).await;
-        assert_eq!(endless.ending, ExitReason::Exited { status: 3 });
+        assert_eq!(endless.exit_reason, ExitReason::Exited { status: 3 });
         let complete = finish(&worker, sh("echo kept")).await;
         assert_eq!(complete.stdout_digest, Some(OutputDigest::of(b"kept\n")));
     });
@@ -184,7 +184,7 @@ fn output_that_is_discarded_goes_to_dev_null() {
     with_worker(|worker| async move {
         let show = sh("exec 3>&1; readlink /proc/self/fd/3 >&2; head -c 20000000 /dev/zero").stdout(Capture::Discard);
         let finished = finish(&worker, show).await;
-        assert_eq!(finished.ending, ExitReason::Exited { status: 0 });
+        assert_eq!(finished.exit_reason, ExitReason::Exited { status: 0 });
         assert_eq!((text(&finished.stderr).as_str(), finished.stdout_digest), ("/dev/null", None));
     });
 }

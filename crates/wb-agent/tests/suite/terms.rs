@@ -218,6 +218,6 @@ fn a_start_time_in_the_past_starts_at_once_and_reports_the_delay() {
         let process = group.spawn_held(sh("exit 3")).await.unwrap();
         let late = process.release_at(1).await.unwrap();
         assert!(late > Nanos(0));
-        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::ExitReason::Exited { status: 3 });
+        assert_eq!(process.wait(None).await.unwrap().exit_reason, wb_agent::ExitReason::Exited { status: 3 });
     });
 }

@@ -26,14 +26,14 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs server and client and prints the client's output.
 pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
-    print!("{}", serde_json::from_str::<ClientServer>(both)?.measure()?.printed);
+    print!("{}", serde_json::from_str::<ClientServer>(both)?.measure()?.output);
     Ok(())
 }
 
 /// The results of server and client.
 pub(super) struct ClientServerOutput {
     /// The client's standard output.
-    pub(super) printed: String,
+    pub(super) output: String,
     /// Peak memory of the server in bytes; `None` if the server has exited by itself.
     pub(super) server_memory: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl ClientServer {
         }
         let status = procfs::process::Process::new(server.0.id() as i32).and_then(|server| server.status());
         let server_memory = status.ok().and_then(|status| status.vmhwm).map(|kilobytes| kilobytes * 1024);
-        Ok(ClientServerOutput { printed: String::from_utf8_lossy(&client.stdout).into_owned(), server_memory })
+        Ok(ClientServerOutput { output: String::from_utf8_lossy(&client.stdout).into_owned(), server_memory })
     }
 }
 

@@ -19,7 +19,7 @@ fn growth_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let mut baseline = None;
     for connections in CONNECTIONS {
         let measured = peers::many_connections(place, connections)?.measure().map_err(|error| error.to_string())?;
-        let results: serde_json::Value = serde_json::from_str(&measured.printed).map_err(|error| error.to_string())?;
+        let results: serde_json::Value = serde_json::from_str(&measured.output).map_err(|error| error.to_string())?;
         let totals = &results[0]["totals"];
         let name = format!("{connections} connection{}", if connections == 1 { "" } else { "s" });
         let rounds = totals["rounds-per-second"].as_f64().ok_or("missing `rounds-per-second` in the result")?;

@@ -2,7 +2,7 @@
 //! stops as early as possible, and the effect of blocks and runs. Prints Markdown, or with `--write PAGE` inserts it
 //! between the markers of that page.
 
-mod orders;
+mod designs;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
@@ -14,5 +14,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("ab", || table::tables(&stopping::simulated(), &orders::simulated()))
+    page::print_or_write("ab", || table::tables(&stopping::simulate(), &designs::simulate()))
 }

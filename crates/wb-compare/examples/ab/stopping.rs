@@ -20,27 +20,27 @@ const OPTIONS: Options = Options { max_blocks: 30, threshold: 5.0, error_rate: 0
 const STRICT: Options = Options { threshold: 0.0, ..OPTIONS };
 
 /// The results for one population.
-pub(crate) struct Row {
+pub(crate) struct PopulationResult {
     pub(crate) population: Population,
     /// Two equal variants.
-    pub(crate) equal: Outcome,
+    pub(crate) equal: SimulationResult,
     /// Two equal variants, without a threshold.
-    pub(crate) strict: Outcome,
+    pub(crate) strict: SimulationResult,
     /// Four equal variants.
-    pub(crate) four: Outcome,
+    pub(crate) four: SimulationResult,
     /// Two variants, the second of which has 10 % more.
-    pub(crate) more: Outcome,
+    pub(crate) more: SimulationResult,
 }
 
 /// The averaged results of many simulations.
 #[derive(Default)]
-pub(crate) struct Outcome {
+pub(crate) struct SimulationResult {
     /// The share in which some variant is improved or regressed.
-    pub(crate) told: f64,
+    pub(crate) decided_share: f64,
     /// The share in which all variants are equivalent.
     pub(crate) equivalent: f64,
     /// The share of intervals of the second variant that contain the true ratio.
-    pub(crate) covers: f64,
+    pub(crate) coverage: f64,
     /// The mean ratio of the second variant, relative to the true ratio.
     pub(crate) ratio: f64,
     /// The mean number of blocks.
@@ -48,10 +48,10 @@ pub(crate) struct Outcome {
 }
 
 /// Simulates every population.
-pub(crate) fn simulated() -> Vec<Row> {
+pub(crate) fn simulate() -> Vec<PopulationResult> {
     let rule = |variants, options| SequentialTest::new(variants, options).expect("30 blocks are enough");
     let [two, strict, four] = [rule(2, OPTIONS), rule(2, STRICT), rule(4, OPTIONS)];
-    let row = |population| Row {
+    let row = |population| PopulationResult {
         population,
         equal: outcome(&two, population, &[1.0, 1.0]),
         strict: outcome(&strict, population, &[1.0, 1.0]),
@@ -61,30 +61,35 @@ pub(crate) fn simulated() -> Vec<Row> {
     Population::ALL.into_par_iter().map(row).collect()
 }
 
-fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Outcome {
+fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> SimulationResult {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let mut outcome = Outcome::default();
+    let mut outcome = SimulationResult::default();
     let (one, mut intervals) = (1.0 / REPETITIONS as f64, 0.0);
     let truth = factors[1] / factors[0];
     for _ in 0..REPETITIONS {
-        let VariantResults { blocks, variants, .. } = measured(rule, population, factors, &mut rng);
+        let VariantResults { blocks, variants, .. } = run_until_stop(rule, population, factors, &mut rng);
         let share = |condition: bool| if condition { one } else { 0.0 };
         let is_decided = |standing: &VariantResult| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
-        outcome.told += share(variants.iter().any(is_decided));
+        outcome.decided_share += share(variants.iter().any(is_decided));
         outcome.equivalent += share(variants.iter().all(|standing| standing.verdict == Verdict::Equivalent));
         outcome.blocks += one * blocks as f64;
         outcome.ratio += one * variants[0].ratio.unwrap_or(f64::NAN) / truth;
         if let Some(ci) = variants[0].interval {
             intervals += 1.0;
-            outcome.covers += f64::from((ci.low..=ci.high).contains(&truth));
+            outcome.coverage += f64::from((ci.low..=ci.high).contains(&truth));
         }
     }
-    outcome.covers /= intervals;
+    outcome.coverage /= intervals;
     outcome
 }
 
 /// Adds blocks until the stopping rule ends the test.
-fn measured(rule: &SequentialTest, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> VariantResults {
+fn run_until_stop(
+    rule: &SequentialTest,
+    population: Population,
+    factors: &[f64],
+    rng: &mut ChaCha8Rng,
+) -> VariantResults {
     let mut blocks: Vec<Vec<f64>> = Vec::new();
     loop {
         blocks.push(block(rng, population, blocks.len(), factors));

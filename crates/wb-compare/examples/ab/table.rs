@@ -4,30 +4,30 @@ use std::fmt::Write;
 
 use wb_compare::calibrate::{Calibration, Design};
 
-use super::orders::System;
+use super::designs::System;
 use super::page::percent;
-use super::stopping::Row;
+use super::stopping::PopulationResult;
 
 /// Formats both tables as Markdown.
-pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String {
+pub(crate) fn tables(rows: &[PopulationResult], systems: &[(System, Calibration)]) -> String {
     let mut text = String::from(
         "| population | two equal: false positives | equivalent | coverage | mean blocks | without a threshold: false positives | four \
         equal: false positives | 10 % more: detected | coverage | measured over true ratio | mean blocks |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for Row { population, equal, strict, four, more } in rows {
+    for PopulationResult { population, equal, strict, four, more } in rows {
         _ = writeln!(
             text,
             "| {} | {} | {} | {} | {:.1} | {} | {} | {} | {} | {:.3} | {:.1} |",
             population.name(),
-            percent(equal.told),
+            percent(equal.decided_share),
             percent(equal.equivalent),
-            percent(equal.covers),
+            percent(equal.coverage),
             equal.blocks,
-            percent(strict.told),
-            percent(four.told),
-            percent(more.told),
-            percent(more.covers),
+            percent(strict.decided_share),
+            percent(four.decided_share),
+            percent(more.decided_share),
+            percent(more.coverage),
             more.ratio,
             more.blocks,
         );

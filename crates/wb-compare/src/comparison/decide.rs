@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::report::ParamDifference;
 use crate::id::{IdFormat, Statistic};
 use crate::source::{DEFINITION_KEY, EMULATED};
-use crate::statistical::{self, ENOUGH_SAMPLES, NoiseUse, ObservationKind, Verdict};
+use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, ObservationKind, Verdict};
 use crate::tolerance::Status;
 
 /// A comparison method.
@@ -149,7 +149,7 @@ pub(super) fn decide(
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.units.unit == ObservationKind::Runs
         || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
-        || matches!(check.noise, Some(NoiseUse::Applied { .. }))
+        || matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 
 fn from_verdict(verdict: Verdict) -> FinalVerdict {

@@ -282,7 +282,7 @@ impl ComparisonResult {
         let id = tolerances.id(at);
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let all = 0..builds.list().len();
-        let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).known()).collect();
+        let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).number()).collect();
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = report::last_param_differences(builds, check.row);

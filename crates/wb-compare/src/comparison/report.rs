@@ -9,7 +9,7 @@ use wb_model::System;
 use super::BuildSummary;
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
-use crate::statistical::{self, NoiseUse, ObservationKind, RequiredSamples, Verdict};
+use crate::statistical::{self, NoiseModelUse, ObservationKind, RequiredSamples, Verdict};
 use crate::tolerance::score::ScorePart;
 
 /// The summary of a run.
@@ -48,7 +48,7 @@ pub struct StatisticalSummary {
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
     /// Whether and how a noise model was used; `None` without models.
-    pub noise: Option<NoiseUse>,
+    pub noise: Option<NoiseModelUse>,
     /// The number of values required for a verdict.
     pub required_samples: Option<RequiredSamples>,
 }

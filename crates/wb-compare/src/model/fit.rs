@@ -45,10 +45,10 @@ pub(super) fn check_histories(builds: &Builds) -> impl Iterator<Item = (String, 
     let checks = builds.rows().flat_map(|row| Statistic::ALL.map(|statistic| (row, statistic)));
     checks.filter_map(|(row, statistic)| {
         // Of several definitions only the last one is used.
-        let has = |build: &&Build| build.value(row, statistic).known().is_some();
+        let has = |build: &&Build| build.value(row, statistic).number().is_some();
         let last = builds.list().iter().rfind(has)?;
         let comparable = builds.list().iter().filter(|build| builds.is_comparable([last, build], row));
-        let values: Vec<f64> = comparable.filter_map(|build| build.value(row, statistic).known()).collect();
+        let values: Vec<f64> = comparable.filter_map(|build| build.value(row, statistic).number()).collect();
         (!values.is_empty()).then(|| (builds.id(row, statistic).to_string(), values))
     })
 }

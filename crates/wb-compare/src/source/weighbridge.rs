@@ -208,7 +208,7 @@ mod tests {
 
     const RESULT: &str = r#"{"cells": [{
         "cell": "Localhost/himeno/0000:grid=XS,threads=1", "key": "7a9f", "summary": "s", "params": {"grid": "XS", "threads": 1},
-        "outcome": {"outcome": "partial", "valid": 2, "wanted": 6},
+        "outcome": {"outcome": "partial", "valid": 2, "required": 6},
         "metrics": [
             {"metric": {"name": "throughput", "class": "throughput", "unit": "mflops", "direction": "higher", "primary": true},
              "worker": null, "summary": {"mean": 3.5, "stddev_percent": 7.0}},
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_cell_without_a_value_is_an_error_with_its_reason() {
         let error = |outcome: &str| {
-            let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "wanted": 6}"#, outcome);
+            let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "required": 6}"#, outcome);
             let parsed = parse(&text, false, &BTreeMap::new()).unwrap();
             parsed.errors.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
         };
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(error(failed), ["crashed (fio: exit status 7)"]);
         let unsupported = r#"{"outcome": "unsupported", "reason": "no SCTP"}"#;
         assert_eq!(error(unsupported), ["unsupported: no SCTP"]);
-        assert_eq!(error(r#"{"outcome": "partial", "valid": 0, "wanted": 6}"#), ["0 of 6 samples"]);
+        assert_eq!(error(r#"{"outcome": "partial", "valid": 0, "required": 6}"#), ["0 of 6 samples"]);
         assert_eq!(error(r#"{"outcome": "measured"}"#), [""; 0]);
     }
 

@@ -3,7 +3,7 @@
 use wb_model::{Class, Direction};
 use wb_stats::RunNoise;
 
-use super::noise::{BoundNoiseModels, NoiseUse};
+use super::noise::{BoundNoiseModels, NoiseModelUse};
 use super::observations::{self, ObservationCounts, ObservationKind};
 use super::required_samples::{self, RequiredSamples};
 use super::two_sample::TwoSampleTest;
@@ -19,7 +19,7 @@ pub(super) struct CandidateMetric<'a> {
     units: ObservationCounts,
     values: [MeasuredValue; 2],
     noise: Option<&'a RunNoise>,
-    noise_use: Option<NoiseUse>,
+    noise_use: Option<NoiseModelUse>,
     test: Option<TwoSampleTest>,
     comparable: bool,
 }
@@ -52,7 +52,7 @@ impl<'a> CandidateMetric<'a> {
         let units = ObservationCounts::of(sides, &runs);
         let (noise, mut noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
-        let applied = noise.filter(|_| matches!(noise_use, Some(NoiseUse::Applied { .. })));
+        let applied = noise.filter(|_| matches!(noise_use, Some(NoiseModelUse::Applied { .. })));
         // Each metric has its own seed, so that its bootstrap is independent and reproducible.
         let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let comparable = builds.is_comparable(sides, row);
@@ -68,7 +68,7 @@ impl<'a> CandidateMetric<'a> {
             })
             .flatten();
         if comparable && applied.is_some() && !matches!(tested, Some(TwoSampleTest::Student(_))) {
-            noise_use = Some(NoiseUse::Insufficient { why: "a compared value is not above zero".to_owned() });
+            noise_use = Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() });
         }
         let values = sides.map(|side| side.value(row, Statistic::Mean));
         Some(Self { row, primary, units, values, noise, noise_use, test: tested, comparable })

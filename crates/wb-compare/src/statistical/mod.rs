@@ -28,7 +28,7 @@ use crate::direction::Directions;
 use crate::model::NoiseModel;
 use candidate::{CandidateMetric, FamilyResult};
 use noise::BoundNoiseModels;
-pub use noise::NoiseUse;
+pub use noise::NoiseModelUse;
 use observations::ObservationCounts;
 pub use observations::ObservationKind;
 pub use required_samples::RequiredSamples;
@@ -99,7 +99,7 @@ pub struct MetricComparison {
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
     /// Whether and how a noise model was used; `None` without models.
-    pub noise: Option<NoiseUse>,
+    pub noise: Option<NoiseModelUse>,
     /// The verdict.
     pub verdict: Verdict,
     /// The number of values required for a verdict, if there is none yet.

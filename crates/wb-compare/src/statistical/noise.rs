@@ -12,7 +12,7 @@ use crate::model::noise::{MetricNoise, NoiseModel, definition_key};
 /// Whether and how a noise model was used for a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum NoiseUse {
+pub enum NoiseModelUse {
     /// The interval includes the noise between runs, as estimated by a model.
     Applied {
         /// The spread of runs, including the noise of their samples, as a fraction.
@@ -58,7 +58,7 @@ impl<'a> BoundNoiseModels<'a> {
         builds: &Builds,
         sides: [&Build; 2],
         row: MetricIndex,
-    ) -> Option<(Option<&'a RunNoise>, NoiseUse)> {
+    ) -> Option<(Option<&'a RunNoise>, NoiseModelUse)> {
         if self.0.is_empty() {
             return None;
         }
@@ -69,13 +69,13 @@ impl<'a> BoundNoiseModels<'a> {
         let degrees = |noise: &&MetricNoise| noise.usable().map_or(0.0, |noise| noise.degrees);
         let best = same.iter().copied().max_by(|one, other| degrees(one).total_cmp(&degrees(other)));
         let Some(best) = best else {
-            return Some((None, if all.is_empty() { NoiseUse::Unknown } else { NoiseUse::OtherDefinition }));
+            return Some((None, if all.is_empty() { NoiseModelUse::Unknown } else { NoiseModelUse::OtherDefinition }));
         };
         let Some(noise) = best.usable() else {
-            return Some((None, NoiseUse::Insufficient { why: best.unusable_reason().unwrap_or_default() }));
+            return Some((None, NoiseModelUse::Insufficient { why: best.unusable_reason().unwrap_or_default() }));
         };
         let enough = sides.iter().all(|side| side.readings(row).count() >= MIN_BOOTSTRAP_RUNS);
-        let applied = NoiseUse::Applied { spread: noise.stddev, runs: best.runs };
-        Some((Some(noise), if enough { NoiseUse::NotNeeded } else { applied }))
+        let applied = NoiseModelUse::Applied { spread: noise.stddev, runs: best.runs };
+        Some((Some(noise), if enough { NoiseModelUse::NotNeeded } else { applied }))
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn runs(side: &Build, row: MetricIndex) -> Vec<Vec<f64>> {
 /// The finite samples of a run; its mean if no samples were recorded.
 pub(crate) fn samples(run: &Run, row: MetricIndex) -> Vec<f64> {
     match run.samples(row) {
-        [] => run.reading(row).and_then(|reading| reading.mean.known()).into_iter().collect(),
+        [] => run.reading(row).and_then(|reading| reading.mean.number()).into_iter().collect(),
         samples => samples.iter().copied().filter(|sample| sample.is_finite()).collect(),
     }
 }

@@ -25,7 +25,7 @@ impl Comparison<'_> {
         let (models, equations): (Vec<usize>, Vec<Equation>) = entries.unzip();
         let tolerance = self.tolerance(check);
         let range = match equations.as_slice() {
-            [] => self.value(check, 0).known().map(|src| around(statistic, src, tolerance)),
+            [] => self.value(check, 0).number().map(|src| around(statistic, src, tolerance)),
             equations => average(equations).range(tolerance),
         };
         // Deviations are not negative.

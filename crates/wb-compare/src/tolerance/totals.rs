@@ -13,7 +13,7 @@ impl StatusCounts {
     }
 
     /// The number of all checks.
-    pub fn all(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
 
@@ -81,7 +81,7 @@ impl StatusTotals {
             ComparisonExit::NothingComparable
         } else if fails(&self.primary) || fails(&self.groups) {
             ComparisonExit::Regression
-        } else if self.primary.compared() < self.primary.all() || self.errors > 0 {
+        } else if self.primary.compared() < self.primary.total() || self.errors > 0 {
             ComparisonExit::Incomplete
         } else {
             ComparisonExit::Success

@@ -1,7 +1,7 @@
 //! The claims of `docs/statistics.md` about interleaved variants and A/A calibration.
 
-#[path = "../../examples/ab/orders.rs"]
-mod orders;
+#[path = "../../examples/ab/designs.rs"]
+mod designs;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
@@ -14,12 +14,12 @@ mod table;
 
 use std::sync::LazyLock;
 
-use orders::System;
-use stopping::Row;
+use designs::System;
+use stopping::PopulationResult;
 use wb_compare::calibrate::{Calibration, Design};
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(stopping::simulated);
-static SYSTEMS: LazyLock<Vec<(System, Calibration)>> = LazyLock::new(orders::simulated);
+static ROWS: LazyLock<Vec<PopulationResult>> = LazyLock::new(stopping::simulate);
+static SYSTEMS: LazyLock<Vec<(System, Calibration)>> = LazyLock::new(designs::simulate);
 
 /// The limit for the share of false positives: at a rate of 5 %, 1,000 comparisons exceed it once in ten thousand
 /// times.
@@ -27,9 +27,9 @@ const ALARMS: f64 = 0.077;
 
 #[test]
 fn equal_variants_are_seldom_reported_as_different_with_repeated_evaluation() {
-    for Row { population, equal, strict, four, .. } in ROWS.iter() {
+    for PopulationResult { population, equal, strict, four, .. } in ROWS.iter() {
         for outcome in [equal, strict, four] {
-            assert!(outcome.told <= ALARMS, "{}: {}", population.name(), outcome.told);
+            assert!(outcome.decided_share <= ALARMS, "{}: {}", population.name(), outcome.decided_share);
         }
         // Without a reason to stop earlier, nearly all blocks are used.
         assert!(strict.blocks > 28.0, "{}: {}", population.name(), strict.blocks);
@@ -38,11 +38,11 @@ fn equal_variants_are_seldom_reported_as_different_with_repeated_evaluation() {
 
 #[test]
 fn the_final_interval_contains_the_true_ratio() {
-    for Row { population, equal, strict, more, .. } in ROWS.iter() {
+    for PopulationResult { population, equal, strict, more, .. } in ROWS.iter() {
         for outcome in [equal, strict, more] {
-            assert!(outcome.covers >= 1.0 - ALARMS, "{}: {}", population.name(), outcome.covers);
+            assert!(outcome.coverage >= 1.0 - ALARMS, "{}: {}", population.name(), outcome.coverage);
         }
-        assert!(more.told > 0.99, "{}: {}", population.name(), more.told);
+        assert!(more.decided_share > 0.99, "{}: {}", population.name(), more.decided_share);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Stripping folders, tables of values, and the nearest build.
 
-use crate::support::{Lab, Made, as_written, format_values, iteration, latency, shared, shared_builds, throughput};
+use crate::support::{
+    GeneratedMetric, TestFolders, format_values, iteration, latency, shared, shared_builds, throughput,
+    unchanged_results,
+};
 use proptest::prelude::*;
 use wb_compare::analyze::{CheckFilter, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};
@@ -15,7 +18,7 @@ fn csv(builds: &Builds, which: CheckFilter) -> String {
 
 #[test]
 fn a_table_has_a_row_per_check_and_empty_fields_for_missing_values() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     let case = |name: &str, mean: f64| {
         iteration(name, "iops_sec", &[throughput("iops_sec", mean, 0.5), latency("lat", 7.0, 2.0)])
     };
@@ -33,7 +36,7 @@ fn a_table_has_a_row_per_check_and_empty_fields_for_missing_values() {
 
 #[test]
 fn primary_metrics_decide_the_nearest_first() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (name, iops, lat) in [("src", 100.0, 10.0), ("near", 101.0, 50.0), ("far", 120.0, 10.0)] {
         let metrics = [throughput("iops_sec", iops, 2.0), latency("lat", lat, 0.0)];
         lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
@@ -51,7 +54,7 @@ fn primary_metrics_decide_the_nearest_first() {
 
 #[test]
 fn without_common_metrics_there_is_no_nearest() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for name in ["a", "b", "c"] {
         lab.run(name, &format!("{name}/fio/0000"), &[iteration("read", "x", &[throughput("x", 1.0, 1.0)])]);
     }
@@ -60,14 +63,14 @@ fn without_common_metrics_there_is_no_nearest() {
 
 fn content(folder: &std::path::Path, include_incorrect: bool) -> String {
     let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
-    let read = read(&[BuildSource::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
+    let read = read(&[BuildSource::parse(folder.to_str().unwrap()).unwrap()], &options, &unchanged_results).unwrap();
     let run = &read.builds.list()[0].runs[0];
     format!("{}{:?}{:?}", format_values(&read.builds), run.metadata, run.errors)
 }
 
 #[test]
 fn a_stripped_folder_compares_the_same() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     let full = r#"[{"iteration_name": "read-4KiB", "other": [1, 2], "iteration_data": {
         "parameters": {"benchmark": [{"bs": "4k", "primary_metric": "iops_sec", "n": 5}, {"bs": "\u00e9\"k"}],
                        "user": [{"profile": "P", "workers": {"a": "long"}}, {"cmdline": "x"}]},
@@ -92,7 +95,7 @@ fn a_stripped_folder_compares_the_same() {
         let stripped = strip(&lab.path().join("a"), &into, &options).unwrap();
         assert!(stripped.after < stripped.before, "{stripped:?}");
         let compared =
-            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }, &as_written)
+            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }, &unchanged_results)
                 .unwrap()
                 .warnings;
         let kinds = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.kind).collect::<Vec<_>>();
@@ -109,7 +112,7 @@ fn a_stripped_folder_compares_the_same() {
 
 #[test]
 fn system_information_is_attached_on_request() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     lab.file("a/RUNPERF_METADATA", "build:1\n");
     for file in ["__sysinfo_before__/host/dmesg", "Localhost/__sysinfo__/host/journal/part", "Localhost/fio/big.log"] {
         lab.file(&format!("a/{file}"), file);
@@ -132,7 +135,7 @@ fn system_information_is_attached_on_request() {
 #[test]
 fn the_stripped_shared_builds_compare_the_same() {
     let Some(data) = shared("run-perf") else { return };
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for source in shared_builds(&data) {
         let into = lab.path().join(&source.name);
         let stripped = strip(&source.runs[0], &into, &StripOptions::default()).unwrap();
@@ -146,8 +149,8 @@ proptest! {
 
     #[test]
     fn every_number_survives_stripping(numbers in proptest::collection::vec(proptest::num::f64::NORMAL, 3..9)) {
-        let lab = Lab::new();
-        let metric = Made { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
+        let lab = TestFolders::new();
+        let metric = GeneratedMetric { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
         lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[metric])]);
         strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
         prop_assert_eq!(content(&lab.path().join("b"), false), content(&lab.path().join("a"), false));

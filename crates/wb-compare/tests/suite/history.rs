@@ -1,6 +1,6 @@
 //! History: every later build compared with the first.
 
-use crate::support::{Lab, Made, iteration, latency, throughput};
+use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
 use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FinalVerdict};
 use wb_compare::{Builds, CheckId, statistical, tolerance};
 
@@ -8,11 +8,11 @@ const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
 
 /// Builds named by their numbers, each with a throughput around this level and optionally a latency.
-fn lab(levels: &[(f64, Option<f64>)]) -> Lab {
-    let lab = Lab::new();
+fn lab(levels: &[(f64, Option<f64>)]) -> TestFolders {
+    let lab = TestFolders::new();
     for (number, (iops, lat)) in levels.iter().enumerate() {
         let samples = (0..8).map(|at| iops + f64::from(at)).collect();
-        let mut metrics = vec![Made { samples, ..throughput("iops_sec", *iops, 1.0) }];
+        let mut metrics = vec![GeneratedMetric { samples, ..throughput("iops_sec", *iops, 1.0) }];
         metrics.extend(lat.map(|lat| latency("lat", lat, 1.0)));
         lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
     }
@@ -82,7 +82,7 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
 
 #[test]
 fn a_lower_latency_has_a_positive_score() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (name, lat) in [("a", 10.0), ("b", 9.0)] {
         lab.run(name, "P/t/0000", &[iteration("c-1", "lat", &[latency("lat", lat, 1.0)])]);
     }

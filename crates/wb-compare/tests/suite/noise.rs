@@ -1,27 +1,27 @@
 //! Noise models: learning, use, and their effect on verdicts of single runs.
 
-use crate::support::{Lab, Made, iteration, throughput};
+use crate::support::{GeneratedMetric, TestFolders, iteration, throughput};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_compare::model::noise::{InsufficientData, MetricNoise, learn};
-use wb_compare::statistical::{MetricComparison, NoiseUse, ObservationKind, Options, Threshold, Verdict, compare};
+use wb_compare::statistical::{MetricComparison, NoiseModelUse, ObservationKind, Options, Threshold, Verdict, compare};
 use wb_compare::{AnyModel, Builds, NoiseModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 
 /// Runs of one case each, named by their numbers from 0: ten samples around each level, with a range of one percent.
-fn lab(levels: &[f64]) -> Lab {
-    let lab = Lab::new();
+fn lab(levels: &[f64]) -> TestFolders {
+    let lab = TestFolders::new();
     for (number, level) in levels.iter().enumerate() {
         run(&lab, &number.to_string(), (0..10).map(|n| level * (0.9955 + 0.001 * f64::from(n * 7 % 10))).collect());
     }
     lab
 }
 
-fn run(lab: &Lab, name: &str, samples: Vec<f64>) {
+fn run(lab: &TestFolders, name: &str, samples: Vec<f64>) {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-    let metric = Made { samples, ..throughput("iops_sec", mean, 1.0) };
+    let metric = GeneratedMetric { samples, ..throughput("iops_sec", mean, 1.0) };
     lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[metric])]);
 }
 
@@ -29,18 +29,18 @@ fn names(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| number.to_string()).collect()
 }
 
-fn read(lab: &Lab, builds: &[String]) -> Builds {
+fn read(lab: &TestFolders, builds: &[String]) -> Builds {
     lab.read(&builds.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn learn_metric(lab: &Lab, builds: &[String]) -> (NoiseModel, MetricNoise) {
+fn learn_metric(lab: &TestFolders, builds: &[String]) -> (NoiseModel, MetricNoise) {
     let model = learn(&read(lab, builds));
     let noise = model.checks[IOPS].clone();
     (model, noise)
 }
 
 /// The only check of two builds.
-fn compare_builds(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> MetricComparison {
+fn compare_builds(lab: &TestFolders, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> MetricComparison {
     compare(&lab.read(&builds), models, options).unwrap().checks.remove(0)
 }
 
@@ -97,16 +97,16 @@ fn single_runs_have_verdicts_with_a_noise_model() {
         within.required_samples.is_some_and(|needs| needs.unit == ObservationKind::Runs && needs.per_side > Some(1)),
         "{within:?}"
     );
-    assert!(matches!(within.noise, Some(NoiseUse::Applied { runs: 8, .. })));
+    assert!(matches!(within.noise, Some(NoiseModelUse::Applied { runs: 8, .. })));
     let (thin, _) = learn_metric(&lab, &names(0..5));
     let unsure = compare_builds(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
     assert_eq!(unsure.verdict, Verdict::Differs);
-    assert_eq!(unsure.noise, Some(NoiseUse::Insufficient { why: "5 runs: at least 6 are required".to_owned() }));
+    assert_eq!(unsure.noise, Some(NoiseModelUse::Insufficient { why: "5 runs: at least 6 are required".to_owned() }));
     // Of several models the one with more degrees of freedom is used.
     let several = [thin, models[0].clone()];
     assert_eq!(verdict("9", &several), Verdict::Regressed);
     let enough = compare_builds(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
-    assert_eq!(enough.noise, Some(NoiseUse::NotNeeded));
+    assert_eq!(enough.noise, Some(NoiseModelUse::NotNeeded));
     let from_noise = Options { threshold: Threshold::FromNoise, ..Options::default() };
     let threshold = compare_builds(&lab, ["8", "9"], &models, &from_noise).threshold;
     assert!((8.0..10.0).contains(&threshold), "{threshold}");
@@ -114,7 +114,7 @@ fn single_runs_have_verdicts_with_a_noise_model() {
 }
 
 /// Writes a Weighbridge run of one cell with this definition key.
-fn write_run(lab: &Lab, name: &str, key: &str, level: f64) {
+fn write_run(lab: &TestFolders, name: &str, key: &str, level: f64) {
     let samples: Vec<String> = (0..6)
         .map(|n| {
             let value = level + f64::from(n);
@@ -135,7 +135,7 @@ fn write_run(lab: &Lab, name: &str, key: &str, level: f64) {
 
 #[test]
 fn noise_of_another_definition_is_not_used() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (number, level) in EIGHT.into_iter().enumerate() {
         write_run(&lab, &number.to_string(), if number == 2 { "old" } else { "k1" }, level);
     }
@@ -148,7 +148,7 @@ fn noise_of_another_definition_is_not_used() {
     let models = [model];
     let options = Options::default();
     let other = compare_builds(&lab, ["c", "d"], &models, &options);
-    assert_eq!((other.noise, other.verdict), (Some(NoiseUse::OtherDefinition), Verdict::Differs));
+    assert_eq!((other.noise, other.verdict), (Some(NoiseModelUse::OtherDefinition), Verdict::Differs));
     write_run(&lab, "e", "k1", 1000.0);
     write_run(&lab, "f", "k1", 700.0);
     assert_eq!(compare_builds(&lab, ["e", "f"], &models, &options).verdict, Verdict::Regressed);
@@ -183,16 +183,16 @@ fn files_round_trip_and_newer_versions_are_refused() {
 /// once in a million times.
 #[test]
 fn equal_single_runs_are_seldom_reported_as_different() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut normal = move || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
     for number in 0..10 {
         let metrics = (0..400).map(|metric| {
             let level = 1000.0 * (0.03 * normal()).exp();
             let samples: Vec<f64> = (0..10).map(|_| level * (0.02 * normal()).exp()).collect();
-            Made { samples, ..throughput(&format!("m{metric}"), level, 2.0) }
+            GeneratedMetric { samples, ..throughput(&format!("m{metric}"), level, 2.0) }
         });
-        let metrics: Vec<Made> = metrics.collect();
+        let metrics: Vec<GeneratedMetric> = metrics.collect();
         lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read", "none", &metrics)]);
     }
     let model = learn(&read(&lab, &names(0..8)));
@@ -215,7 +215,7 @@ proptest! {
             proptest::collection::vec(prop_oneof![proptest::num::f64::NORMAL, -1.0..9.0, Just(3.0)], 1..8), 2..9,
         ),
     ) {
-        let lab = Lab::new();
+        let lab = TestFolders::new();
         for (number, samples) in runs.iter().enumerate() {
             run(&lab, &number.to_string(), samples.clone());
         }

@@ -1,6 +1,6 @@
 //! Reading folders: malformed files are skipped with a warning, and nothing panics.
 
-use crate::support::{Lab, as_written, iteration, latency, throughput};
+use crate::support::{TestFolders, iteration, latency, throughput, unchanged_results};
 use proptest::prelude::*;
 use wb_compare::source::WarningKind;
 use wb_compare::{CheckId, MeasuredValue, ReadOptions, SourceError, Statistic};
@@ -11,7 +11,7 @@ fn one(mean: f64) -> String {
 
 #[test]
 fn builds_share_their_rows_and_keep_their_values_apart() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     lab.run("a", "Localhost/fio/0000", &[one(10.0)]);
     lab.run("b", "Localhost/fio/0000", &[one(12.0)]);
     lab.file("b/RUNPERF_METADATA", "build:7\n");
@@ -28,7 +28,7 @@ fn builds_share_their_rows_and_keep_their_values_apart() {
 
 #[test]
 fn a_malformed_file_is_skipped_with_a_warning() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     lab.run("a", "Localhost/fio/0000", &[one(10.0)]);
     let bad = lab.file("a/Localhost/fio/0001/result.json", "[{\"iteration_name\": 1");
     lab.run("a", "Localhost/fio/0002", &[one(11.0)]);
@@ -37,14 +37,17 @@ fn a_malformed_file_is_skipped_with_a_warning() {
     let [warning] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
     assert_eq!(warning.path, bad);
     assert!(matches!(warning.kind, WarningKind::Malformed(_)));
-    let strict =
-        wb_compare::read(&[lab.source("a")], &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written);
+    let strict = wb_compare::read(
+        &[lab.source("a")],
+        &ReadOptions { strict: true, ..ReadOptions::default() },
+        &unchanged_results,
+    );
     assert!(matches!(strict, Err(SourceError::Strict(_))));
 }
 
 #[test]
 fn a_duplicate_metric_is_a_warning() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     lab.run("a", "Localhost/fio/0000", &[one(10.0), one(11.0)]);
     let read = lab.try_read(&["a"], &ReadOptions::default());
     let [warning] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
@@ -57,13 +60,13 @@ fn a_duplicate_metric_is_a_warning() {
 
 #[test]
 fn a_profile_is_compared_as_another() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     lab.run("a", "Localhost/fio/0000", &[one(10.0)]);
     lab.run("b", "DefaultLibvirt/fio/0000", &[one(9.0)]);
     lab.run("b", "Localhost/fio/0000", &[one(1.0)]);
     let mut b = lab.source("b");
     b.profiles.insert("DefaultLibvirt".to_owned(), "Localhost".to_owned());
-    let builds = wb_compare::read(&[lab.source("a"), b], &ReadOptions::default(), &as_written).unwrap().builds;
+    let builds = wb_compare::read(&[lab.source("a"), b], &ReadOptions::default(), &unchanged_results).unwrap().builds;
     let id = CheckId::parse("Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean").unwrap();
     let row = builds.find(&id).unwrap();
     assert_eq!(builds.rows().len(), 2);
@@ -75,7 +78,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(result: Vec<u8>, metadata: Vec<u8>) {
-        let lab = Lab::new();
+        let lab = TestFolders::new();
         lab.file("a/Localhost/fio/0000/result.json", result);
         lab.file("a/RUNPERF_METADATA", metadata);
         lab.try_read(&["a"], &ReadOptions { include_incorrect: true, ..ReadOptions::default() });
@@ -99,7 +102,7 @@ proptest! {
                 None => text[at] = byte,
             }
         }
-        let lab = Lab::new();
+        let lab = TestFolders::new();
         lab.file("a/Localhost/fio/0000/result.json", text);
         lab.try_read(&["a"], &ReadOptions::default());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Lab, Made, iteration};
+use crate::support::{GeneratedMetric, TestFolders, iteration};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wb_compare::model::{FitMethod, fit};
@@ -13,32 +13,32 @@ use wb_compare::tolerance::{Options, Status, compare};
 use wb_compare::{Builds, ToleranceModel};
 
 /// Mean and standard deviation in percent, by test, case and `CLASS/METRIC`.
-type MadeUp = BTreeMap<String, BTreeMap<String, BTreeMap<String, (f64, f64)>>>;
+type GeneratedBuild = BTreeMap<String, BTreeMap<String, BTreeMap<String, (f64, f64)>>>;
 
 #[derive(Deserialize)]
-struct Theirs<'a> {
+struct ReferenceData<'a> {
     primary: BTreeMap<String, String>,
-    builds: Vec<MadeUp>,
+    builds: Vec<GeneratedBuild>,
     #[serde(borrow)]
     linear: &'a RawValue,
     #[serde(borrow)]
     stddev: &'a RawValue,
     #[serde(borrow)]
     rebased: &'a RawValue,
-    comparisons: Vec<TheirComparison>,
-    nearest: Vec<TheirNearest>,
+    comparisons: Vec<ReferenceComparison>,
+    nearest: Vec<ReferenceNearest>,
 }
 
 #[derive(Deserialize)]
-struct TheirComparison {
+struct ReferenceComparison {
     builds: Vec<usize>,
-    options: TheirOptions,
+    options: ReferenceOptions,
     /// The last build's scores; `None` if a value is missing.
     rows: BTreeMap<String, Option<f64>>,
 }
 
 #[derive(Deserialize)]
-struct TheirOptions {
+struct ReferenceOptions {
     tolerance: f64,
     stddev: f64,
     models: Vec<String>,
@@ -48,7 +48,7 @@ struct TheirOptions {
 }
 
 #[derive(Deserialize)]
-struct TheirNearest {
+struct ReferenceNearest {
     src: usize,
     candidates: Vec<Vec<usize>>,
     flatten: f64,
@@ -58,7 +58,7 @@ struct TheirNearest {
 
 const DATA: &str = include_str!("../data/run-perf.json");
 
-impl Theirs<'_> {
+impl ReferenceData<'_> {
     fn model(&self, name: &str) -> ToleranceModel {
         let text = match name {
             "linear" => self.linear,
@@ -68,8 +68,8 @@ impl Theirs<'_> {
         ToleranceModel::parse(text.get().as_bytes()).unwrap()
     }
 
-    fn lab(&self) -> Lab {
-        let lab = Lab::new();
+    fn lab(&self) -> TestFolders {
+        let lab = TestFolders::new();
         for (number, build) in self.builds.iter().enumerate() {
             for (test, cases) in build {
                 let cases = cases.iter().map(|(case, metrics)| {
@@ -83,13 +83,13 @@ impl Theirs<'_> {
     }
 }
 
-fn metric(name: &str, (mean, stddev): (f64, f64)) -> Made {
+fn metric(name: &str, (mean, stddev): (f64, f64)) -> GeneratedMetric {
     let (class, name) = name.split_once('/').unwrap();
     let class = if class == "throughput" { "throughput" } else { "latency" };
-    Made { class, metric: name.to_owned(), mean, stddev, samples: vec![] }
+    GeneratedMetric { class, metric: name.to_owned(), mean, stddev, samples: vec![] }
 }
 
-fn read(lab: &Lab, builds: impl IntoIterator<Item = usize>) -> Builds {
+fn read(lab: &TestFolders, builds: impl IntoIterator<Item = usize>) -> Builds {
     let names: Vec<String> = builds.into_iter().map(|build| build.to_string()).collect();
     lab.read(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -100,12 +100,12 @@ fn close(value: f64, expected: f64) -> bool {
 
 #[test]
 fn every_score_equals_run_perfs() {
-    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let expected: ReferenceData<'_> = serde_json::from_str(DATA).unwrap();
     let lab = expected.lab();
     let (mut equal, mut missing, mut from_zero) = (0, 0, 0);
     for (number, comparison) in expected.comparisons.iter().enumerate() {
         let builds = read(&lab, comparison.builds.iter().copied());
-        let TheirOptions { tolerance, stddev, models, builds_average, n_out_of_results, n } = &comparison.options;
+        let ReferenceOptions { tolerance, stddev, models, builds_average, n_out_of_results, n } = &comparison.options;
         let models: Vec<_> = models.iter().map(|name| expected.model(name)).collect();
         let weights = Weights { builds_average: *builds_average, n_out_of_results: *n_out_of_results, n: *n };
         let options = Options { tolerance: *tolerance, stddev_tolerance: *stddev, weights, ..Options::default() };
@@ -135,7 +135,7 @@ fn every_score_equals_run_perfs() {
 
 #[test]
 fn fitted_and_rebased_models_equal_run_perfs() {
-    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let expected: ReferenceData<'_> = serde_json::from_str(DATA).unwrap();
     let lab = expected.lab();
     let first = read(&lab, 0..5);
     for (method, name) in [(FitMethod::Linear, "linear"), (FitMethod::Stddev, "stddev")] {
@@ -168,9 +168,9 @@ fn fitted_and_rebased_models_equal_run_perfs() {
 
 #[test]
 fn the_nearest_build_equals_run_perfs() {
-    let expected: Theirs<'_> = serde_json::from_str(DATA).unwrap();
+    let expected: ReferenceData<'_> = serde_json::from_str(DATA).unwrap();
     let builds = read(&expected.lab(), 0..expected.builds.len());
-    for TheirNearest { src, candidates, flatten, index, scores } in &expected.nearest {
+    for ReferenceNearest { src, candidates, flatten, index, scores } in &expected.nearest {
         let result = nearest(&builds, *src, candidates, *flatten).unwrap();
         assert_eq!(result.candidate, *index, "{candidates:?}");
         let is_equal = result.primary.iter().zip(scores).all(|(actual, expected)| close(*actual, *expected));

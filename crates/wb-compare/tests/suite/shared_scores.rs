@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::{as_written, shared};
+use crate::support::{shared, unchanged_results};
 use serde::Deserialize;
 use wb_compare::tolerance::score::{ScorePart, ScoreTerm, Weights};
 use wb_compare::tolerance::totals::ComparisonExit;
@@ -13,7 +13,7 @@ use wb_compare::{BuildSource, ReadOptions, ToleranceModel, read};
 
 /// The output of compare-perf for some builds.
 #[derive(Deserialize)]
-struct Theirs {
+struct ReferenceScores {
     paths: Vec<String>,
     opts: Vec<String>,
     rc: u8,
@@ -32,9 +32,9 @@ enum Rule {
 }
 
 /// The result for an identifier in a build: score, status and parts.
-type Said = (Option<f64>, Status, Option<Vec<ScorePart>>);
+type ActualScore = (Option<f64>, Status, Option<Vec<ScorePart>>);
 
-fn results(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<Said>> {
+fn results(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<ActualScore>> {
     let builds = 1..comparison.builds.list().len();
     let checks = (0..comparison.checks.len()).map(|at| {
         let cells = builds.clone().filter_map(|build| Some((build, comparison.cell(at, build)?)));
@@ -72,7 +72,7 @@ fn name(term: ScoreTerm) -> String {
 }
 
 /// The rule of a row; `None` if it matches none.
-fn rule(expected: &(String, f64, String), actual: &Said) -> Option<Rule> {
+fn rule(expected: &(String, f64, String), actual: &ActualScore) -> Option<Rule> {
     let ((status, score, explanation), (our_score, our_status, parts)) = (expected, actual);
     if explanation.starts_with("ERROR  Not present in ") {
         return (*our_status == Status::Missing && our_score.is_none()).then_some(Rule::Missing);
@@ -108,7 +108,7 @@ fn options(data: &Path, opts: &[String]) -> (Vec<ToleranceModel>, Options) {
 }
 
 /// compare-perf's exit code: 2 if a primary check or a group is beyond its tolerance or missing.
-fn their_code(comparison: &Comparison<'_>) -> u8 {
+fn reference_exit_code(comparison: &Comparison<'_>) -> u8 {
     let totals = comparison.totals(comparison.last().unwrap());
     let bad = [Status::Improvement, Status::Regression, Status::Missing, Status::Invalid];
     let any = bad.iter().any(|status| totals.primary.of(*status) + totals.groups.of(*status) > 0);
@@ -119,14 +119,14 @@ fn their_code(comparison: &Comparison<'_>) -> u8 {
 fn scores_equal_those_of_compare_perf() {
     let Some(data) = shared("run-perf") else { return };
     let text = std::fs::read(data.join("scores.json")).unwrap();
-    let all: BTreeMap<String, Theirs> = serde_json::from_slice(&text).unwrap();
+    let all: BTreeMap<String, ReferenceScores> = serde_json::from_slice(&text).unwrap();
     let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
     let mut groups = 0;
     for (comparison, expected) in &all {
         let sources: Vec<_> =
             expected.paths.iter().map(|path| BuildSource::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
         let builds =
-            read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written).unwrap().builds;
+            read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &unchanged_results).unwrap().builds;
         let (models, options) = options(&data, &expected.opts);
         let result = compare(&builds, &models, &options);
         let actual = results(&result);
@@ -139,7 +139,7 @@ fn scores_equal_those_of_compare_perf() {
                 groups += usize::from(id.contains('*'));
             }
         }
-        assert_eq!(their_code(&result), expected.rc, "{comparison}");
+        assert_eq!(reference_exit_code(&result), expected.rc, "{comparison}");
         assert_ne!(result.exit(false), ComparisonExit::NothingComparable, "{comparison}");
     }
     let rows: usize = counts.values().sum();

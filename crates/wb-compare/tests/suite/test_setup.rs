@@ -1,12 +1,12 @@
 //! Test setups: the differences between two runs, and the record of one.
 
-use crate::support::{Lab, iteration, throughput};
+use crate::support::{TestFolders, iteration, throughput};
 use wb_compare::Builds;
 use wb_compare::environment::ValueChange;
 use wb_compare::test_setup::TestSetups;
 
 /// Writes a run of one test with these cases, each with a run time.
-fn write(lab: &Lab, name: &str, cases: &[(&str, u32)]) {
+fn write(lab: &TestFolders, name: &str, cases: &[(&str, u32)]) {
     let of_case = |(case, runtime): &(&str, u32)| {
         let text = iteration(case, "iops", &[throughput("iops", 1.0, 1.0), throughput("bw", 1.0, 1.0)]);
         text.replace("\"primary_metric\"", &format!("\"runtime\": {runtime}, \"primary_metric\""))
@@ -30,7 +30,7 @@ fn differences(builds: &Builds, other: usize) -> Vec<String> {
 
 #[test]
 fn equal_changes_of_several_cases_are_merged_and_cases_on_one_side_are_listed() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
     write(&lab, "b", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
     write(&lab, "c", &[("read-4k", 61), ("read-8k", 61), ("write-8k", 60)]);
@@ -47,7 +47,7 @@ fn equal_changes_of_several_cases_are_merged_and_cases_on_one_side_are_listed() 
 
 #[test]
 fn clients_are_compared_by_their_number() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (run, clients) in [("a", "10.0.0.1,10.0.0.2"), ("b", "10.0.0.7,10.0.0.8"), ("c", "10.0.0.7")] {
         let text = iteration("rr", "x", &[throughput("x", 1.0, 1.0)]);
         let text = text.replace("\"primary_metric\"", &format!("\"clients\": \"{clients}\", \"primary_metric\""));
@@ -62,7 +62,7 @@ fn clients_are_compared_by_their_number() {
 
 #[test]
 fn a_record_lists_common_values_once() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60)]);
     lab.run("a", "Localhost/uperf/0000", &[iteration("rr", "x", &[throughput("x", 1.0, 1.0)])]);
     let builds = lab.read(&["a"]);
@@ -76,7 +76,7 @@ fn a_record_lists_common_values_once() {
 
 #[test]
 fn another_test_version_only_differs_in_its_keys_and_programs_are_compared() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     let cell = |case: &str, key: &str, version: &str| {
         format!(
             r#"{{"cell": "Localhost/redis/0000:n={case}", "key": "{key}", "params": {{"n": "{case}"}},

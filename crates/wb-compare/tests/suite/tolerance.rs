@@ -1,6 +1,6 @@
 //! The tolerance method with generated builds.
 
-use crate::support::{Lab, Made, iteration, latency, throughput};
+use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
 use proptest::prelude::*;
 use wb_compare::tolerance::pattern::Wildcards;
 use wb_compare::tolerance::score::{ScoreTerm, Weights};
@@ -12,8 +12,8 @@ const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
 
 /// Builds of one case each, named by their numbers.
-fn lab(builds: &[&[Made]]) -> Lab {
-    let lab = Lab::new();
+fn lab(builds: &[&[GeneratedMetric]]) -> TestFolders {
+    let lab = TestFolders::new();
     for (number, metrics) in builds.iter().enumerate() {
         lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", metrics)]);
     }
@@ -71,7 +71,7 @@ fn absent_values_are_missing_and_non_numbers_invalid() {
 
 #[test]
 fn builds_without_a_check_in_common_are_not_comparable() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for name in ["a", "b"] {
         lab.run(name, &format!("{name}/fio/0000"), &[iteration("read", "x", &[throughput("x", 1.0, 1.0)])]);
     }
@@ -150,7 +150,7 @@ fn the_score_at_the_ends_of_the_range_is_the_tolerance() {
 
 #[test]
 fn a_group_of_metrics_with_opposite_directions_regresses_if_each_does() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (name, iops, lat) in [("a", 100.0, 100.0), ("b", 90.0, 110.0)] {
         let fio = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", iops, 0.0)]);
         let ping = iteration("ping-1", "rtt", &[latency("rtt", lat, 0.0)]);
@@ -193,7 +193,7 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
 
 #[test]
 fn averages_are_over_primary_scores() {
-    let lab = Lab::new();
+    let lab = TestFolders::new();
     for (name, factor) in [("a", 1.0), ("b", 1.1)] {
         let case = |size: u32, mean: f64| {
             let metrics = [throughput("iops_sec", mean, factor), latency("lat", 1.0, 0.0)];
@@ -244,7 +244,7 @@ proptest! {
                 }
             }
             let totals = compared.totals(compared.last().unwrap());
-            prop_assert_eq!(totals.primary.all() + totals.others.all(), 4);
+            prop_assert_eq!(totals.primary.total() + totals.others.total(), 4);
         }
     }
 }

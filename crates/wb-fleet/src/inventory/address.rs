@@ -23,19 +23,19 @@ pub struct Address {
 
 /// Error of parsing an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid address `{text}`: {why}")]
+#[error("invalid address `{text}`: {reason}")]
 pub struct ParseAddressError {
     /// The invalid text.
     pub text: String,
     /// The reason.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 impl FromStr for Address {
     type Err = ParseAddressError;
 
     fn from_str(text: &str) -> Result<Self, ParseAddressError> {
-        let bad = |why| ParseAddressError { text: text.to_owned(), why };
+        let bad = |why| ParseAddressError { text: text.to_owned(), reason: why };
         let rest = text.strip_prefix("ssh://").map_or(text, |url| url.trim_end_matches('/'));
         let (user, rest) = match rest.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),

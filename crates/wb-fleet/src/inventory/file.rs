@@ -5,7 +5,7 @@
 //! address = "root@10.0.0.1"
 //! [hosts.a.params]         # overrides the detected parameters
 //! guest-cpus = "0-3"
-//! [hosts.a.own]            # any further keys of the user
+//! [hosts.a.extra]           # any further keys of the user
 //! rack = "B7"
 //!
 //! [groups]
@@ -79,12 +79,12 @@ impl InventoryParser<'_> {
                         set.map_err(|error| self.bad_param(key.span(), value.span(), &error))?;
                     }
                 }
-                "own" => {
+                "extra" => {
                     for (key, value) in self.table(value)? {
                         params.extra.insert(key.get_ref().to_string(), self.json(value)?);
                     }
                 }
-                _ => return Err(self.unknown_key(key, "host", &["address", "params", "own"])),
+                _ => return Err(self.unknown_key(key, "host", &["address", "params", "extra"])),
             }
         }
         let missing = || self.error_at(name.span(), "missing address of this host", "expected `address = \"…\"`");
@@ -141,11 +141,11 @@ impl InventoryParser<'_> {
 
     fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &ParamError) -> PlanError {
         match error {
-            ParamError::Unknown { near, .. } => {
+            ParamError::Unknown { suggestion: near, .. } => {
                 let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.error_at(key, error.to_string(), &label).with_help("keys of your own go into [hosts.NAME.own]")
+                self.error_at(key, error.to_string(), &label).with_help("keys of your own go into [hosts.NAME.extra]")
             }
-            ParamError::Value { .. } => self.error_at(value, error.to_string(), "here"),
+            ParamError::InvalidValue { .. } => self.error_at(value, error.to_string(), "here"),
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     fn an_inventory_is_parsed() {
         let text = "[hosts.b]\naddress = 'b.example'\n[hosts.a]\naddress = \"root@10.0.0.1:2222\"\n\
             [hosts.a.params]\nhugepage-kb = 2048\nhost-cpus = '0-3'\ndisable-smt = true\n\
-            [hosts.a.own]\nrack = 'B7'\nslots = [1, 2]\n[groups]\nall = ['a', 'b']\n";
+            [hosts.a.extra]\nrack = 'B7'\nslots = [1, 2]\n[groups]\nall = ['a', 'b']\n";
         let inventory = parse(&SourceText::new("hosts.toml", text)).unwrap();
         let names: Vec<&str> = inventory.hosts().iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);

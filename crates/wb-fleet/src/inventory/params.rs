@@ -124,11 +124,11 @@ pub enum ParamError {
         /// The unknown name.
         name: String,
         /// A similar name.
-        near: Option<&'static str>,
+        suggestion: Option<&'static str>,
     },
     /// The value is invalid.
     #[error("invalid value {given} for `{name}`: expected {expected}")]
-    Value {
+    InvalidValue {
         /// The parameter.
         name: &'static str,
         /// The values that it accepts.
@@ -160,9 +160,9 @@ impl fmt::Display for ParamMismatch {
 impl HostParams {
     /// Sets a parameter.
     pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
-        let (name, expected) =
-            lookup(name).ok_or_else(|| ParamError::Unknown { name: name.to_owned(), near: suggest_parameter(name) })?;
-        let bad = |given| ParamError::Value { name, expected, given };
+        let (name, expected) = lookup(name)
+            .ok_or_else(|| ParamError::Unknown { name: name.to_owned(), suggestion: suggest_parameter(name) })?;
+        let bad = |given| ParamError::InvalidValue { name, expected, given };
         let mut all = self.to_object();
         all.insert(name.to_owned(), value.clone());
         *self = serde_json::from_value(Value::Object(all)).map_err(|_| bad(value))?;
@@ -171,9 +171,9 @@ impl HostParams {
 
     /// Like `set` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
     /// shorter than 6 characters are similar to anything and count as unknown.
-    pub(crate) fn set_or_keep(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
+    pub(crate) fn set_or_store(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         match self.set(name, value.clone()) {
-            Err(ParamError::Unknown { near, .. }) if near.is_none() || name.len() < 6 => {
+            Err(ParamError::Unknown { suggestion: near, .. }) if near.is_none() || name.len() < 6 => {
                 self.extra.insert(name.to_owned(), value);
                 Ok(())
             }
@@ -340,15 +340,15 @@ mod tests {
         let error = |name: &str, value: Value| HostParams::default().set(name, value).unwrap_err();
         assert_eq!(
             error("numa-node", json!(1)),
-            ParamError::Unknown { name: "numa-node".into(), near: Some("numa-nodes") }
+            ParamError::Unknown { name: "numa-node".into(), suggestion: Some("numa-nodes") }
         );
         assert_eq!(
             error("host_cpus", json!("0-")).to_string(),
             "invalid value \"0-\" for `host-cpus`: expected a number of CPUs, or a list such as \"0-3,8\""
         );
         let mut params = HostParams::default();
-        params.set_or_keep("rack", json!("B7")).unwrap();
+        params.set_or_store("rack", json!("B7")).unwrap();
         assert_eq!(params.extra["rack"], json!("B7"));
-        assert!(params.set_or_keep("guest_cpu", json!(3)).is_err());
+        assert!(params.set_or_store("guest_cpu", json!(3)).is_err());
     }
 }

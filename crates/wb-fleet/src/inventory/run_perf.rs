@@ -34,7 +34,7 @@ fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, PlanError> {
     for (name, value) in entries {
         let location = value.referenced;
         let at = span_at(text, location.line(), location.column()).unwrap_or(0..0);
-        params.set_or_keep(&name, value.value).map_err(|error| error_at(at, error.to_string()))?;
+        params.set_or_store(&name, value.value).map_err(|error| error_at(at, error.to_string()))?;
     }
     Ok(params)
 }
@@ -71,10 +71,10 @@ impl ForcedParams {
                 Value::Object(host_params) => {
                     let params = forced.by_host.entry(name.clone()).or_default();
                     for (param, value) in host_params {
-                        params.set_or_keep(&param, value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
+                        params.set_or_store(&param, value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
                     }
                 }
-                value => forced.all.set_or_keep(&name, value).map_err(|error| invalid(error.to_string()))?,
+                value => forced.all.set_or_store(&name, value).map_err(|error| invalid(error.to_string()))?,
             }
         }
         Ok(forced)

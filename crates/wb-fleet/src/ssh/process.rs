@@ -27,20 +27,20 @@ pub(crate) struct SshExit {
     /// Exit status, which is the remote command's unless it is 255; none if ssh was killed.
     pub(crate) status: Option<i32>,
     /// Standard error of ssh and the remote command.
-    pub(crate) said: String,
+    pub(crate) stderr: String,
 }
 
 impl SshExit {
     /// Describes why the worker was lost; none if ssh gives no reason.
     pub(crate) fn describe(&self) -> Option<String> {
-        let is_empty = self.said.trim().is_empty();
+        let is_empty = self.stderr.trim().is_empty();
         match self.status {
-            Some(255) if !is_empty => Some(format!("its ssh connection ended: {}", last_line(&self.said))),
+            Some(255) if !is_empty => Some(format!("its ssh connection ended: {}", last_line(&self.stderr))),
             Some(255) => Some("its agent or its ssh connection was killed".to_owned()),
             Some(0) | None => None,
             Some(_) if is_empty => None,
             Some(_) => {
-                let line = last_line(&self.said);
+                let line = last_line(&self.stderr);
                 Some(format!("its agent ended: {}", line.strip_prefix("error: ").unwrap_or(&line)))
             }
         }
@@ -52,15 +52,15 @@ impl SshExit {
 pub(crate) struct Session {
     pub(crate) input: BufReader<ChildStdout>,
     pub(crate) output: ChildStdin,
-    pub(crate) end: SshProcess,
+    pub(crate) process: SshProcess,
 }
 
 /// Handle to the exit of a session's ssh process.
 #[derive(Debug)]
 pub(crate) struct SshProcess {
-    gone: watch::Receiver<Option<SshExit>>,
+    exit: watch::Receiver<Option<SshExit>>,
     said: Arc<Mutex<Vec<u8>>>,
-    _needed: oneshot::Sender<()>,
+    _drop_sender: oneshot::Sender<()>,
 }
 
 impl Session {
@@ -82,17 +82,17 @@ impl Session {
         let (exit_sender, exit_receiver) = watch::channel(None);
         let (drop_sender, drop_receiver) = oneshot::channel();
         tokio::spawn(supervise(child, errors, stderr.clone(), drop_receiver, exit_sender));
-        let end = SshProcess { gone: exit_receiver, said: stderr, _needed: drop_sender };
-        Ok(Self { input: BufReader::new(input), output, end })
+        let end = SshProcess { exit: exit_receiver, said: stderr, _drop_sender: drop_sender };
+        Ok(Self { input: BufReader::new(input), output, process: end })
     }
 }
 
 impl SshProcess {
     /// Waits for its exit.
     pub(crate) async fn wait(&mut self) -> SshExit {
-        let value = self.gone.wait_for(Option::is_some).await;
+        let value = self.exit.wait_for(Option::is_some).await;
         let exit = value.ok().and_then(|exit| exit.clone());
-        exit.unwrap_or_else(|| SshExit { status: None, said: self.stderr() })
+        exit.unwrap_or_else(|| SshExit { status: None, stderr: self.stderr() })
     }
 
     /// Standard error so far.
@@ -122,7 +122,7 @@ async fn supervise(
     };
     let _ = timeout(STDERR_TIMEOUT, reader).await;
     let _ =
-        exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), said: text(&stderr) }));
+        exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), stderr: text(&stderr) }));
 }
 
 /// Collects the tail of standard error.

@@ -9,7 +9,7 @@ use wb_agent::{Command, WorkerError};
 use wb_fleet::{ConnectErrorKind, ConnectOptions, ConnectWarning, FleetError, Inventory, connect};
 use wb_sys::undo::Step;
 
-use crate::lab::{AGENT, DESK, Fleet, HOST, Place, Sshd, alive, eventually, run};
+use crate::lab::{AGENT, DESK, Fleet, HOST, Place, SshdConfig, is_alive, run, wait_until};
 
 /// Returns the error of connecting to the first host.
 fn refused(fleet: &Fleet) -> FleetError {
@@ -43,12 +43,15 @@ fn a_host_without_sshd_refuses() {
 #[test]
 fn a_host_that_drops_everything_is_unreachable() {
     let Some(fleet) = Fleet::new(1) else { return };
-    if let Err(why) = fleet.lab.drop_from(HOST, DESK) {
+    if let Err(why) = fleet.lab.drop_packets_from(HOST, DESK) {
         println!("SKIPPED: dropping packets needs nft (nftables): {why}");
         return;
     }
     let error = refused(&fleet);
-    assert!(matches!(&*error.kind, ConnectErrorKind::Unreachable { said } if said.contains("timed out")), "{error:?}");
+    assert!(
+        matches!(&*error.kind, ConnectErrorKind::Unreachable { message } if message.contains("timed out")),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -62,7 +65,7 @@ fn an_unknown_host_name_is_reported() {
 #[test]
 fn a_refused_key_is_reported() {
     let Some(fleet) = Fleet::new(1) else { return };
-    fleet.key("user");
+    fleet.generate_key("user");
     let error = refused(&fleet);
     assert!(matches!(*error.kind, ConnectErrorKind::AuthenticationFailed { .. }), "{error:?}");
     assert_eq!(
@@ -81,7 +84,7 @@ fn an_unknown_or_changed_host_key_is_never_accepted() {
     assert!(unknown.help().unwrap().starts_with(&format!("run `{command}` once and compare")));
     assert_eq!(fs::read_to_string(fleet.path("known_hosts")).unwrap(), "");
 
-    fleet.key("other");
+    fleet.generate_key("other");
     let other = fs::read_to_string(fleet.path("other.pub")).unwrap();
     fs::write(fleet.path("known_hosts"), format!("{} {other}", HOST.v4())).unwrap();
     let changed = refused(&fleet);
@@ -110,7 +113,7 @@ fn disabled_host_key_checking_is_reported() {
 #[test]
 fn a_jump_host_of_the_users_configuration_is_used() {
     let Some(fleet) = Fleet::new(2) else { return };
-    if let Err(why) = fleet.lab.drop_from(HOST, DESK) {
+    if let Err(why) = fleet.lab.drop_packets_from(HOST, DESK) {
         println!("SKIPPED: dropping packets needs nft (nftables): {why}");
         return;
     }
@@ -122,11 +125,11 @@ fn a_jump_host_of_the_users_configuration_is_used() {
 fn with_programs(fleet: &mut Fleet, programs: &[(&str, &str)], before: &str) {
     fs::create_dir(fleet.path("bin")).unwrap();
     for (name, script) in programs {
-        fleet.script(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        fleet.write_script(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
     }
     let (cache, bin) = (fleet.cache(HOST), fleet.path("bin"));
     let lines = format!("SetEnv XDG_CACHE_HOME={} PATH={}:/usr/bin:/bin:/usr/sbin", cache.display(), bin.display());
-    fleet.start(HOST, &Sshd { lines: &lines, before });
+    fleet.start(HOST, &SshdConfig { config_lines: &lines, setup_command: before });
 }
 
 #[test]
@@ -134,8 +137,8 @@ fn another_architecture_gets_no_program() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     with_programs(&mut fleet, &[("uname", "[ \"$1\" = -m ] && echo sparc64 || exec /usr/bin/uname \"$@\"")], "");
     let error = refused(&fleet);
-    assert!(matches!(&*error.kind, ConnectErrorKind::Architecture { theirs, .. } if theirs == "sparc64"), "{error:?}");
-    assert!(fleet.cached(HOST).is_empty());
+    assert!(matches!(&*error.kind, ConnectErrorKind::Architecture { host, .. } if host == "sparc64"), "{error:?}");
+    assert!(fleet.cached_paths(HOST).is_empty());
 }
 
 #[test]
@@ -143,12 +146,12 @@ fn a_cache_mounted_noexec_is_reported_with_the_message_of_the_host() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let cache = fleet.cache(HOST).display().to_string();
     let before = format!("mkdir -p {cache}; mount -t tmpfs -o noexec lab {cache}");
-    fleet.start(HOST, &Sshd { before: &before, ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { setup_command: &before, ..SshdConfig::default() });
     let error = refused(&fleet);
     let text = error.to_string();
     assert!(text.contains("its agent ended: ") && text.ends_with("Permission denied"), "{text}");
     assert!(error.help().unwrap().contains("noexec"), "{error:?}");
-    fleet.is_quiet(HOST);
+    fleet.wait_until_idle(HOST);
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn an_old_kernel_gets_no_program() {
     with_programs(&mut fleet, &[("uname", uname)], "");
     let error = refused(&fleet);
     assert_eq!(error.to_string(), "`host1` (10.77.0.2) runs Linux 3.10.0-1160.el7.x86_64, expected 4.18 or newer");
-    assert!(fleet.cached(HOST).is_empty());
+    assert!(fleet.cached_paths(HOST).is_empty());
 }
 
 #[test]
@@ -172,10 +175,10 @@ fn a_host_without_space_keeps_nothing_of_the_program() {
         with_programs(&mut fleet, programs, &mount);
         let error = refused(&fleet);
         let size = fleet.program().size();
-        assert!(matches!(&*error.kind, ConnectErrorKind::NoSpace { needed, .. } if needed.0 == size), "{error:?}");
+        assert!(matches!(&*error.kind, ConnectErrorKind::NoSpace { required, .. } if required.0 == size), "{error:?}");
         // List the cache in the mount namespace of the host.
         let sshd = fleet.lab.processes(HOST)[0].to_string();
-        eventually("nothing is left", || {
+        wait_until("nothing is left", || {
             let find = Program::new("nsenter")
                 .args(["--target", &sshd, "--mount", "find"])
                 .arg(&cache)
@@ -191,7 +194,7 @@ fn a_host_without_space_keeps_nothing_of_the_program() {
 fn the_deployed_program_must_be_an_agent_of_this_version() {
     let Some(fleet) = Fleet::new(1) else { return };
     let error = |script: &str| {
-        fleet.script("program", script);
+        fleet.write_script("program", script);
         let program = wb_fleet::Program::read(&fleet.path("program")).unwrap();
         run(connect(&fleet.host(HOST), &program, &fleet.options())).unwrap_err()
     };
@@ -211,13 +214,13 @@ fn a_broken_link_is_noticed_at_both_ends() {
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
         let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
-        fleet.lab.cut(HOST);
+        fleet.lab.disconnect(HOST);
         let error = process.wait(None).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
-        eventually("the workload's end", || !alive(process.pid()));
+        wait_until("the workload's end", || !is_alive(process.pid()));
     });
-    fleet.is_quiet(HOST);
-    eventually("the end of ssh", || fleet.lab.processes(DESK).is_empty());
+    fleet.wait_until_idle(HOST);
+    wait_until("the end of ssh", || fleet.lab.processes(DESK).is_empty());
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn a_change_may_take_longer_than_the_idle_timeout() {
         assert!(!marker.exists());
         connected.worker.close().await.unwrap();
     });
-    fleet.is_quiet(HOST);
+    fleet.wait_until_idle(HOST);
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn ssh_notices_a_broken_link_before_the_idle_timeout() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
-        fleet.lab.cut(HOST);
+        fleet.lab.disconnect(HOST);
         let error = connected.worker.facts().await.unwrap_err().to_string();
         let expected =
             "the worker `host1` is lost: its ssh connection ended: Timeout, server 10.77.0.2 not responding.";
@@ -259,14 +262,17 @@ fn ssh_notices_a_broken_link_before_the_idle_timeout() {
 #[test]
 fn an_account_without_a_shell_is_reported() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
-    fleet.start(HOST, &Sshd { lines: "ForceCommand echo no shell for you >&2; exit 7", ..Sshd::default() });
+    fleet.start(
+        HOST,
+        &SshdConfig { config_lines: "ForceCommand echo no shell for you >&2; exit 7", ..SshdConfig::default() },
+    );
     let error = refused(&fleet);
     assert_eq!(error.to_string(), "`host1` (10.77.0.2) accepts your login but runs no commands: no shell for you");
     assert!(error.help().unwrap().starts_with("the account's shell may refuse commands, as nologin does"));
     // nologin prints its message on standard output.
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let lines = "ForceCommand echo Could not chdir >&2; echo This account is currently not available.; exit 1";
-    fleet.start(HOST, &Sshd { lines, ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { config_lines: lines, ..SshdConfig::default() });
     let expected =
         "`host1` (10.77.0.2) accepts your login but runs no commands: This account is currently not available.";
     assert_eq!(refused(&fleet).to_string(), expected);
@@ -282,7 +288,7 @@ fn a_killed_agent_takes_its_workload_with_it() {
         kill_agents(&fleet);
         let error = process.wait(None).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
-        eventually("the workload's end", || !alive(process.pid()));
+        wait_until("the workload's end", || !is_alive(process.pid()));
         // The killed agent held the lock of the host, which must not block the next one.
         fleet.reach(HOST).await.worker.close().await.unwrap();
     });
@@ -313,7 +319,7 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
     let mut line = String::new();
     BufReader::new(controller.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let workload: u32 = line.trim().parse().unwrap();
-    assert!(alive(workload));
+    assert!(is_alive(workload));
 
     let error = refused(&fleet);
     let ConnectErrorKind::InUse(Some(holder)) = &*error.kind else { panic!("{error:?}") };
@@ -321,8 +327,8 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
 
     controller.kill().unwrap();
     controller.wait().unwrap();
-    eventually("the workload's end", || !alive(workload));
-    fleet.is_quiet(HOST);
-    eventually("the end of ssh", || fleet.lab.processes(DESK).is_empty());
+    wait_until("the workload's end", || !is_alive(workload));
+    fleet.wait_until_idle(HOST);
+    wait_until("the end of ssh", || fleet.lab.processes(DESK).is_empty());
     run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
 }

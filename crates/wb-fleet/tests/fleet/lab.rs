@@ -7,11 +7,11 @@ use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, Inventory, Progr
 use wb_test_net::SshHosts;
 
 pub(crate) use wb_test_net::Host as Place;
-pub(crate) use wb_test_net::{Sshd, alive, eventually};
+pub(crate) use wb_test_net::{SshdConfig, is_alive, wait_until};
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-fleet-agent");
 /// Machine of the controller.
-pub(crate) const DESK: Place = SshHosts::DESK;
+pub(crate) const DESK: Place = SshHosts::CONTROLLER;
 /// The first host.
 pub(crate) const HOST: Place = Place(1);
 
@@ -39,7 +39,7 @@ impl Fleet {
 
     /// Like [`Fleet::new`], without starting sshd.
     pub(crate) fn bare(hosts: u8) -> Option<Self> {
-        SshHosts::bare(hosts).map(Self)
+        SshHosts::without_sshd(hosts).map(Self)
     }
 
     pub(crate) fn options(&self) -> ConnectOptions {

@@ -9,7 +9,7 @@ use wb_fleet::{ConnectOptions, HostParams, Privileges, Progress, cache, connect,
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
-use crate::lab::{AGENT, Fleet, HOST, Place, Sshd, run};
+use crate::lab::{AGENT, Fleet, HOST, Place, SshdConfig, run};
 
 #[test]
 fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
@@ -21,25 +21,25 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
         let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
         let finished = process.wait(None).await.unwrap();
         assert!(String::from_utf8_lossy(&finished.stdout).contains(&HOST.v4().to_string()));
-        assert_eq!(finished.ending, wb_agent::ExitReason::Exited { status: 3 });
+        assert_eq!(finished.exit_reason, wb_agent::ExitReason::Exited { status: 3 });
         first.worker.close().await.unwrap();
 
         let second = fleet.reach(HOST).await;
         assert_eq!(second.transfer, None);
         second.worker.close().await.unwrap();
     });
-    fleet.is_quiet(HOST);
+    fleet.wait_until_idle(HOST);
     let sha256 = fleet.program().sha256().to_owned();
     let mut expected =
         ["", "/agent", "/agent/made-cache", &format!("/agent/{sha256}"), &format!("/agent/{sha256}/weighbridge")]
             .map(|path| format!("weighbridge{path}"));
     expected.sort();
-    assert_eq!(fleet.cached(HOST), expected);
+    assert_eq!(fleet.cached_paths(HOST), expected);
 }
 
 /// Number of bytes received by the network card of a host.
 fn received(fleet: &Fleet) -> u64 {
-    let count = fleet.lab.inside(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
+    let count = fleet.lab.run(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
     count.trim().parse().unwrap()
 }
 
@@ -77,7 +77,7 @@ fn a_host_without_gzip_gets_the_program_uncompressed() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let before = "mkdir /run/bin; printf '#!/bin/sh\nexit 1\n' >/run/bin/gzip; chmod 755 /run/bin/gzip; \
                   mount --bind /run/bin/gzip \"$(command -v gzip)\"";
-    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
     run(async {
         let connected = fleet.reach(HOST).await;
         let sent = connected.transfer.unwrap();
@@ -106,7 +106,7 @@ fn parameters_are_detected_and_the_cache_can_be_emptied() {
         let connected = fleet.reach(HOST).await;
         let programs = cache::list(&connected.worker).await.unwrap();
         cache::remove(&connected.worker, &programs).await.unwrap();
-        assert!(fleet.cache(HOST).exists() && fleet.cached(HOST).is_empty());
+        assert!(fleet.cache(HOST).exists() && fleet.cached_paths(HOST).is_empty());
         connected.worker.close().await.unwrap();
     });
 }
@@ -114,7 +114,7 @@ fn parameters_are_detected_and_the_cache_can_be_emptied() {
 #[test]
 fn workloads_have_the_umask_of_the_host_and_the_program_is_private() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
-    fleet.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { setup_command: "umask 027", ..SshdConfig::default() });
     run(async {
         // First sent, then cached.
         for sent in [true, false] {
@@ -171,7 +171,7 @@ fn output_of_login_scripts_is_not_taken_for_the_agent() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let before = "echo 'echo Welcome; echo to the lab' >/root/.bashrc; mount -t tmpfs lab /etc/ssh; \
                   echo 'echo Hello' >/etc/ssh/sshrc";
-    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
     run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
 }
 
@@ -190,7 +190,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         sed -i 's,^nobody:.*,nobody:x:65534:65534::/run/home:/bin/sh,' /etc/passwd; \
         sed -i 's,^nobody:[^:]*,nobody:*,' /etc/shadow; mkdir -m 777 /run/home; \
         mkdir -p /etc/sudoers.d; chmod 755 /run";
-    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
     fleet.configure("Host *\nUser nobody");
     let sshd = fleet.lab.processes(HOST)[0].to_string();
     let allow = |script: &str| {
@@ -221,7 +221,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         assert_eq!(who.stdout, b"0\n");
         connected.worker.close().await.unwrap();
     });
-    fleet.is_quiet(HOST);
+    fleet.wait_until_idle(HOST);
 }
 
 #[test]
@@ -230,7 +230,8 @@ fn many_hosts_connect_and_start_concurrently() {
     let Some(mut fleet) = Fleet::bare(COUNT) else { return };
     // All share one cache, like hosts with homes on one server, so the same program is deployed concurrently.
     let lines = format!("SetEnv XDG_CACHE_HOME={}", fleet.cache(HOST).display());
-    (1..=COUNT).for_each(|host| fleet.start(Place(host), &Sshd { lines: &lines, ..Sshd::default() }));
+    (1..=COUNT)
+        .for_each(|host| fleet.start(Place(host), &SshdConfig { config_lines: &lines, ..SshdConfig::default() }));
     run(async {
         let hosts: Vec<_> = (1..=COUNT).map(|host| fleet.host(Place(host))).collect();
         let connected = connect_all(&hosts, &fleet.program(), &fleet.options()).await;
@@ -246,7 +247,7 @@ fn many_hosts_connect_and_start_concurrently() {
         let together = start_synchronized(&held.iter().collect::<Vec<_>>()).await.unwrap();
         assert_eq!(together.starts.len(), usize::from(COUNT));
         for process in &held {
-            assert!(process.wait(None).await.unwrap().ending.is_success());
+            assert!(process.wait(None).await.unwrap().exit_reason.is_success());
         }
         // All hosts run on one machine with one clock, so the measured offset must be within its error.
         for start in &together.starts {
@@ -260,6 +261,6 @@ fn many_hosts_connect_and_start_concurrently() {
             one.worker.close().await.unwrap();
         }
     });
-    let parts = fleet.cached(HOST).into_iter().filter(|path| path.contains("part"));
+    let parts = fleet.cached_paths(HOST).into_iter().filter(|path| path.contains("part"));
     assert_eq!(parts.count(), 0);
 }

@@ -76,7 +76,7 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
     }
     if let Some(requested) = requested.filter(|requested| !systems.contains(requested)) {
         let available = systems.iter().map(|system| (*system).to_owned()).collect();
-        return Err(ReadError::UnknownSystem { asked: requested.to_owned(), known: available });
+        return Err(ReadError::UnknownSystem { requested: requested.to_owned(), known: available });
     }
     systems.retain(|system| requested.is_none_or(|requested| requested == *system));
     let mut foreign = ForeignResults::default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wb_compare::{BuildSource, Builds, MeasuredValue, ReadOptions, Statistic};
 
-use crate::lab::Lab;
+use crate::lab::ImportEnv;
 
 fn builds(sources: &[PathBuf]) -> Builds {
     let source = |path: &PathBuf| BuildSource { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
@@ -37,7 +37,7 @@ fn imported_results_of_run_perf_have_the_same_means_as_its_folders() {
         println!("SKIPPED: no run-perf builds in ../shared/data/run-perf");
         return;
     }
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     let mut compared = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let build = entry.unwrap().path();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wb_import::{ImportError, ImportReport, ReadError};
 use wb_model::TestName;
 
-use crate::lab::{Lab, example, text};
+use crate::lab::{ImportEnv, example, text};
 
 fn sample_counts(report: &ImportReport) -> Vec<(usize, usize)> {
     let imported = report.files.iter().filter_map(|file| file.result.as_ref().ok());
@@ -18,7 +18,7 @@ fn why(report: &ImportReport) -> String {
 
 #[test]
 fn a_file_is_not_imported_twice_under_any_name() {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     assert_eq!(sample_counts(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-1.json"])), [(1, 0), (0, 1)]);
     let before = std::fs::read(lab.path("R/journal.jsonl")).unwrap();
     let other = lab.write("other.json", text("iperf3-tcp-1.json"));
@@ -32,7 +32,7 @@ fn a_file_is_not_imported_twice_under_any_name() {
 
 #[test]
 fn an_interrupted_import_is_resumed() {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     lab.import("R", &["hyperfine.json"]);
     let journal = lab.path("R/journal.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
@@ -51,7 +51,7 @@ fn an_interrupted_import_is_resumed() {
 
 #[test]
 fn a_cell_with_other_parameters_is_refused_with_the_difference() {
-    let mut lab = Lab::new();
+    let mut lab = ImportEnv::new();
     lab.import("R", &["pbench.json"]);
     let other = lab.write("other.json", text("pbench.json").replace("\"libaio\"", "\"psync\""));
     let report = lab.try_import("R", std::slice::from_ref(&other)).unwrap();
@@ -69,7 +69,7 @@ fn a_cell_with_other_parameters_is_refused_with_the_difference() {
 
 #[test]
 fn a_different_test_of_the_same_name_is_refused() {
-    let mut lab = Lab::new();
+    let mut lab = ImportEnv::new();
     lab.names.test = Some(TestName::new("mine").unwrap());
     lab.import("R", &["hyperfine.json"]);
     let report = lab.try_import("R", &[example("iperf3-udp.json")]).unwrap();
@@ -80,7 +80,7 @@ fn a_different_test_of_the_same_name_is_refused() {
 
 #[test]
 fn a_malformed_file_is_reported_and_skipped() {
-    let mut lab = Lab::new();
+    let mut lab = ImportEnv::new();
     let whole = text("fio.json");
     lab.write("in/a.json", &whole);
     lab.write("in/b.json", &whole[..whole.len() / 2]);
@@ -103,7 +103,7 @@ fn a_malformed_file_is_reported_and_skipped() {
 
 #[test]
 fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
-    let mut lab = Lab::new();
+    let mut lab = ImportEnv::new();
     lab.write("b/RUNPERF_METADATA", "build:1");
     for serial in ["0000", "put-aside"] {
         lab.write(&format!("b/Tuned/fio/{serial}/result.json"), text("pbench.json"));
@@ -111,7 +111,7 @@ fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
     for place in ["", "0/", "1/", "2/"] {
         lab.write(&format!("b/Tuned/fio/{place}__error0__/exception"), "the guest did not boot\n");
     }
-    let cells = |lab: &Lab, run: &str| -> Vec<String> {
+    let cells = |lab: &ImportEnv, run: &str| -> Vec<String> {
         let study = lab.study(run);
         study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.as_str())).collect()
     };
@@ -139,7 +139,7 @@ fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
 
 #[test]
 fn a_named_file_of_unknown_format_is_reported() {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     let report = lab.try_import("R", &[lab.write("x.json", "{}")]).unwrap();
     assert!(matches!(report.files[0].result, Err(ReadError::Unknown)));
     assert!(!lab.path("R").exists());
@@ -147,7 +147,7 @@ fn a_named_file_of_unknown_format_is_reported() {
 
 #[test]
 fn files_are_archived_by_their_hash() {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     lab.import("R", &["fio-normal-json+.txt"]);
     let bytes = std::fs::read(example("fio-normal-json+.txt")).unwrap();
     let folder = lab.path("R/imported").join(wb_model::Sha256::of(&bytes).as_str());
@@ -157,18 +157,18 @@ fn files_are_archived_by_their_hash() {
 
 #[test]
 fn no_secret_is_recorded() {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     let report = lab.import("R", &["pbench.json"]);
     let notes = &report.files[0].result.as_ref().unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("masked")), "{notes:?}");
     lab.study("R");
-    let all = lab.everything("R");
+    let all = lab.all_content("R");
     assert!(all.contains("--default-password ***") && !all.contains("hunter2"));
 }
 
 #[test]
 fn one_of_several_systems_is_selected() {
-    let mut lab = Lab::new();
+    let mut lab = ImportEnv::new();
     lab.names.system = Some("Linux 6.9".to_owned());
     lab.import("R", &["phoronix.xml"]);
     let study = lab.study("R");

@@ -3,10 +3,10 @@
 use wb_model::{CellOutcome, Direction};
 use wb_study::result::{CellResult, Study};
 
-use crate::lab::{Lab, text};
+use crate::lab::{ImportEnv, text};
 
 fn import_and_study(examples: &[&str]) -> Study {
-    let lab = Lab::new();
+    let lab = ImportEnv::new();
     lab.import("R", examples);
     lab.study("R")
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use wb_import::{Format, ReadError, ReadOptions, read};
 
-use crate::lab::{Lab, text};
+use crate::lab::{ImportEnv, text};
 
 const EXAMPLES: [(&str, Format); 7] = [
     ("pbench.json", Format::Pbench),
@@ -16,7 +16,7 @@ const EXAMPLES: [(&str, Format); 7] = [
 ];
 
 /// Parses a text as each format, and formats the errors.
-fn survives(text: &str) {
+fn check_all_formats(text: &str) {
     for format in Format::ALL.map(Some).into_iter().chain([None]) {
         match read(text, ReadOptions { format, system: None, include_incorrect: true }) {
             Ok((_, foreign)) => {
@@ -50,9 +50,9 @@ fn a_truncated_file_is_malformed_in_its_format() {
 #[test]
 fn deep_nesting_and_many_documents_terminate() {
     for open in ["[", "{\"a\":", "{\"jobs\":[", "<a>", "\n{", "{}\n", "{\"fio version\":\"\",\"jobs\":["] {
-        survives(&open.repeat(20_000));
+        check_all_formats(&open.repeat(20_000));
     }
-    survives(&format!("<PhoronixTestSuite><Result>{}", "<Data>".repeat(20_000)));
+    check_all_formats(&format!("<PhoronixTestSuite><Result>{}", "<Data>".repeat(20_000)));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn invalid_figures_are_ignored() {
     for (name, _) in EXAMPLES {
         let whole = text(name);
         for odd in odd {
-            survives(
+            check_all_formats(
                 &whole.replace("0.4111", odd).replace("9.61e+01", odd).replace("71012", odd).replace("100000.25", odd),
             );
         }
@@ -73,12 +73,12 @@ proptest! {
 
     #[test]
     fn no_text_panics(text: String) {
-        survives(&text);
+        check_all_formats(&text);
     }
 
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        survives(&String::from_utf8_lossy(&bytes));
+        check_all_formats(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
@@ -95,7 +95,7 @@ proptest! {
                 break;
             }
         }
-        survives(&text.into_iter().collect::<String>());
+        check_all_formats(&text.into_iter().collect::<String>());
     }
 
     #[test]
@@ -108,7 +108,7 @@ proptest! {
         let fields: Vec<usize> = text.match_indices(':').map(|(at, _)| at + 1).collect();
         let from = fields[at.index(fields.len())];
         let length = text[from..].find([',', '\n', '}', ']']).unwrap_or(0);
-        survives(&format!("{} {value}{}", &text[..from], &text[from + length..]));
+        check_all_formats(&format!("{} {value}{}", &text[..from], &text[from + length..]));
     }
 }
 
@@ -129,7 +129,7 @@ proptest! {
             let at = places[at.index(places.len())];
             bytes[at] = if digits { b'0' + byte % 10 } else { byte };
         }
-        let lab = Lab::new();
+        let lab = ImportEnv::new();
         let report = lab.try_import("R", &[lab.write("damaged", bytes)]).unwrap();
         if report.samples() > 0 {
             prop_assert!(!lab.study("R").cells.is_empty());

@@ -9,7 +9,7 @@ use wb_record::RunFolder;
 use wb_study::Study;
 use wb_tests::Registry;
 
-pub(crate) struct Lab {
+pub(crate) struct ImportEnv {
     folder: TempDir,
     pub(crate) names: NameOverrides,
     pub(crate) format: Option<Format>,
@@ -27,7 +27,7 @@ pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(example(name)).unwrap()
 }
 
-impl Lab {
+impl ImportEnv {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { folder, names: NameOverrides::default(), format: None, strict: false, include_incorrect: false }
@@ -80,7 +80,7 @@ impl Lab {
     }
 
     /// Content of all files of a run.
-    pub(crate) fn everything(&self, run: &str) -> String {
+    pub(crate) fn all_content(&self, run: &str) -> String {
         let mut folders = vec![self.path(run)];
         let mut all = String::new();
         while let Some(folder) = folders.pop() {

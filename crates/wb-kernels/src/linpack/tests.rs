@@ -82,7 +82,7 @@ fn an_invalid_configuration_is_refused_with_the_reason() {
 fn more_than_the_available_memory_is_refused_with_both_figures() {
     for n in [10_000_000, usize::MAX / 2] {
         let error = run(&config(n, 1)).unwrap_err();
-        assert!(matches!(error, Error::Machine(crate::Error::Memory { needs, available }) if needs > available));
+        assert!(matches!(error, Error::Machine(crate::Error::Memory { required, available }) if required > available));
     }
 }
 

@@ -147,7 +147,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     cpus::check(&config.cpus)?;
     if config.non_temporal && !cfg!(target_arch = "x86_64") {
         let way_out = "use ordinary stores";
-        return Err(Error::Unsupported { what: "a non-temporal store", isa: config.isa, way_out });
+        return Err(Error::Unsupported { operation: "a non-temporal store", isa: config.isa, hint: way_out });
     }
     let arrays = Arrays::map(config)?;
     let measured = measure(config.work, |passes| arrays.run(config, passes))?;

@@ -54,7 +54,7 @@ impl Condition for Battery {
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let supplies = sample.root.list("/sys/class/power_supply").unwrap_or_default();
-        let discharging = supplies.iter().any(|name| discharges(sample.root, name));
+        let discharging = supplies.iter().any(|name| is_discharging(sample.root, name));
         vec![match discharging {
             false => ConditionReport::quiet("not in use"),
             true => ConditionReport::noisy("in use", "connect the machine to mains power", None),
@@ -63,7 +63,7 @@ impl Condition for Battery {
 }
 
 /// Whether the machine runs on this supply. Batteries of mice and keyboards are ignored.
-fn discharges(root: &SysRoot, name: &str) -> bool {
+fn is_discharging(root: &SysRoot, name: &str) -> bool {
     let text = |file: &str| root.text(format!("/sys/class/power_supply/{name}/{file}")).unwrap_or_default();
     text("type") == "Battery" && text("scope") != "Device" && text("status") == "Discharging"
 }

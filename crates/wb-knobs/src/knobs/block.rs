@@ -4,7 +4,7 @@ use wb_model::Bytes;
 use wb_sys::SysRoot;
 use wb_sys::environment::memory::selected_option;
 
-use crate::dependents::of_queue;
+use crate::dependents::queue_settings;
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
 use crate::shell_commands::echo_each;
 use crate::target::{self, KnobTarget};
@@ -53,7 +53,7 @@ impl Knob for IoScheduler {
         echo_each("none", targets, |disk| path(disk, "scheduler"))
     }
     fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        of_queue(sys, &target.to_string())
+        queue_settings(sys, &target.to_string())
     }
 }
 
@@ -134,7 +134,7 @@ impl Knob for NrRequests {
         echo_each("256", targets, |disk| path(disk, "nr_requests"))
     }
     fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        of_queue(sys, &target.to_string())
+        queue_settings(sys, &target.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 use wb_sys::SysRoot;
 use wb_sys::environment::cpu;
 
-use crate::dependents::{of_frequency, of_policy};
+use crate::dependents::{frequency_settings, policy_settings};
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
 use crate::shell_commands::{echo, echo_each};
 use crate::target::{self, KnobTarget};
@@ -50,7 +50,7 @@ impl Knob for Governor {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
     }
     fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        of_policy(sys, &target.to_string())
+        policy_settings(sys, &target.to_string())
     }
 }
 
@@ -137,7 +137,7 @@ impl Knob for Turbo {
         if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
     }
     fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        of_frequency(sys)
+        frequency_settings(sys)
     }
 }
 
@@ -180,7 +180,7 @@ impl Knob for FrequencyLimits {
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let khz = |name: &str| sys.number::<u64>(format!("{FOLDER}/{target}/{name}"));
         let (lowest, highest) = (khz("cpuinfo_min_freq")?, khz("cpuinfo_max_freq")?);
-        let (low, high) = limits(value, lowest, highest)?;
+        let (low, high) = parse_limits(value, lowest, highest)?;
         let write = |name: &str, khz: u64| KnobWrite::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
         let (low_first, min, max) =
             (low <= khz("scaling_max_freq")?, write("scaling_min_freq", low), write("scaling_max_freq", high));
@@ -193,7 +193,7 @@ impl Knob for FrequencyLimits {
 }
 
 /// Parses limits into kHz: `max`, `min`, `2000 MHz`, or `1200 to 2000 MHz`.
-fn limits(value: &str, lowest: u64, highest: u64) -> Result<(u64, u64), Unsupported> {
+fn parse_limits(value: &str, lowest: u64, highest: u64) -> Result<(u64, u64), Unsupported> {
     let invalid = || Unsupported(format!("invalid limit `{value}`: expected max, min, 2000 or 1200-2000, in MHz"));
     let khz = |text: &str| match text.trim() {
         "max" => Ok(highest),

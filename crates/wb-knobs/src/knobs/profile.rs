@@ -3,7 +3,7 @@
 use wb_sys::SysRoot;
 
 use crate::counters;
-use crate::dependents::{files, of_frequency, of_queue};
+use crate::dependents::{files, frequency_settings, queue_settings};
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
 use crate::shell_commands::echo;
 use crate::target::{self, KnobTarget};
@@ -55,11 +55,11 @@ impl Knob for TunedProfile {
     }
     /// The settings of tuned's own profiles. Tuned restores the previous profile, but not settings changed since then.
     fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        let disks = target::disks(sys).into_iter().flat_map(|disk| of_queue(sys, &disk.to_string()));
+        let disks = target::disks(sys).into_iter().flat_map(|disk| queue_settings(sys, &disk.to_string()));
         let others = ["kernel/nmi_watchdog", "kernel/numa_balancing", "vm/swappiness", "vm/min_free_kbytes"];
         let others = others.into_iter().map(|name| format!("/proc/sys/{name}"));
         let pages = files(sys, "/sys/kernel/mm/transparent_hugepage");
-        of_frequency(sys).into_iter().chain(disks).chain(pages).chain(others).collect()
+        frequency_settings(sys).into_iter().chain(disks).chain(pages).chain(others).collect()
     }
 }
 
@@ -102,6 +102,6 @@ impl Knob for PlatformProfile {
         echo("performance", PROFILE)
     }
     fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        of_frequency(sys)
+        frequency_settings(sys)
     }
 }

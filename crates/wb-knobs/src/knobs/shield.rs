@@ -130,7 +130,7 @@ pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
     }
 }
 
-fn group(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
+fn group_write(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
     let path = format!("{point}/{name}");
     let state = files.iter().map(|(_, value)| format!("{value}\n")).collect();
     let files = files.iter().map(|(file, _)| (*file).to_owned()).collect();
@@ -140,7 +140,7 @@ fn group(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
 /// The writes for version 1, which has no partitions: existing groups lose the CPUs, all other threads get a group.
 fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrites {
     let mut writes = Vec::new();
-    for folder in below(sys, point) {
+    for folder in descendant_groups(sys, point) {
         let current = sys.numbers(format!("{folder}/cpuset.cpus"))?;
         let remaining: Vec<u32> = current.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
         if remaining.is_empty() && !current.is_empty() {
@@ -152,8 +152,8 @@ fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrit
     }
     let memory = sys.text(format!("{point}/cpuset.mems"))?;
     let files = |cpus: &[u32]| [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.mems", memory.clone())];
-    writes.push(group(point, SHIELD, &files(cpus)));
-    writes.push(group(point, OTHERS, &files(rest)));
+    writes.push(group_write(point, SHIELD, &files(cpus)));
+    writes.push(group_write(point, OTHERS, &files(rest)));
     let step = Step::MoveThreads { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
     writes.push(KnobWrite::State { step, state: Step::MOVED.to_owned() });
     Ok(writes)
@@ -164,19 +164,19 @@ fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrit
 pub(super) fn cpusets(sys: &SysRoot) -> Vec<String> {
     match CpusetMount::find(sys) {
         Some(CpusetMount::Tree(point)) => {
-            below(sys, &point).into_iter().rev().map(|folder| format!("{folder}/cpuset.cpus")).collect()
+            descendant_groups(sys, &point).into_iter().rev().map(|folder| format!("{folder}/cpuset.cpus")).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// The descendant groups of a folder, the deepest first, without those of the shield.
-fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
+fn descendant_groups(sys: &SysRoot, folder: &str) -> Vec<String> {
     let names = sys.list(folder).unwrap_or_default().into_iter();
     let folders = names.map(|name| format!("{folder}/{name}")).filter(|path| {
         !path.ends_with(SHIELD) && !path.ends_with(OTHERS) && sys.exists(Path::new(path).join("cpuset.cpus"))
     });
-    folders.flat_map(|path| below(sys, &path).into_iter().chain([path])).collect()
+    folders.flat_map(|path| descendant_groups(sys, &path).into_iter().chain([path])).collect()
 }
 
 /// The writes for version 2, where a partition removes its CPUs from all other groups by itself.
@@ -186,7 +186,7 @@ fn v2_writes(sys: &SysRoot, point: &str, cpus: &[u32]) -> KnobWrites {
     let write = shell("case $1 in on) echo +cpuset;; *) echo -cpuset;; esac > \"$2\"", &["{}", &control]);
     let mut writes = command(sys, &format!("cpuset in {control}"), "sh", [read, write], "on\n".to_owned())?;
     let files = [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.cpus.partition", "root".to_owned())];
-    writes.push(group(point, SHIELD, &files));
+    writes.push(group_write(point, SHIELD, &files));
     Ok(writes)
 }
 

@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::dependents::{of_cpus, of_frequency, of_interrupts};
+use crate::dependents::{cpu_settings, frequency_settings, interrupt_affinities};
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
 use crate::knobs::shield;
 use crate::shell_commands::echo;
@@ -46,6 +46,6 @@ impl Knob for Smt {
     }
     /// Siblings that go offline lose their interrupts and cpusets, and all of them come back online.
     fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        [of_cpus(sys), of_interrupts(sys), shield::cpusets(sys), of_frequency(sys)].concat()
+        [cpu_settings(sys), interrupt_affinities(sys), shield::cpusets(sys), frequency_settings(sys)].concat()
     }
 }

@@ -106,10 +106,10 @@ pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsup
 
 /// The error of a knob with several targets, one of which must be named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: write {}", .forms.join(" or "))]
+#[error("{problem}: write {}", .forms.join(" or "))]
 pub struct AmbiguousTarget {
     /// The problem.
-    pub what: String,
+    pub problem: String,
     /// The valid forms, one for each target.
     pub forms: Vec<String>,
 }
@@ -127,7 +127,7 @@ pub fn require_target(sys: &SysRoot, setting: &KnobSetting) -> Result<(), Ambigu
     }
     let (name, value) = (knob.name(), &setting.value);
     Err(AmbiguousTarget {
-        what: format!("`{name}={value}` needs {required}, since there are several here"),
+        problem: format!("`{name}={value}` needs {required}, since there are several here"),
         forms: targets.iter().map(|target| format!("`{name}@{target}={value}`")).collect(),
     })
 }
@@ -222,14 +222,8 @@ fn plan_target(
         Err(Unsupported(reason)) => (KnobOutcome::Unsupported { reason }, Vec::new()),
     };
     let (name, requested) = (knob.name().to_owned(), setting.value.clone());
-    let tuned = KnobResult {
-        knob: name,
-        target: target.to_string(),
-        before: was,
-        requested,
-        outcome,
-        resets: Vec::new(),
-    };
+    let tuned =
+        KnobResult { knob: name, target: target.to_string(), before: was, requested, outcome, resets: Vec::new() };
     PlannedKnob { tuned, target, knob, named: setting.target.is_some(), writes }
 }
 

@@ -30,12 +30,12 @@ pub struct KnobSetting {
 
 /// The error of an invalid knob set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name}: {what}")]
+#[error("{name}: {reason}")]
 pub struct KnobSetError {
     /// Name of the set.
     pub name: String,
     /// The reason.
-    pub what: String,
+    pub reason: String,
 }
 
 /// The built-in sets: name and definition.
@@ -60,7 +60,7 @@ impl KnobSet {
     /// # Errors
     /// When the text is invalid or names an unknown knob.
     pub fn parse(name: &str, text: &str) -> Result<Self, KnobSetError> {
-        let invalid = |what: String| KnobSetError { name: name.to_owned(), what };
+        let invalid = |what: String| KnobSetError { name: name.to_owned(), reason: what };
         let RawKnobSet { summary, knobs } =
             toml::from_str(text).map_err(|error| invalid(error.to_string().trim().to_owned()))?;
         let parse_setting = |(key, value): (String, toml::Value)| {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn invalid_sets_are_refused() {
-        let message = |text: &str| KnobSet::parse("x", text).unwrap_err().what;
+        let message = |text: &str| KnobSet::parse("x", text).unwrap_err().reason;
         assert!(message("[knobs]\nswapiness = 1").starts_with("unknown knob `swapiness`: expected one of governor"));
         assert_eq!(
             message("[knobs]\nturbo = [1]"),

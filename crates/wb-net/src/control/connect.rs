@@ -36,6 +36,6 @@ async fn connect_tcp(addr: SocketAddr, limits: &ControlLimits) -> Result<TcpStre
             Err(ControlError::ConnectionRefused { addr })
         }
         Ok(Err(source)) => Err(ControlError::Unreachable { addr, source }),
-        Err(_) => Err(ControlError::ConnectTimeout { addr, within }),
+        Err(_) => Err(ControlError::ConnectTimeout { addr, timeout: within }),
     }
 }

@@ -53,13 +53,13 @@ pub enum ControlError {
     /// The connection attempt timed out
     #[error(
         "no answer from {addr} within {}: the host is down, or a firewall drops packets to this port",
-        seconds(*within)
+        seconds(*timeout)
     )]
     ConnectTimeout {
         /// The server's address
         addr: SocketAddr,
         /// The timeout
-        within: Duration,
+        timeout: Duration,
     },
     /// The operating system cannot connect to the address
     #[error("cannot reach {addr}: {source}")]
@@ -121,13 +121,13 @@ pub enum ControlError {
     },
     /// The peer's token differs from the local one
     #[error(
-        "the token of the {is} at {peer} does not match: use the same on both sides; `weighbridge net token` generates one"
+        "the token of the {peer_role} at {peer} does not match: use the same on both sides; `weighbridge net token` generates one"
     )]
     WrongToken {
         /// The peer's address
         peer: SocketAddr,
         /// The peer's role
-        is: Role,
+        peer_role: Role,
     },
     /// A token is required and the peer has none
     #[error(
@@ -154,12 +154,12 @@ pub enum ControlError {
         presented: Fingerprint,
     },
     /// The peer does not trust this side
-    #[error("the {by} at {peer} refused the connection: {}", refusal(*by, *key, *with_token))]
+    #[error("the {peer_role} at {peer} refused the connection: {}", refusal(*peer_role, *key, *with_token))]
     Refused {
         /// The peer's address
         peer: SocketAddr,
         /// The peer's role
-        by: Role,
+        peer_role: Role,
         /// The local key
         key: Fingerprint,
         /// Whether a token was offered
@@ -169,15 +169,15 @@ pub enum ControlError {
     #[error(
         "{peer} uses protocol {} (weighbridge {}), and this side protocol {} (weighbridge {}): use the same version on \
          both sides",
-        theirs.protocol, theirs.program, ours.protocol, ours.program
+        peer_hello.protocol, peer_hello.program, local_hello.protocol, local_hello.program
     )]
     VersionMismatch {
         /// The peer's address
         peer: SocketAddr,
         /// The local versions
-        ours: ControlHello,
+        local_hello: ControlHello,
         /// The peer's versions
-        theirs: ControlHello,
+        peer_hello: ControlHello,
     },
     /// A message could not be sent or received
     #[error("{peer}: {source}")]
@@ -219,7 +219,7 @@ impl ControlError {
             }
             // The alert sent by a peer that has not pinned our key.
             Some(rustls::Error::AlertReceived(CertificateUnknown)) => {
-                Self::Refused { peer, by: role.other(), key, with_token: false }
+                Self::Refused { peer, peer_role: role.other(), key, with_token: false }
             }
             Some(other) => Self::UnknownProtocol { peer, reason: excerpt(&other.to_string()) },
             None => Self::from_handshake_error(peer, FrameError::from_io(error)),
@@ -255,32 +255,37 @@ mod tests {
 
     #[test]
     fn a_refused_connection_and_a_timeout_have_distinct_messages() {
-        let (addr, within) = (peer(), Duration::from_secs(10));
+        let (addr, timeout) = (peer(), Duration::from_secs(10));
         insta::assert_snapshot!(ControlError::ConnectionRefused { addr }, @"nothing listens at 10.0.0.7:4747: start `weighbridge net serve` there");
-        insta::assert_snapshot!(ControlError::ConnectTimeout { addr, within }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops packets to this port");
-        insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within }, @"handshake with 10.0.0.7:4747 timed out after 10 s: not a weighbridge peer, or overloaded");
+        insta::assert_snapshot!(ControlError::ConnectTimeout { addr, timeout }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops packets to this port");
+        insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within: timeout }, @"handshake with 10.0.0.7:4747 timed out after 10 s: not a weighbridge peer, or overloaded");
         insta::assert_snapshot!(ControlError::ClosedEarly { peer: addr }, @"10.0.0.7:4747 closed the connection during the handshake: not a weighbridge peer, or too many connections");
     }
 
     #[test]
     fn a_refusal_names_what_was_offered() {
-        let refused = |with_token| ControlError::Refused { peer: peer(), by: Role::Server, key: key(), with_token };
+        let refused =
+            |with_token| ControlError::Refused { peer: peer(), peer_role: Role::Server, key: key(), with_token };
         insta::assert_snapshot!(refused(true), @"the server at 10.0.0.7:4747 refused the connection: the token does not match the server's, and it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; use the same token on both sides, or let the server trust that key");
         insta::assert_snapshot!(refused(false), @"the server at 10.0.0.7:4747 refused the connection: it does not trust the key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80; let the server trust it, or use the same token on both sides");
     }
 
     #[test]
     fn an_untrusted_peer_is_named_with_a_remedy() {
-        let (peer, is, presented) = (peer(), Role::Client, key());
-        insta::assert_snapshot!(ControlError::WrongToken { peer, is }, @"the token of the client at 10.0.0.7:4747 does not match: use the same on both sides; `weighbridge net token` generates one");
-        insta::assert_snapshot!(ControlError::NoToken { peer, is, presented }, @"the client at 10.0.0.7:4747 has no token, and its key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 is not trusted: give it the token of this side, or trust the key if its owner confirms it");
+        let (peer, peer_role, presented) = (peer(), Role::Client, key());
+        insta::assert_snapshot!(ControlError::WrongToken { peer, peer_role }, @"the token of the client at 10.0.0.7:4747 does not match: use the same on both sides; `weighbridge net token` generates one");
+        insta::assert_snapshot!(ControlError::NoToken { peer, is: peer_role, presented }, @"the client at 10.0.0.7:4747 has no token, and its key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 is not trusted: give it the token of this side, or trust the key if its owner confirms it");
         insta::assert_snapshot!(ControlError::WrongKey { peer, presented }, @"untrusted key sha256:j6Oqsvqpt54KA5jaW1q9B4AUJEKlvoC5pkYI1xjLH80 of 10.0.0.7:4747: trust it if its owner confirms it; otherwise the connection may be intercepted");
     }
 
     #[test]
     fn a_mismatch_of_versions_names_both() {
         let hello = |protocol, program: &str| ControlHello { protocol, program: program.into() };
-        let error = ControlError::VersionMismatch { peer: peer(), ours: hello(1, "0.1.0"), theirs: hello(2, "0.4.0") };
+        let error = ControlError::VersionMismatch {
+            peer: peer(),
+            local_hello: hello(1, "0.1.0"),
+            peer_hello: hello(2, "0.4.0"),
+        };
         insta::assert_snapshot!(error, @"10.0.0.7:4747 uses protocol 2 (weighbridge 0.4.0), and this side protocol 1 (weighbridge 0.1.0): use the same version on both sides");
     }
 }

@@ -19,12 +19,12 @@ const READ_CHUNK: usize = 16 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// A frame is longer than the limit
-    #[error("message too long: {length} bytes, expected at most {most} bytes")]
+    #[error("message too long: {length} bytes, expected at max_length {max_length} bytes")]
     TooLong {
         /// Bytes of the message, as announced by the peer or as serialized by the sender
         length: usize,
         /// The limit in bytes
-        most: usize,
+        max_length: usize,
     },
     /// The stream ended inside a frame
     #[error("connection closed inside a message, after {arrived} bytes of it")]
@@ -122,7 +122,7 @@ impl FrameReader {
         let Some(header) = self.buffer.first_chunk::<HEADER>() else { return Ok(HEADER - self.buffer.len()) };
         let length = u32::from_be_bytes(*header) as usize;
         if length > self.max_length {
-            return Err(FrameError::TooLong { length, most: self.max_length });
+            return Err(FrameError::TooLong { length, max_length: self.max_length });
         }
         Ok(HEADER + length - self.buffer.len())
     }
@@ -181,7 +181,7 @@ impl FrameWriter {
         let body =
             serde_json::to_vec(message).map_err(|error| FrameError::Unserializable { reason: error.to_string() })?;
         let header = u32::try_from(body.len()).ok().filter(|_| body.len() <= self.max_length);
-        let header = header.ok_or(FrameError::TooLong { length: body.len(), most: self.max_length })?;
+        let header = header.ok_or(FrameError::TooLong { length: body.len(), max_length: self.max_length })?;
         self.buffer.extend_from_slice(&header.to_be_bytes());
         self.buffer.extend_from_slice(&body);
         Ok(())

@@ -43,6 +43,6 @@ where
     theirs.program = excerpt(&theirs.program);
     match theirs.protocol == ours.protocol {
         true => Ok(theirs),
-        false => Err(ControlError::VersionMismatch { peer, ours, theirs }),
+        false => Err(ControlError::VersionMismatch { peer, local_hello: ours, peer_hello: theirs }),
     }
 }

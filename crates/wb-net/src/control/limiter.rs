@@ -31,8 +31,8 @@ impl HandshakeLimiter {
     pub(super) fn new(limits: &ControlLimits) -> Arc<Self> {
         Arc::new(Self {
             active: Mutex::default(),
-            max_total: limits.half_open,
-            max_per_host: limits.half_open_per_host,
+            max_total: limits.max_handshakes,
+            max_per_host: limits.max_handshakes_per_host,
         })
     }
 
@@ -84,8 +84,12 @@ fn host_key(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn gate(half_open: usize, half_open_per_host: usize) -> Arc<HandshakeLimiter> {
-        HandshakeLimiter::new(&ControlLimits { half_open, half_open_per_host, ..ControlLimits::default() })
+    fn limiter(half_open: usize, half_open_per_host: usize) -> Arc<HandshakeLimiter> {
+        HandshakeLimiter::new(&ControlLimits {
+            max_handshakes: half_open,
+            max_handshakes_per_host: half_open_per_host,
+            ..ControlLimits::default()
+        })
     }
 
     fn from(address: &str) -> IpAddr {
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_dropped_permit_can_be_acquired_again() {
-        let gate = gate(1, 1);
+        let gate = limiter(1, 1);
         let permit = gate.try_acquire(from("10.0.0.1")).unwrap();
         assert!(gate.try_acquire(from("10.0.0.2")).is_none());
         drop(permit);
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn one_host_cannot_take_all_permits() {
-        let gate = gate(8, 2);
+        let gate = limiter(8, 2);
         let permits = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.try_acquire(from(address)).unwrap());
         assert!(gate.try_acquire(from("10.0.0.1")).is_none());
         assert!(gate.try_acquire(from("10.0.0.2")).is_some());
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_network_are_one_host() {
-        let gate = gate(8, 1);
+        let gate = limiter(8, 1);
         let _permit = gate.try_acquire(from("2001:db8::1")).unwrap();
         assert!(gate.try_acquire(from("2001:db8::ffff:1")).is_none());
         assert!(gate.try_acquire(from("2001:db8:0:1::1")).is_some());
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn hosts_without_permits_are_removed() {
-        let gate = gate(8, 8);
+        let gate = limiter(8, 8);
         drop((
             gate.try_acquire(from("10.0.0.1")),
             gate.try_acquire(from("10.0.0.1")),

@@ -15,9 +15,9 @@ pub struct ControlLimits {
     /// Bytes of the longest message after authentication
     pub max_frame: usize,
     /// Maximum number of unauthenticated connections; further ones are closed immediately
-    pub half_open: usize,
+    pub max_handshakes: usize,
     /// Maximum number of unauthenticated connections per address (per /64 of IPv6), so that one host cannot use all
-    pub half_open_per_host: usize,
+    pub max_handshakes_per_host: usize,
 }
 
 impl Default for ControlLimits {
@@ -26,8 +26,8 @@ impl Default for ControlLimits {
             connect_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
             max_frame: 16 * 1024 * 1024,
-            half_open: 64,
-            half_open_per_host: 16,
+            max_handshakes: 64,
+            max_handshakes_per_host: 16,
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct ControlListener {
     credentials: Arc<Credentials>,
     config: Arc<ServerConfig>,
     limits: ControlLimits,
-    gate: Arc<HandshakeLimiter>,
+    limiter: Arc<HandshakeLimiter>,
 }
 
 impl ControlListener {
@@ -43,7 +43,7 @@ impl ControlListener {
         let listener = TcpListener::bind(addr).await.map_err(bind_failed)?;
         let local = listener.local_addr().map_err(bind_failed)?;
         let credentials = Arc::new(credentials.clone());
-        Ok(Self { listener, local, credentials, config, limits: *limits, gate: HandshakeLimiter::new(limits) })
+        Ok(Self { listener, local, credentials, config, limits: *limits, limiter: HandshakeLimiter::new(limits) })
     }
 
     /// The address it listens on
@@ -54,7 +54,7 @@ impl ControlListener {
     /// Accepts the next connection, which is not authenticated yet; safe to cancel
     ///
     /// Connections beyond the limits are closed here. An error is permanent.
-    pub async fn accept(&self) -> Result<HalfOpen, ControlError> {
+    pub async fn accept(&self) -> Result<UnauthenticatedConnection, ControlError> {
         loop {
             let (stream, peer) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
@@ -65,31 +65,38 @@ impl ControlListener {
                 }
                 Err(source) => return Err(ControlError::AcceptFailed { source }),
             };
-            if let Some(place) = self.gate.try_acquire(peer.ip()) {
+            if let Some(place) = self.limiter.try_acquire(peer.ip()) {
                 let (credentials, config) = (Arc::clone(&self.credentials), Arc::clone(&self.config));
-                return Ok(HalfOpen { stream, peer, credentials, config, limits: self.limits, place });
+                return Ok(UnauthenticatedConnection {
+                    stream,
+                    peer,
+                    credentials,
+                    config,
+                    limits: self.limits,
+                    permit: place,
+                });
             }
         }
     }
 
     /// Number of connections that were closed because of the limits
     pub fn rejected_count(&self) -> u64 {
-        self.gate.rejected_count()
+        self.limiter.rejected_count()
     }
 }
 
 /// An unauthenticated connection; dropping it closes it and releases its permit
 #[derive(Debug)]
-pub struct HalfOpen {
+pub struct UnauthenticatedConnection {
     stream: TcpStream,
     peer: SocketAddr,
     credentials: Arc<Credentials>,
     config: Arc<ServerConfig>,
     limits: ControlLimits,
-    place: HandshakePermit,
+    permit: HandshakePermit,
 }
 
-impl HalfOpen {
+impl UnauthenticatedConnection {
     /// The peer's address
     pub fn peer_addr(&self) -> SocketAddr {
         self.peer
@@ -99,7 +106,7 @@ impl HalfOpen {
     ///
     /// Spawn this in a task, so that an untrusted peer blocks nobody; it ends within the handshake timeout.
     pub async fn handshake(self) -> Result<Channel, ControlError> {
-        let Self { stream, peer, credentials, config, limits, place } = self;
+        let Self { stream, peer, credentials, config, limits, permit: place } = self;
         let setup_failed = |source| ControlError::SetupFailed { peer, source };
         socket::configure(&stream).map_err(setup_failed)?;
         let addresses = Addresses { local: stream.local_addr().map_err(setup_failed)?, peer };

@@ -34,7 +34,7 @@ pub use frame::{FrameError, FrameReader, FrameWriter};
 pub use hello::{ControlHello, PROTOCOL};
 pub use identity::{Identity, IdentityError};
 pub use limits::ControlLimits;
-pub use listener::{ControlListener, HalfOpen};
+pub use listener::{ControlListener, UnauthenticatedConnection};
 pub use secret_file::SecretFileError;
 pub use token::{Token, TokenError};
 pub use trust::{Credentials, Trust};

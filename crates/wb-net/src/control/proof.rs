@@ -90,7 +90,7 @@ where
         AuthVerdict::Trusted => Ok(()),
         AuthVerdict::Untrusted => Err(ControlError::Refused {
             peer,
-            by: context.role.other(),
+            peer_role: context.role.other(),
             key: credentials.identity.fingerprint(),
             with_token,
         }),
@@ -119,7 +119,7 @@ fn evaluate_claim(claim: &Claim, context: &AuthContext, trust: &Trust) -> Result
     }
     match (trust.token(), &claim.token) {
         (Some(token), Some(claimed)) if verify_proof(token, role.other(), &binding, claimed) => Ok(()),
-        (Some(_), Some(_)) => Err(ControlError::WrongToken { peer, is: role.other() }),
+        (Some(_), Some(_)) => Err(ControlError::WrongToken { peer, peer_role: role.other() }),
         (Some(_), None) => Err(ControlError::NoToken { peer, is: role.other(), presented }),
         (None, _) => Err(ControlError::WrongKey { peer, presented }),
     }

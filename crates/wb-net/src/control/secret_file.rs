@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longer than any token or key; a longer file was named by mistake
-const LONGEST: u64 = 64 * 1024;
+const MAX_SECRET_LEN: u64 = 64 * 1024;
 
 /// Why a secret file could not be used
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum SecretFileError {
         mode: u32,
     },
     /// It is longer than a secret
-    #[error("`{}` is longer than {LONGEST} bytes: expected a file with a token or key", path.display())]
+    #[error("`{}` is longer than {MAX_SECRET_LEN} bytes: expected a file with a token or key", path.display())]
     TooLong {
         /// The file
         path: PathBuf,
@@ -59,8 +59,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, SecretFileError> {
         return Err(SecretFileError::Exposed { path: path.into(), mode });
     }
     let mut secret = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut secret).map_err(unreadable)?;
-    if secret.len() as u64 > LONGEST {
+    file.take(MAX_SECRET_LEN + 1).read_to_end(&mut secret).map_err(unreadable)?;
+    if secret.len() as u64 > MAX_SECRET_LEN {
         return Err(SecretFileError::TooLong { path: path.into() });
     }
     Ok(secret)

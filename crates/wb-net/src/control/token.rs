@@ -9,7 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::secret_file::{self, SecretFileError};
 
-const SHORTEST: usize = 16;
+const MIN_TOKEN_LEN: usize = 16;
 
 /// A shared secret; whoever has it is trusted
 ///
@@ -22,7 +22,9 @@ pub struct Token(Vec<u8>);
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The token is too short to resist guessing
-    #[error("token too short: {length} bytes, expected at least {SHORTEST}; `weighbridge net token` generates one")]
+    #[error(
+        "token too short: {length} bytes, expected at least {MIN_TOKEN_LEN}; `weighbridge net token` generates one"
+    )]
     TooShort {
         /// Its length in bytes
         length: usize,
@@ -84,7 +86,7 @@ impl FromStr for Token {
             return Err(TokenError::Unprintable);
         }
         match text.len() {
-            length if length < SHORTEST => Err(TokenError::TooShort { length }),
+            length if length < MIN_TOKEN_LEN => Err(TokenError::TooShort { length }),
             _ => Ok(Self(text.as_bytes().to_vec())),
         }
     }

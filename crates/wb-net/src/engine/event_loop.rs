@@ -52,7 +52,7 @@ struct EventLoop<'a> {
     buffer: Vec<u8>,
     /// When the connections of idle strands need maintenance next; `None` if none do.
     next_maintenance: Option<Nanos>,
-    site: &'a Sender<EngineInput>,
+    engine: &'a Sender<EngineInput>,
 }
 
 #[derive(Default)]
@@ -129,13 +129,13 @@ impl<'a> EventLoop<'a> {
             watched: HashMap::new(),
             buffer: executor::incompressible_buffer(buffer),
             next_maintenance: None,
-            site,
+            engine: site,
         })
     }
 
     fn send_event(&self, event: ExecutorEvent) {
         // Ignored: if the engine is gone, its command channel is closed, which is noticed next.
-        let _: Result<(), _> = self.site.send(EngineInput::Executor(event));
+        let _: Result<(), _> = self.engine.send(EngineInput::Executor(event));
     }
 
     /// Executes pending commands; false when no more will come.

@@ -89,8 +89,8 @@ pub(super) struct GroupMetrics {
     pub(super) plan: Arc<GroupPlan>,
     pub(super) transactions: Vec<TransactionTally>,
     pub(super) usage: Usage,
-    pub(super) published: Arc<LiveCounters>,
-    jots: LatencyBuffer,
+    pub(super) live_counters: Arc<LiveCounters>,
+    latencies: LatencyBuffer,
     pub(super) raw: Option<RawLog>,
     pub(super) counters: Option<PerfCounters>,
     measure_cpu: bool,
@@ -103,7 +103,7 @@ impl GroupMetrics {
         plan: Arc<GroupPlan>,
         digits: u8,
         settings: &Settings,
-        published: Arc<LiveCounters>,
+        live_counters: Arc<LiveCounters>,
         raw: Option<RawLog>,
     ) -> Self {
         let transactions = plan
@@ -127,8 +127,8 @@ impl GroupMetrics {
             })
             .collect();
         let (measure_cpu, record) = (settings.flowop_cpu, !settings.totals_only);
-        let (jots, usage) = (LatencyBuffer::new(), Usage::default());
-        Self { group, plan, transactions, usage, published, jots, raw, counters: None, measure_cpu, record }
+        let (latencies, usage) = (LatencyBuffer::new(), Usage::default());
+        Self { group, plan, transactions, usage, live_counters, latencies, raw, counters: None, measure_cpu, record }
     }
 
     /// Opens the performance counters of the calling thread.
@@ -142,7 +142,7 @@ impl GroupMetrics {
     }
 
     pub(super) fn begin_transaction(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
-        self.jots.flush(&mut self.transactions);
+        self.latencies.flush(&mut self.transactions);
         let tally = &mut self.transactions[transaction];
         tally.began = tally.began.min(began);
         if self.record {
@@ -161,8 +161,8 @@ impl GroupMetrics {
         StrandContext {
             buffer,
             transactions: &mut self.transactions,
-            published: &self.published,
-            latencies: &mut self.jots,
+            live_counters: &self.live_counters,
+            latencies: &mut self.latencies,
             raw: self.raw.as_mut(),
             counters: self.counters.as_mut(),
             measure_cpu: self.measure_cpu,
@@ -171,7 +171,7 @@ impl GroupMetrics {
     }
 
     pub(super) fn into_report(mut self, strands: &[Strand]) -> ExecutorReport {
-        self.jots.flush(&mut self.transactions);
+        self.latencies.flush(&mut self.transactions);
         if let Some(raw) = &mut self.raw {
             raw.flush();
         }
@@ -183,7 +183,7 @@ impl GroupMetrics {
             strands: strands.iter().map(|strand| strand.tally).collect(),
             connections,
             usage: self.usage,
-            refused: strands.iter().map(Strand::take_refused).sum(),
+            refused: strands.iter().map(Strand::take_rejected).sum(),
         }
     }
 }

@@ -17,7 +17,8 @@ pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flow
 ///
 /// Like uperf, this ignores missing end tags: a new element closes the previous one of its kind.
 pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) -> NetProfile {
-    let mut builder = ProfileBuilder { scope, name: stem.to_owned(), start: None, ended: false, groups: Vec::new() };
+    let mut builder =
+        ProfileBuilder { context: scope, name: stem.to_owned(), start: None, ended: false, groups: Vec::new() };
     for tag in tags {
         let element = tag.name.to_ascii_lowercase();
         match element.as_str() {
@@ -33,7 +34,7 @@ pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) 
                 let error = ParseError::new(format!("unknown element `{}`", tag.name), "unknown")
                     .suggest(&tag.name, ELEMENTS)
                     .help("a profile consists of group, transaction and flowop");
-                builder.scope.report(tag.name_span.clone(), error);
+                builder.context.report(tag.name_span.clone(), error);
             }
         }
     }
@@ -41,7 +42,7 @@ pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) 
 }
 
 struct ProfileBuilder<'s, 'a> {
-    scope: &'s mut ParseContext<'a>,
+    context: &'s mut ParseContext<'a>,
     name: String,
     /// The profile's opening tag.
     start: Option<Span>,
@@ -70,14 +71,14 @@ struct TransactionDraft {
 
 impl ProfileBuilder<'_, '_> {
     fn begin_profile(&mut self, tag: &Tag) {
-        let attributes = Attributes::parse(self.scope, tag, &["name"]);
+        let attributes = Attributes::parse(self.context, tag, &["name"]);
         if self.start.is_some() {
             let error = ParseError::new("a second profile", "starts here").help("write one profile per file");
-            self.scope.report(tag.span.clone(), error);
+            self.context.report(tag.span.clone(), error);
             return;
         }
         self.start = Some(tag.span.clone());
-        if let Some(name) = attributes.text(self.scope, "name").filter(|name| !name.as_str().is_empty()) {
+        if let Some(name) = attributes.text(self.context, "name").filter(|name| !name.as_str().is_empty()) {
             self.name = name.as_str().to_owned();
         }
     }
@@ -91,11 +92,11 @@ impl ProfileBuilder<'_, '_> {
         self.end_group();
         if self.start.is_none() || self.ended {
             let error = ParseError::new("a group outside of a profile", "here");
-            self.scope.report(tag.span.clone(), error.help("groups belong between `<profile>` and `</profile>`"));
+            self.context.report(tag.span.clone(), error.help("groups belong between `<profile>` and `</profile>`"));
         }
-        let attributes = Attributes::parse(self.scope, tag, &["nthreads", "nprocs", "name"]);
-        let (strands, kind) = parse_strands(self.scope, tag, &attributes);
-        let name = attributes.text(self.scope, "name").map(|name| name.as_str().to_owned());
+        let attributes = Attributes::parse(self.context, tag, &["nthreads", "nprocs", "name"]);
+        let (strands, kind) = parse_strands(self.context, tag, &attributes);
+        let name = attributes.text(self.context, "name").map(|name| name.as_str().to_owned());
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("Group{}", self.groups.len()));
         let group = Group { name, strands, kind, transactions: Vec::new() };
         self.groups.push(GroupDraft { group, tag: tag.span.clone(), open: true, transactions: Vec::new() });
@@ -110,12 +111,12 @@ impl ProfileBuilder<'_, '_> {
 
     fn begin_transaction(&mut self, tag: &Tag) {
         self.end_transaction();
-        let attributes = Attributes::parse(self.scope, tag, &["iterations", "duration", "rate"]);
-        let extent = parse_extent(self.scope, &attributes);
-        let rate = attributes.get_with_note(self.scope, "rate", parse_rate);
+        let attributes = Attributes::parse(self.context, tag, &["iterations", "duration", "rate"]);
+        let extent = parse_extent(self.context, &attributes);
+        let rate = attributes.get_with_note(self.context, "rate", parse_rate);
         let Some(draft) = self.groups.last_mut().filter(|draft| draft.open) else {
             let error = ParseError::new("a transaction outside of a group", "here");
-            self.scope.report(tag.span.clone(), error.help("transactions belong between `<group>` and `</group>`"));
+            self.context.report(tag.span.clone(), error.help("transactions belong between `<group>` and `</group>`"));
             return;
         };
         let name = format!("Txn{}", draft.transactions.len());
@@ -139,13 +140,13 @@ impl ProfileBuilder<'_, '_> {
             StrandKind::Process => draft.group.strands,
             StrandKind::Thread => 1,
         });
-        let parsed = parse_flowop(self.scope, tag, processes);
+        let parsed = parse_flowop(self.context, tag, processes);
         let transactions = self.groups.last_mut().map(|draft| &mut draft.transactions);
         let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open)
         else {
             let error = ParseError::new("a flowop outside of a transaction", "here");
             let help = "flowops belong between `<transaction>` and `</transaction>`";
-            self.scope.report(tag.span.clone(), error.help(help));
+            self.context.report(tag.span.clone(), error.help(help));
             return;
         };
         transaction.incomplete |= parsed.is_none();
@@ -153,7 +154,7 @@ impl ProfileBuilder<'_, '_> {
     }
 
     fn finish(self) -> NetProfile {
-        let Self { scope, name, start, groups, .. } = self;
+        let Self { context: scope, name, start, groups, .. } = self;
         let end = scope.source.len();
         match start {
             None if groups.is_empty() => {

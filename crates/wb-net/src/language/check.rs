@@ -31,7 +31,7 @@ pub enum ProfileCheck {
         /// The variables that it uses.
         variables: BTreeSet<String>,
         /// The missing features.
-        lacks: Vec<UnsupportedFeature>,
+        unsupported: Vec<UnsupportedFeature>,
     },
 }
 
@@ -41,7 +41,7 @@ pub fn check(name: &str, text: &str, variables: &Variables) -> ProfileCheck {
         Err(diagnostics) => ProfileCheck::Invalid(diagnostics),
         Ok(ParsedProfile { profile, notes, variables }) => match unsupported_features(&profile) {
             lacks if lacks.is_empty() => ProfileCheck::Valid { profile, notes, variables },
-            lacks => ProfileCheck::Unsupported { profile, notes, variables, lacks },
+            lacks => ProfileCheck::Unsupported { profile, notes, variables, unsupported: lacks },
         },
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Attribute {
 
 /// Scans every tag, in order; anything else is reported.
 pub(super) fn scan_tags(scope: &mut ParseContext) -> Vec<Tag> {
-    let mut reader = TagScanner { text: scope.source, at: 0, scope };
+    let mut reader = TagScanner { text: scope.source, at: 0, context: scope };
     let mut tags = Vec::new();
     reader.skip_if("\u{feff}");
     while reader.skip_text() {
@@ -42,7 +42,7 @@ pub(super) fn scan_tags(scope: &mut ParseContext) -> Vec<Tag> {
 struct TagScanner<'s, 'a> {
     text: &'a str,
     at: usize,
-    scope: &'s mut ParseContext<'a>,
+    context: &'s mut ParseContext<'a>,
 }
 
 impl TagScanner<'_, '_> {
@@ -76,7 +76,7 @@ impl TagScanner<'_, '_> {
             let start = span.start + text.find(junk).unwrap_or(0);
             let error = ParseError::new("text outside of any tag", "here")
                 .help("a profile consists of tags and of comments, `<!-- … -->`");
-            self.scope.report(start..start + junk.len(), error);
+            self.context.report(start..start + junk.len(), error);
         }
         !self.rest().is_empty()
     }
@@ -92,7 +92,7 @@ impl TagScanner<'_, '_> {
                         self.at = self.text.len();
                         let error = ParseError::new(format!("unterminated `{start}`"), "starts here")
                             .help(format!("it ends with `{end}`"));
-                        self.scope.report(from..from + start.len(), error);
+                        self.context.report(from..from + start.len(), error);
                     }
                 }
                 return None;
@@ -115,7 +115,7 @@ impl TagScanner<'_, '_> {
         let name = self.text[name_span.clone()].to_owned();
         if name.is_empty() {
             let error = ParseError::new("a tag without a name", "here").help("write `&lt;` for a literal `<`");
-            self.scope.report(start..self.at, error);
+            self.context.report(start..self.at, error);
             return None;
         }
         Some(Tag { name, attributes, closing, span: start..self.at, name_span })
@@ -130,7 +130,7 @@ impl TagScanner<'_, '_> {
         if self.rest().is_empty() || self.rest().starts_with('<') {
             let end = start + self.text[start..self.at].trim_end().len();
             let error = ParseError::new("unterminated tag", "starts here").help("it ends with `>` or `/>`");
-            self.scope.report(start..end, error);
+            self.context.report(start..end, error);
             return false;
         }
         true
@@ -145,7 +145,8 @@ impl TagScanner<'_, '_> {
         self.skip_blanks();
         if !self.skip_if("=") {
             let help = format!("write `{name}=\"…\"`");
-            self.scope.report(span, ParseError::new(format!("`{name}` has no value"), "a value is missing").help(help));
+            self.context
+                .report(span, ParseError::new(format!("`{name}` has no value"), "a value is missing").help(help));
             return None;
         }
         self.skip_blanks();
@@ -160,7 +161,7 @@ impl TagScanner<'_, '_> {
         let character = &self.text[start..self.at];
         let error = ParseError::new(format!("unexpected `{character}` in a tag"), "here")
             .help("attributes are written `name=\"value\"`");
-        self.scope.report(start..self.at, error);
+        self.context.report(start..self.at, error);
         None
     }
 
@@ -173,7 +174,7 @@ impl TagScanner<'_, '_> {
                 if !self.rest().starts_with(quote) {
                     let help =
                         format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
-                    self.scope
+                    self.context
                         .report(opening..self.at, ParseError::new("unterminated value", "starts here").help(help));
                     return whole;
                 }

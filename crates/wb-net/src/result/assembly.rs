@@ -78,7 +78,7 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     let why = failure.to_string();
     match failure {
         RunFailure::Interrupted => RunStatus::Interrupted,
-        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { reason: why },
+        RunFailure::Engine { error: fault, .. } if fault.unsupported => RunStatus::Unsupported { reason: why },
         RunFailure::Engine { .. } => RunStatus::Failed { reason: why },
         RunFailure::Lost { .. } => RunStatus::Lost { reason: why },
     }

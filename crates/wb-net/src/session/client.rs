@@ -58,12 +58,12 @@ pub struct FinishedRun {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// A host's name could not be resolved.
-    #[error("cannot resolve host `{host}`: {why}")]
+    #[error("cannot resolve host `{host}`: {source}")]
     Unresolved {
         /// The host, as named in the profile.
         host: String,
         /// The cause.
-        why: io::Error,
+        source: io::Error,
     },
     /// A server could not be reached, or refused the connection.
     #[error("host `{host}`: {source}")]
@@ -115,7 +115,7 @@ impl ClientRun {
     async fn connect_host(&self, host: &str) -> Result<Channel, ClientError> {
         let address = self.servers.get(host).map_or(host, String::as_str);
         let candidates = resolve(address, self.port).await;
-        let candidates = candidates.map_err(|why| ClientError::Unresolved { host: host.to_owned(), why })?;
+        let candidates = candidates.map_err(|why| ClientError::Unresolved { host: host.to_owned(), source: why })?;
         let mut last = None;
         for candidate in candidates {
             match connect(candidate, &self.credentials, &self.limits).await {
@@ -125,7 +125,7 @@ impl ClientRun {
         }
         Err(match last {
             Some(source) => ClientError::Server { host: host.to_owned(), source },
-            None => ClientError::Unresolved { host: host.to_owned(), why: io::Error::other("no addresses found") },
+            None => ClientError::Unresolved { host: host.to_owned(), source: io::Error::other("no addresses found") },
         })
     }
 

@@ -71,7 +71,7 @@ pub async fn coordinate(
     let mut run = Coordinator {
         profile,
         groups: profile.groups.iter().map(|_| GroupProgress::default()).collect(),
-        last_heard: vec![Instant::now(); count],
+        last_event_at: vec![Instant::now(); count],
         reports: (0..count).map(|_| None).collect(),
         executors: vec![None; count],
         truncated: Vec::new(),
@@ -105,7 +105,7 @@ struct Coordinator<'a> {
     participants: Vec<Participant>,
     events: UnboundedReceiver<(usize, ParticipantEvent)>,
     groups: Vec<GroupProgress>,
-    last_heard: Vec<Instant>,
+    last_event_at: Vec<Instant>,
     reports: Vec<Option<EngineReport>>,
     executors: Vec<Option<ExecutorKind>>,
     truncated: Vec<(usize, usize)>,

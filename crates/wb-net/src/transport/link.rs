@@ -48,7 +48,7 @@ pub struct LinkConfig<'a> {
     /// The endpoint in the profile.
     pub endpoint: &'a Endpoint,
     /// The role of this side.
-    pub part: LinkRole,
+    pub role: LinkRole,
     /// The address of this machine.
     pub local: HostAddress,
     /// Whether the connection is opened more than once.
@@ -101,7 +101,7 @@ impl LinkEnd {
             receive_timeout: config.receive_timeout,
         };
         let port = config.endpoint.port.unwrap_or(0);
-        let sockets = match (is_paired(config.endpoint.protocol), config.part) {
+        let sockets = match (is_paired(config.endpoint.protocol), config.role) {
             (true, part) => {
                 let (port, shared) = match part {
                     LinkRole::Connector => (0, false),
@@ -129,7 +129,7 @@ impl LinkEnd {
             if endpoint.kernel_tls {
                 tls::require_kernel(&socket_config.socket()?)?;
             }
-            if config.part == LinkRole::Acceptor {
+            if config.role == LinkRole::Acceptor {
                 tls = Some(tls::TlsConfig::acceptor(endpoint.kernel_tls)?);
             }
         }
@@ -139,7 +139,7 @@ impl LinkEnd {
         }
         Ok(Self {
             endpoint,
-            part: config.part,
+            part: config.role,
             local,
             blocking: config.blocking,
             receive_timeout: config.receive_timeout,
@@ -278,9 +278,9 @@ impl LinkEnd {
     }
 
     /// Takes the number of unexpected connections that were dropped.
-    pub fn take_refused(&self) -> u64 {
+    pub fn take_rejected(&self) -> u64 {
         match &self.sockets {
-            EndSockets::Listening(listener) => listener.take_refused(),
+            EndSockets::Listening(listener) => listener.take_rejected(),
             EndSockets::Connecting { .. } | EndSockets::Paired { .. } => 0,
         }
     }

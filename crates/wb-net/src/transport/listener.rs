@@ -71,7 +71,7 @@ impl Listener {
             Self::Shared { door, mailbox: Some(mailbox), repeated } => {
                 let mut expected = lock(&door.expected);
                 expected.extend(
-                    addresses.map(|address| (address, ExpectedPeer { mailbox: mailbox.clone(), repeated: *repeated })),
+                    addresses.map(|address| (address, ExpectedPeer { queue: mailbox.clone(), repeated: *repeated })),
                 );
             }
             Self::Shared { .. } => {}
@@ -103,7 +103,7 @@ impl Listener {
     }
 
     /// Takes the count of refused connections; a shared listener reports it once.
-    pub(super) fn take_refused(&self) -> u64 {
+    pub(super) fn take_rejected(&self) -> u64 {
         match self {
             Self::Exclusive(exclusive) => exclusive.refused + exclusive.drain_unexpected(),
             Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
@@ -232,7 +232,7 @@ pub(super) struct SharedListener {
 /// The strand that a connection from an address is for, and whether more will follow.
 #[derive(Debug)]
 struct ExpectedPeer {
-    mailbox: Arc<SocketQueue>,
+    queue: Arc<SocketQueue>,
     repeated: bool,
 }
 
@@ -311,8 +311,8 @@ impl SharedListener {
 
     fn dispatch(&self, socket: Socket, from: TransportAddress) {
         match lock(&self.expected).entry(from) {
-            Entry::Occupied(expected) if expected.get().repeated => expected.get().mailbox.push(socket),
-            Entry::Occupied(expected) => expected.remove().mailbox.push(socket),
+            Entry::Occupied(expected) if expected.get().repeated => expected.get().queue.push(socket),
+            Entry::Occupied(expected) => expected.remove().queue.push(socket),
             Entry::Vacant(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
             }

@@ -14,10 +14,10 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use wb_test_vm::{Errand, GuestError, carry_out};
+use wb_test_vm::{GuestError, GuestScript, run_script};
 
 /// The environment variable that marks the guest.
-const HERE: &str = "WEIGHBRIDGE_IN_GUEST";
+const GUEST_VARIABLE: &str = "WEIGHBRIDGE_IN_GUEST";
 
 /// A test's name and function; it panics on failure.
 type Test = (&'static str, fn());
@@ -28,7 +28,7 @@ fn tests() -> impl Iterator<Item = Test> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = if std::env::var_os(HERE).is_some() {
+    let trials = if std::env::var_os(GUEST_VARIABLE).is_some() {
         let trial = |(name, test): Test| {
             Trial::test(name, move || {
                 test();
@@ -48,7 +48,7 @@ fn in_guest(filter: &str) -> Vec<Trial> {
     let names: Vec<_> = tests().map(|(name, _)| name).filter(|name| name.contains(filter)).collect();
     let script =
         names.iter().map(|name| format!("timeout -s KILL 25 tests --color never --exact {name}\n")).collect::<String>();
-    let script = Arc::new(format!("export {HERE}=1\n{script}"));
+    let script = Arc::new(format!("export {GUEST_VARIABLE}=1\n{script}"));
     let trial = |name: &'static str| {
         let (output, script) = (output.clone(), script.clone());
         Trial::test(name, move || verdict(name, output.get_or_init(|| guest(&script)))).with_ignored_flag(true)
@@ -61,7 +61,7 @@ fn guest(script: &str) -> Result<String, GuestError> {
     let program = std::env::current_exe().expect("this program has a path");
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let modules = &["sctp", "vsock_loopback", "tls", "gcm", "ctr", "aesni_intel"];
-    let outcome = carry_out(&Errand { modules, files: &[(&program, "bin/tests")], script }, &cache)?;
+    let outcome = run_script(&GuestScript { modules, files: &[(&program, "bin/tests")], script }, &cache)?;
     println!("{}", outcome.output);
     Ok(outcome.output)
 }

@@ -40,7 +40,7 @@ fn with_options(strands: u32, middle: Transaction) -> NetProfile {
     profile
 }
 
-fn told(size: u32, sctp: SctpMessage) -> Message {
+fn sctp_message(size: u32, sctp: SctpMessage) -> Message {
     Message { sctp, ..message(MessageSize::Fixed(size)) }
 }
 
@@ -50,8 +50,8 @@ fn requests_are_answered_on_streams_with_options() {
             SctpMessage { stream: Some(1), unordered: false, partial: Some(PartialReliability::Lifetime(60_000)) };
         let response = SctpMessage { stream: Some(3), unordered: true, partial: None };
         let flowops = vec![
-            flowop("write", FlowopAction::Send(told(90, request))),
-            flowop("read", FlowopAction::Receive(told(900, response))),
+            flowop("write", FlowopAction::Send(sctp_message(90, request))),
+            flowop("read", FlowopAction::Receive(sctp_message(900, response))),
         ];
         let (_, client, server) = run(&with_options(2, transaction(Extent::Iterations(100), flowops)), &settings);
         for report in [&client, &server] {
@@ -77,5 +77,5 @@ fn an_unexpected_connection_is_dropped_and_counted() {
     unexpected.connect(&listener_addr.into()).expect("it listens");
     let (connected, accepted) = link::connect(&mut ends);
     connected.and(accepted).expect("the expected connection is established");
-    assert_eq!(ends.1.take_refused(), 1);
+    assert_eq!(ends.1.take_rejected(), 1);
 }

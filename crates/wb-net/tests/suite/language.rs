@@ -27,14 +27,14 @@ fn read(text: &str) -> ParsedProfile {
 
 fn read_with(text: &str, variables: &[(&str, &str)]) -> ParsedProfile {
     let variables: Variables = variables.iter().copied().collect();
-    parse("p.xml", text, &variables).unwrap_or_else(|diagnostics| panic!("{}", drawn(&diagnostics)))
+    parse("p.xml", text, &variables).unwrap_or_else(|diagnostics| panic!("{}", render(&diagnostics)))
 }
 
-fn faults(text: &str) -> ProfileDiagnostics {
-    faults_with(text, &[])
+fn diagnostics(text: &str) -> ProfileDiagnostics {
+    diagnostics_with(text, &[])
 }
 
-fn faults_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostics {
+fn diagnostics_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostics {
     let variables: Variables = variables.iter().copied().collect();
     match parse("p.xml", text, &variables) {
         Err(diagnostics) => diagnostics,
@@ -50,12 +50,12 @@ fn lines(diagnostics: &ProfileDiagnostics) -> String {
     diagnostics.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn listed(text: &str) -> String {
-    lines(&faults(text))
+fn diagnostic_lines(text: &str) -> String {
+    lines(&diagnostics(text))
 }
 
 /// Renders diagnostics like the command line.
-fn drawn(diagnostics: &ProfileDiagnostics) -> String {
+fn render(diagnostics: &ProfileDiagnostics) -> String {
     let mut text = String::new();
     GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
         .with_width(100)
@@ -75,7 +75,7 @@ fn actions(profile: &NetProfile) -> impl Iterator<Item = &FlowopAction> {
 
 #[test]
 fn an_unknown_option_is_shown_in_its_source_line() {
-    assert_snapshot!(drawn(&faults(&connected("<flowop type='write' options='sise=64'/>"))), @r"
+    assert_snapshot!(render(&diagnostics(&connected("<flowop type='write' options='sise=64'/>"))), @r"
      × unknown option `sise`
       ╭─[p.xml:3:31]
     2 │ <flowop type='connect' options='remotehost=h protocol=tcp'/>
@@ -93,7 +93,7 @@ fn an_unknown_option_is_shown_in_its_source_line() {
 fn several_errors_are_all_shown() {
     let text = "<profile name='p'>\n<group>\n<transaction iterations='5' duration='0'>\n\
         <flowop type='conect' options='protocol=tcp'/>\n</transaction>\n</group>\n</profile>\n";
-    assert_snapshot!(drawn(&faults(text)), @r#"
+    assert_snapshot!(render(&diagnostics(text)), @r#"
       × `p.xml` has 4 errors
 
     Error:
@@ -146,7 +146,7 @@ fn several_errors_are_all_shown() {
 #[test]
 fn a_removed_dialect_is_named_as_such() {
     let flowops = "<flowop type='write' options='async subtype=rdma size=100'/>\n<flowop type='wait'/>";
-    assert_snapshot!(listed(&connected(flowops).replace("=tcp", "=udapl")), @r"
+    assert_snapshot!(diagnostic_lines(&connected(flowops).replace("=tcp", "=udapl")), @r"
     2:55 unknown protocol `udapl` [unknown]
     3:31 unknown option `async` [unknown]
     3:37 unknown option `subtype` [unknown]
@@ -161,7 +161,7 @@ fn every_unset_variable_is_reported_once() {
         <flowop type='write' options='size=rand($min,${max})'/><flowop type='read' options='size=${max}'/>
         <flowop type='think' options='$how'/>
         <flowop type='nop' options='count=$a-b rate=$empty'/>";
-    let diagnostics = faults_with(text, &[("hh", "x"), ("empty", "")]);
+    let diagnostics = diagnostics_with(text, &[("hh", "x"), ("empty", "")]);
     assert_snapshot!(lines(&diagnostics), @r"
     1:27 the variable `n` is not set, or empty [used here]
     1:54 the variable `time` is not set, or empty [used here]
@@ -199,7 +199,7 @@ fn variables_are_expanded_everywhere() {
 
 #[test]
 fn an_error_in_a_variables_value_is_shown_where_the_variable_is_used() {
-    let diagnostics = faults_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
+    let diagnostics = diagnostics_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
     assert_eq!(diagnostics.diagnostics()[0].text, "$opts");
 }
 
@@ -283,7 +283,7 @@ fn errors_are_reported_strictly() {
         </profile>
         <profile>
         <group nthreads='1'><transaction><flowop type='nop'/>";
-    assert_snapshot!(listed(text), @r"
+    assert_snapshot!(diagnostic_lines(text), @r"
     1:19 unknown attribute `colour` of `profile` [unknown]
     2:26 integer `0` out of range [out of range]
     3:39 `iterations` is given twice [again here]
@@ -325,7 +325,7 @@ fn ill_formed_markup_is_shown_where_it_starts() {
         <transaction iterations \" duration=''>
         <flowop type='nop' <flowop type='nop'/>
         <!-- never ends";
-    assert_snapshot!(listed(text), @r#"
+    assert_snapshot!(diagnostic_lines(text), @r#"
     1:1 text outside of any tag [here]
     2:9 a tag without a name [here]
     3:9 unterminated tag [starts here]
@@ -341,9 +341,9 @@ fn ill_formed_markup_is_shown_where_it_starts() {
 
 #[test]
 fn empty_texts_are_not_profiles() {
-    assert_snapshot!(listed(""), @r"1:1 no profile found []");
-    assert_snapshot!(listed("<profile name='p'/>"), @r"1:1 a profile without groups [it does nothing]");
-    assert_snapshot!(listed("<group nthreads='1'><transaction><flowop type='nop'/>"), @r"1:1 a group outside of a profile [here]");
+    assert_snapshot!(diagnostic_lines(""), @r"1:1 no profile found []");
+    assert_snapshot!(diagnostic_lines("<profile name='p'/>"), @r"1:1 a profile without groups [it does nothing]");
+    assert_snapshot!(diagnostic_lines("<group nthreads='1'><transaction><flowop type='nop'/>"), @r"1:1 a group outside of a profile [here]");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_connection_that_is_certainly_not_open_is_an_error() {
         "<flowop type='write' options='conn=2 size=4'/>\n<flowop type='disconnect'/>\n\
          <flowop type='read' options='size=4'/>",
     );
-    assert_snapshot!(drawn(&faults(&text)), @r#"
+    assert_snapshot!(render(&diagnostics(&text)), @r#"
       × `p.xml` has 2 errors
 
     Error:
@@ -392,7 +392,7 @@ fn a_disconnect_in_a_loop_is_counted() {
         )
     };
     read(&rounds(5, 4));
-    assert_snapshot!(listed(&rounds(5, 5)), @r"4:27 `write` uses a connection without a name, which is not open [it was disconnected earlier]");
+    assert_snapshot!(diagnostic_lines(&rounds(5, 5)), @r"4:27 `write` uses a connection without a name, which is not open [it was disconnected earlier]");
     let uncertain = rounds(5, 4).replace("iterations=4", "duration=1s");
     read(&uncertain);
     read(&uncertain.replace("iterations=5", "duration=1s"));
@@ -403,7 +403,7 @@ fn a_disconnect_in_a_loop_is_counted() {
 fn a_datagram_is_not_larger_than_it_can_be() {
     let text = connected("<flowop type='write' options='size=64k'/>");
     read(&text);
-    assert_snapshot!(listed(&text.replace("=tcp", "=udp")), @r"3:1 a message of 65536 bytes over UDP [too large for a datagram]");
+    assert_snapshot!(diagnostic_lines(&text.replace("=tcp", "=udp")), @r"3:1 a message of 65536 bytes over UDP [too large for a datagram]");
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn other_files_are_not_profiles() {
     assert_snapshot!(lines(&decode_text("p.xml", &large).expect_err("too large")), @r"1:1 `p.xml` is larger than 1 MiB []");
     assert!(parse("p.xml", &" ".repeat(large.len()), &Variables::new()).is_err());
     let growing = connected("<flowop type='write' options='size=${v}${v}'/>");
-    assert_snapshot!(lines(&faults_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 value too long: more than 64 KiB with its variables expanded [here]");
+    assert_snapshot!(lines(&diagnostics_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 value too long: more than 64 KiB with its variables expanded [here]");
 }
 
 #[test]
@@ -421,7 +421,8 @@ fn a_check_distinguishes_invalid_from_unsupported() {
     let text = connected("<flowop type='write' options='size=4'/>");
     assert!(matches!(check("p.xml", &text, &Variables::new()), ProfileCheck::Valid { .. }));
     assert!(matches!(check("p.xml", "", &Variables::new()), ProfileCheck::Invalid(_)));
-    let ProfileCheck::Unsupported { lacks, .. } = check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new())
+    let ProfileCheck::Unsupported { unsupported: lacks, .. } =
+        check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new())
     else {
         panic!("RDS is not implemented")
     };
@@ -456,7 +457,7 @@ fn the_examples_are_valid() {
     let paths = profiles_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/net"));
     assert_eq!(paths.len(), 6);
     for path in paths {
-        let read = file(&path).unwrap_or_else(|diagnostics| panic!("{}", drawn(&diagnostics)));
+        let read = file(&path).unwrap_or_else(|diagnostics| panic!("{}", render(&diagnostics)));
         assert!(read.notes.is_empty(), "{}: {}", path.display(), notes(&read));
         assert_eq!(read.profile.name, path.file_stem().expect("a name").to_string_lossy());
     }
@@ -499,7 +500,7 @@ fn existing_profiles_of_users_are_parsed() {
     ");
 }
 
-const SOUND: &str = "<?xml version='1.0'?><profile name='p'><group nprocs='$nth'><transaction iterations='3' rate='1k'>\
+const VALID_PROFILE: &str = "<?xml version='1.0'?><profile name='p'><group nprocs='$nth'><transaction iterations='3' rate='1k'>\
     <flowop type='connect' options='remotehost=${h} protocol=sctp conn=1 sctp_in_streams=4'/>\
     <flowop type='write' options='size=rand(1, 8k) conn=1 sctp_pr_policy=ttl sctp_pr_value=5'/><!-- &lt; -->\
     <flowop type='think' options='duration=1.5ms busy'/></transaction></group></profile>";
@@ -523,7 +524,7 @@ proptest! {
     fn arbitrary_changes_do_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..5_u8, any::<char>()), 0..12)
     ) {
-        let mut text: Vec<char> = SOUND.chars().collect();
+        let mut text: Vec<char> = VALID_PROFILE.chars().collect();
         for (index, change, character) in changes {
             let index = index.index(text.len());
             match change {
@@ -539,7 +540,7 @@ proptest! {
             for diagnostic in diagnostics.diagnostics() {
                 prop_assert_eq!(text.get(diagnostic.span.clone()), Some(diagnostic.text.as_str()));
             }
-            drawn(&diagnostics);
+            render(&diagnostics);
         }
     }
 }

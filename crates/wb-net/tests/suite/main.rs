@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod commands;
 mod common;
 mod engine;
 mod language;
-mod missing;
-mod orders;
 mod secure;
+mod unsupported;

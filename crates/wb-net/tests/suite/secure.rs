@@ -144,7 +144,7 @@ fn an_unexpected_connection_is_dropped_and_counted() {
     let unexpected = TcpStream::connect(listener_addr).expect("it listens");
     let (connected, accepted) = connect(&mut ends);
     connected.and(accepted).expect("the expected connection is established");
-    assert_eq!(ends.1.take_refused(), 1);
+    assert_eq!(ends.1.take_rejected(), 1);
     drop(unexpected);
 }
 

@@ -5,9 +5,9 @@ use super::*;
 use crate::plan::Shortfall;
 use crate::spec;
 
-struct One(Declaration);
+struct SingleTestCatalog(Declaration);
 
-impl Catalog for One {
+impl Catalog for SingleTestCatalog {
     fn declaration(&self, test: &str) -> Option<&Declaration> {
         (test == "t").then_some(&self.0)
     }
@@ -49,10 +49,10 @@ fn param(name: &str, kind: ParamKind, default: Option<ParamValue>, axis: bool) -
     Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved_from: resolved, axis }
 }
 
-fn catalogue() -> One {
+fn catalogue() -> SingleTestCatalog {
     let rw = ParamKind::Choice { values: vec!["read".into(), "write".into()] };
     let integer = ParamKind::Integer { min: Some(1), max: None };
-    One(Declaration {
+    SingleTestCatalog(Declaration {
         name: TestName::new("t").unwrap(),
         summary: String::new(),
         version: 1,

@@ -104,7 +104,7 @@ impl Variant {
     /// The canonical names of the parameters that it changes.
     pub fn changed_params(&self, test: &Declaration, catalogue: &dyn Catalog) -> Vec<String> {
         let name = |setting: &VariantSetting| match setting {
-            VariantSetting::Param { given, .. } => Some(proper_name(given, test, catalogue)),
+            VariantSetting::Param { given, .. } => Some(canonical_name(given, test, catalogue)),
             _ => None,
         };
         self.settings.iter().filter_map(name).collect()
@@ -115,7 +115,7 @@ impl VariantSetting {
     /// The target that it sets, by its canonical name.
     fn target(&self, test: &Declaration, catalogue: &dyn Catalog) -> String {
         match self {
-            Self::Param { given, .. } => format!("`{}`", proper_name(given, test, catalogue)),
+            Self::Param { given, .. } => format!("`{}`", canonical_name(given, test, catalogue)),
             Self::Env(variable) => {
                 format!("`{}`", variable.split_once('=').map_or(variable.as_str(), |(name, _)| name))
             }
@@ -127,7 +127,7 @@ impl VariantSetting {
 }
 
 /// The canonical name of a parameter or knob; the given name if it is neither.
-fn proper_name(given: &SpannedParam, test: &Declaration, catalogue: &dyn Catalog) -> String {
+fn canonical_name(given: &SpannedParam, test: &Declaration, catalogue: &dyn Catalog) -> String {
     let canonical = match given.name.strip_prefix(KNOBS) {
         Some(knob) => knob_name(catalogue, knob),
         None => test.param(&given.name).map(|param| param.name.clone()),
@@ -144,7 +144,7 @@ impl Request {
         given: &SpannedParam,
         source: &SourceText,
     ) {
-        let name = |given: &SpannedParam| proper_name(given, test, catalogue);
+        let name = |given: &SpannedParam| canonical_name(given, test, catalogue);
         self.given.retain(|other| name(other) != name(given));
         self.given.push(given.clone());
         // Errors in the new value point into the variant's text; the test's own text was valid before.

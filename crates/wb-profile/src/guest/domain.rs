@@ -74,7 +74,7 @@ pub(crate) fn fill_template(plan: &DomainSpec<'_>, asset: &HostAsset) -> Result<
             let names = values.map(|(name, _)| name).join(", ");
             Err(ProfileErrorKind::Xml {
                 file: file.clone(),
-                what: format!("unknown placeholder `%({name})s`: expected one of {names}"),
+                message: format!("unknown placeholder `%({name})s`: expected one of {names}"),
             })
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn fill_template(plan: &DomainSpec<'_>, asset: &HostAsset) -> Result<
 /// Requires that a user's domain uses the name, disk and seed created for the guest: it would write to another disk,
 /// and without the seed nobody could log in.
 fn require_guest_files(plan: &DomainSpec<'_>, xml: &str, file: &str) -> Result<(), ProfileErrorKind> {
-    let invalid = |message: String| ProfileErrorKind::Xml { file: file.to_owned(), what: message };
+    let invalid = |message: String| ProfileErrorKind::Xml { file: file.to_owned(), message };
     let domain = ParsedDomain::read(xml).map_err(|error| invalid(format!("invalid XML: {error}")))?;
     if domain.name != plan.domain {
         return Err(invalid("its <name> is not `%(name)s`, which identifies the guest".to_owned()));
@@ -205,7 +205,7 @@ fn virt_install_command(plan: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErr
             .map(str::to_owned),
     );
     let extra = shell_words::split(&guests.virt_install_extra)
-        .map_err(|error| ProfileErrorKind::Xml { file: "virt-install-extra".to_owned(), what: error.to_string() })?;
+        .map_err(|error| ProfileErrorKind::Xml { file: "virt-install-extra".to_owned(), message: error.to_string() })?;
     Ok(["virt-install".to_owned()].into_iter().chain(words).chain(extra).collect())
 }
 

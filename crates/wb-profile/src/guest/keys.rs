@@ -118,7 +118,7 @@ async fn generate_key_pair(path: &Path) -> Result<HostKey, ProfileErrorKind> {
         return Err(ProfileErrorKind::Program {
             program: "ssh-keygen".to_owned(),
             ending: output.status.to_string(),
-            said: message,
+            output: message,
         });
     }
     let read = |path: PathBuf| std::fs::read_to_string(&path).map_err(file_error(&path));

@@ -229,7 +229,7 @@ pub(crate) async fn preflight(guests: &GuestsConfig, site: &ApplySite<'_>) -> Re
     }
     let mut virt_type = None;
     if has_libvirt {
-        outlook.ok(virsh::require_defined(group, &guests.network).await);
+        outlook.ok(virsh::require_network_defined(group, &guests.network).await);
         let folder = worker.new_scratch(Some(guest_folder(site).await?)).await?;
         // libvirt runs guests as a user of its own, which needs access to the boot sector of the probe.
         run(group, ["chmod", "0711", folder.path()]).await?;
@@ -350,7 +350,7 @@ impl StartedGuest {
     async fn require_alive(&self, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
         match virsh::state(site.group, &self.domain).await?.as_deref() {
             None | Some("shut off" | "crashed" | "dying") => {
-                Err(ProfileErrorKind::Died { guest: self.name.clone(), console: self.console_tail(site).await })
+                Err(ProfileErrorKind::GuestEnded { guest: self.name.clone(), console: self.console_tail(site).await })
             }
             Some(_) => Ok(()),
         }

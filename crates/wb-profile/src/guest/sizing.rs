@@ -7,7 +7,7 @@ use crate::error::ProfileErrorKind;
 use crate::profile::{CpuPinning, GuestCount, GuestsConfig};
 
 /// The minimum memory that a Linux guest starts with.
-const LEAST_MEMORY: Bytes = Bytes(256 << 20);
+const MIN_MEMORY: Bytes = Bytes(256 << 20);
 
 /// Size and placement of one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub(crate) fn plan_guests(
     };
     let share = Bytes((params.guest_mem_m.unwrap_or(0) << 20) / u64::from(count));
     let memory = guests.memory.unwrap_or(share);
-    if memory < LEAST_MEMORY {
-        let [share, minimum] = [memory, LEAST_MEMORY].map(|size| size.0 >> 20);
+    if memory < MIN_MEMORY {
+        let [share, minimum] = [memory, MIN_MEMORY].map(|size| size.0 >> 20);
         return Err(ProfileErrorKind::NotEnoughResources(format!(
             "{count} guests would have {share} MiB of memory each, and at least {minimum} MiB are required"
         )));

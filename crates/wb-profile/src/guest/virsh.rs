@@ -19,27 +19,27 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const PRESENT: &str = "there";
 /// Prints whether a domain runs, or left its log when it ended by itself. Fails if the list cannot be read, instead of
 /// taking it as empty.
-const IS_THERE: &str = r#"
+const DOMAIN_STATE_SCRIPT: &str = r#"
 all=$(virsh -q -c "$1" list --name) || exit
 printf '%s\n' "$all" | grep -qxF -- "$2" || [ -e "/var/log/libvirt/qemu/$2.log" ] && printf there || printf none
 "#;
 /// Starts a domain from a file, or stops it; succeeds if it ends by itself meanwhile. libvirt keeps the log of each
 /// domain for ever, so the log is removed with the domain.
-const DOMAIN: &str = r#"
+const DOMAIN_SCRIPT: &str = r#"
 case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; esac
 virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1 || exit
 rm -f "/var/log/libvirt/qemu/$2.log" "/var/log/libvirt/qemu/$2.log".[0-9]
 "#;
 /// Prints whether a network runs.
-const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+const NETWORK_STATE_SCRIPT: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Starts or stops a network. libvirt's packet filter chains stay, empty: it creates them once and fails if they have
 /// been removed.
-const NETWORK: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
+const NETWORK_SCRIPT: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
 
 /// Prints whether a pool exists.
-const IS_POOL: &str = r#"all=$(virsh -q -c "$1" pool-list --all --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+const POOL_STATE_SCRIPT: &str = r#"all=$(virsh -q -c "$1" pool-list --all --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Creates a transient pool for a folder, or removes it.
-const POOL: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2" dir --target "$3" >&2;; *) exec virsh -q -c "$1" pool-destroy "$2" >&2;; esac"#;
+const POOL_SCRIPT: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2" dir --target "$3" >&2;; *) exec virsh -q -c "$1" pool-destroy "$2" >&2;; esac"#;
 
 /// Requires that libvirt responds.
 ///
@@ -49,7 +49,9 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
     require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
         Ok(_) => Ok(()),
-        Err(ProfileErrorKind::Program { said, .. }) => Err(ProfileErrorKind::NoLibvirt { said: last_lines(&said, 2) }),
+        Err(ProfileErrorKind::Program { output: said, .. }) => {
+            Err(ProfileErrorKind::NoLibvirt { said: last_lines(&said, 2) })
+        }
         Err(other) => Err(other),
     }
 }
@@ -58,8 +60,8 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
 pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), ProfileErrorKind> {
     let step = Step::Command {
         name: format!("the guest {guest}"),
-        read: shell(IS_THERE, &[CONNECTION, domain]),
-        write: shell(DOMAIN, &[CONNECTION, domain, xml, "{}"]),
+        read: shell(DOMAIN_STATE_SCRIPT, &[CONNECTION, domain]),
+        write: shell(DOMAIN_SCRIPT, &[CONNECTION, domain, xml, "{}"]),
     };
     // A domain of this name may have left its log in an earlier boot if the host was killed.
     run(group, ["rm", "-f", &format!("/var/log/libvirt/qemu/{domain}.log")]).await?;
@@ -69,7 +71,7 @@ pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: 
 
 /// Starts a network if it does not run; it is then stopped when the group is torn down.
 pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
-    let read = shell(IS_NETWORK, &[CONNECTION, network]);
+    let read = shell(NETWORK_STATE_SCRIPT, &[CONNECTION, network]);
     if run(group, read.clone()).await?.trim() == PRESENT {
         return Ok(());
     }
@@ -77,7 +79,7 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     if run(group, ["cat", FORWARDING]).await?.trim() == "0" {
         group.apply_step(Step::setting(FORWARDING), Some("1".to_owned())).await?;
     }
-    let write = shell(NETWORK, &[CONNECTION, network, "{}"]);
+    let write = shell(NETWORK_SCRIPT, &[CONNECTION, network, "{}"]);
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
     group.apply_step(step, Some(PRESENT.to_owned())).await?;
     Ok(())
@@ -87,9 +89,9 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
 ///
 /// # Errors
 /// If it is not, with virsh's output.
-pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn require_network_defined(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
-        Err(ProfileErrorKind::Program { said, .. }) => {
+        Err(ProfileErrorKind::Program { output: said, .. }) => {
             Err(ProfileErrorKind::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
         }
         other => other.map(drop),
@@ -108,7 +110,7 @@ pub(crate) async fn require_emulator(
     let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
     words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
     match run(group, words).await {
-        Err(ProfileErrorKind::Program { said, .. }) => {
+        Err(ProfileErrorKind::Program { output: said, .. }) => {
             Err(ProfileErrorKind::NoEmulator { output: last_lines(&said, 1) })
         }
         other => other.map(drop),
@@ -120,8 +122,8 @@ pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Prof
     let name = folder.rsplit('/').next().unwrap_or(folder);
     let step = Step::Command {
         name: format!("libvirt's pool of {folder}"),
-        read: shell(IS_POOL, &[CONNECTION, name]),
-        write: shell(POOL, &[CONNECTION, name, folder, "{}"]),
+        read: shell(POOL_STATE_SCRIPT, &[CONNECTION, name]),
+        write: shell(POOL_SCRIPT, &[CONNECTION, name, folder, "{}"]),
     };
     group.apply_step(step, Some(PRESENT.to_owned())).await?;
     Ok(())

@@ -22,12 +22,12 @@ pub enum ImageFailure {
         url: String,
     },
     /// The server cannot be reached, or closes the connection.
-    #[error("cannot fetch {url}: {why}")]
+    #[error("cannot fetch {url}: {reason}")]
     Unreachable {
         /// The URL.
         url: String,
         /// The system's error.
-        why: String,
+        reason: String,
     },
     /// The server responds with an error.
     #[error("cannot fetch {url}: HTTP status {status}")]
@@ -40,18 +40,18 @@ pub enum ImageFailure {
     /// The download is too slow, or stopped.
     #[error(
         "cannot fetch {url}: less than {} in {within}; stopped after {}, which are kept",
-        format_size(least),
-        format_size(got)
+        format_size(minimum),
+        format_size(received)
     )]
     Stalled {
         /// The URL.
         url: String,
         /// The minimum that was expected.
-        least: Bytes,
+        minimum: Bytes,
         /// The time in which it was expected.
         within: Nanos,
         /// The size received so far.
-        got: Bytes,
+        received: Bytes,
     },
     /// The download has the wrong hash; it was removed.
     #[error("{url} has {kind} {found}, expected {expected}; the download was removed")]
@@ -76,14 +76,14 @@ pub enum ImageFailure {
         file: String,
     },
     /// Not enough free space.
-    #[error("not enough space for {what} in {folder}: {} required, {} free", format_size(needed), format_size(free))]
+    #[error("not enough space for {item} in {folder}: {} required, {} free", format_size(required), format_size(free))]
     NoSpace {
         /// The item to be stored.
-        what: String,
+        item: String,
         /// The folder.
         folder: String,
         /// The required space.
-        needed: Bytes,
+        required: Bytes,
         /// The free space.
         free: Bytes,
     },
@@ -96,14 +96,14 @@ pub enum ImageFailure {
         package: String,
     },
     /// A program failed.
-    #[error("`{tool}` ended with {ending}: {said}")]
+    #[error("`{tool}` ended with {ending}: {output}")]
     Tool {
         /// The program.
         tool: String,
         /// How it ended.
         ending: String,
         /// The last lines of its output.
-        said: String,
+        output: String,
     },
     /// Packages that are not in the archive.
     #[error("the archive has no package {}", .packages.join(", "))]

@@ -36,22 +36,22 @@ pub enum ImageError {
         failure: ImageFailure,
     },
     /// The process on the host ended without a result.
-    #[error("on `{worker}`: the process that prepares images ended with {ending}{}{said}", if .said.is_empty() { "" } else { ": " })]
+    #[error("on `{worker}`: the process that prepares images ended with {ending}{}{stderr}", if .stderr.is_empty() { "" } else { ": " })]
     Exited {
         /// The host.
         worker: WorkerName,
         /// How it ended.
         ending: ExitReason,
         /// Its standard error.
-        said: String,
+        stderr: String,
     },
     /// A reply that cannot be parsed.
-    #[error("on `{worker}`: invalid reply from the process that prepares images: {why}")]
+    #[error("on `{worker}`: invalid reply from the process that prepares images: {reason}")]
     InvalidReply {
         /// The host.
         worker: WorkerName,
         /// The error in it.
-        why: String,
+        reason: String,
     },
 }
 

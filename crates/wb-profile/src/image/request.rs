@@ -86,14 +86,14 @@ pub enum ImageProgress {
         /// The URL.
         url: String,
         /// Size received so far.
-        got: Bytes,
+        received: Bytes,
         /// Total size, if the server reports it.
-        of: Option<Bytes>,
+        total: Option<Bytes>,
     },
     /// A slow step.
-    Doing {
+    Step {
         /// Its description.
-        what: String,
+        description: String,
     },
 }
 
@@ -101,11 +101,11 @@ impl fmt::Display for ImageProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting => f.write_str("waiting for another process that creates the same image"),
-            Self::Fetching { url, got, of: None } => write!(f, "fetching {url}: {}", format_size(got)),
-            Self::Fetching { url, got, of: Some(total) } => {
+            Self::Fetching { url, received: got, total: None } => write!(f, "fetching {url}: {}", format_size(got)),
+            Self::Fetching { url, received: got, total: Some(total) } => {
                 write!(f, "fetching {url}: {} of {}", format_size(got), format_size(total))
             }
-            Self::Doing { what } => f.write_str(what),
+            Self::Step { description: what } => f.write_str(what),
         }
     }
 }
@@ -136,7 +136,11 @@ pub(super) async fn send_request<T: DeserializeOwned>(
     let Some(line) = line else {
         let finished = process.wait(Some(Nanos(0))).await?;
         let message = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
-        return Err(ImageError::Exited { worker: worker.name().clone(), ending: finished.ending, said: message });
+        return Err(ImageError::Exited {
+            worker: worker.name().clone(),
+            ending: finished.exit_reason,
+            stderr: message,
+        });
     };
     group.teardown().await?;
     match serde_json::from_str(&line) {
@@ -148,5 +152,5 @@ pub(super) async fn send_request<T: DeserializeOwned>(
 }
 
 fn invalid_reply(worker: &Worker, reason: &dyn fmt::Display) -> ImageError {
-    ImageError::InvalidReply { worker: worker.name().clone(), why: reason.to_string() }
+    ImageError::InvalidReply { worker: worker.name().clone(), reason: reason.to_string() }
 }

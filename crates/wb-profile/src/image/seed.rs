@@ -43,17 +43,17 @@ impl std::fmt::Debug for HostKey<'_> {
 pub enum SeedError {
     /// An invalid host name.
     #[error(
-        "invalid host name `{given}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end"
+        "invalid host name `{value}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end"
     )]
     Hostname {
         /// The invalid value.
-        given: String,
+        value: String,
     },
     /// An invalid key.
-    #[error("invalid key: expected a {what}")]
+    #[error("invalid key: expected a {expected}")]
     Key {
         /// The expected kind of key.
-        what: &'static str,
+        expected: &'static str,
     },
     /// An invalid MAC address.
     #[error("invalid MAC address `{given}`: expected the form 52:54:00:12:34:56")]
@@ -103,17 +103,17 @@ impl SeedConfig<'_> {
             || name.starts_with('-')
             || name.ends_with('-')
         {
-            return Err(SeedError::Hostname { given: name.to_owned() });
+            return Err(SeedError::Hostname { value: name.to_owned() });
         }
         let is_line = |key: &str| !key.contains(['\n', '\r']) && key.split(' ').count() >= 2;
         if !is_line(self.authorized_key.trim()) {
-            return Err(SeedError::Key { what: "public key in one line" });
+            return Err(SeedError::Key { expected: "public key in one line" });
         }
         if !is_line(self.host_key.public.trim()) || !self.host_key.public.starts_with("ssh-ed25519 ") {
-            return Err(SeedError::Key { what: "public ed25519 key in one line" });
+            return Err(SeedError::Key { expected: "public ed25519 key in one line" });
         }
         if !self.host_key.private.starts_with("-----BEGIN OPENSSH PRIVATE KEY-----\n") {
-            return Err(SeedError::Key { what: "private key in OpenSSH's format" });
+            return Err(SeedError::Key { expected: "private key in OpenSSH's format" });
         }
         match self.macs.iter().find(|mac| !is_mac(mac)) {
             Some(mac) => Err(SeedError::Mac { given: (*mac).to_owned() }),

@@ -84,12 +84,12 @@ pub struct BuiltImage {
 pub enum ParseImageError {
     /// A name that is not in the catalogue.
     #[error(
-        "unknown image `{given}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
+        "unknown image `{value}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
         catalogue::names().collect::<Vec<_>>().join(", ")
     )]
     Unknown {
         /// The invalid value.
-        given: String,
+        value: String,
     },
     /// A URL without a hash to verify the download.
     #[error("missing SHA-256 of `{url}`: expected `{url}#sha256=DIGITS`, or {{\"url\": …, \"sha256\": …}}")]
@@ -248,7 +248,7 @@ impl ImageSpec {
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
             Self::Named(CatalogueName { name }) if catalogue::names().all(|listed| listed != name.as_str()) => {
-                return Err(ParseImageError::Unknown { given: name.clone() });
+                return Err(ParseImageError::Unknown { value: name.clone() });
             }
             Self::Named(_) => {}
             Self::Remote(RemoteImage { url, sha256 }) => {

@@ -74,7 +74,7 @@ impl CommandProvisioner {
         controller: &Controller,
         target: &ProvisionTarget,
     ) -> (Result<(), String>, Vec<u8>, Nanos) {
-        let argv = match self.words_for(target) {
+        let argv = match self.argv_for(target) {
             Ok(argv) => argv,
             Err(why) => return (Err(why.clone()), format!("{why}\n").into_bytes(), Nanos(0)),
         };
@@ -85,7 +85,7 @@ impl CommandProvisioner {
         }
     }
 
-    fn words_for(&self, target: &ProvisionTarget) -> Result<Vec<String>, String> {
+    fn argv_for(&self, target: &ProvisionTarget) -> Result<Vec<String>, String> {
         let word = |parts: &Vec<CommandPart>| {
             let part = |part: &CommandPart| match part {
                 CommandPart::Text(text) => Ok(text.clone()),
@@ -109,7 +109,7 @@ mod tests {
         let per_host = |command: &str| CommandProvisioner::parse(serde_json::json!({ "command": command })).unwrap();
         let mut target = ProvisionTarget::local("a".parse().unwrap(), Default::default());
         target.user = Some("joe blow".to_owned());
-        let words = |command: &str| per_host(command).words_for(&target);
+        let words = |command: &str| per_host(command).argv_for(&target);
         let argv = words("x --on=%(user)s@%(host)s '100 %%' %(name)s").unwrap();
         assert_eq!(argv, ["x", "--on=joe blow@localhost", "100 %", "a"]);
         assert!(words("x %(distro)s").unwrap_err().contains("unknown %(distro)s of the host"));

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn each_host_is_done_failed_or_not_reported() {
-        let both = "{\"event\":\"told\",\"text\":\"x\"}\n\n{\"event\":\"done\",\"host\":\"a\"}\n\
+        let both = "{\"event\":\"message\",\"text\":\"x\"}\n\n{\"event\":\"done\",\"host\":\"a\"}\n\
                     {\"event\":\"failed\",\"host\":\"b\",\"why\":\"no disk\"}\n";
         assert_eq!(outcome_of(both, 0), ["done", "no disk"]);
         let not_reported = "the provisioner reported neither done nor failed for it";

@@ -1,7 +1,7 @@
 //! Formats the figures and explanations of comparisons.
 
 use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
-use wb_compare::statistical::{NoiseUse, RequiredSamples};
+use wb_compare::statistical::{NoiseModelUse, RequiredSamples};
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, unescape_lossy};
 
@@ -218,19 +218,19 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
 }
 
 /// Describes the model of the noise between runs that was used, or why none was, if relevant.
-fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseUse>) -> String {
+fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> String {
     let undecided = matches!(decided, FinalVerdict::Differs | FinalVerdict::Inconclusive);
     match noise {
-        Some(NoiseUse::Applied { spread, runs }) => {
+        Some(NoiseModelUse::Applied { spread, runs }) => {
             format!("; spread between runs {:.2} % (learnt from {runs})", spread * 100.0)
         }
-        Some(NoiseUse::Insufficient { why }) if undecided => {
+        Some(NoiseModelUse::Insufficient { why }) if undecided => {
             format!("; the noise between runs is not known well enough: {why}")
         }
-        Some(NoiseUse::OtherDefinition) if undecided => {
+        Some(NoiseModelUse::OtherDefinition) if undecided => {
             "; the noise between runs is known only for another definition".to_owned()
         }
-        Some(NoiseUse::Unknown) if undecided => "; no model has the noise between runs".to_owned(),
+        Some(NoiseModelUse::Unknown) if undecided => "; no model has the noise between runs".to_owned(),
         _ => String::new(),
     }
 }

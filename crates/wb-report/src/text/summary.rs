@@ -66,7 +66,7 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
         summary.and_then(phrasing::format_half_width).unwrap_or_default().into(),
         or_none(summary.and_then(phrasing::format_spread)).into(),
         summary.map_or(0, |summary| summary.n).to_string().into(),
-        TableCell::toned(phrasing::outcome_label(&cell.outcome) + &remarks, tone),
+        TableCell::with_tone(phrasing::outcome_label(&cell.outcome) + &remarks, tone),
     ]
 }
 

@@ -43,14 +43,14 @@ pub struct TableCell {
 
 impl TableCell {
     /// A cell in this tone.
-    pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
+    pub fn with_tone(text: impl AsRef<str>, tone: Tone) -> Self {
         Self { text: sanitize(text.as_ref()), tone }
     }
 }
 
 impl<T: AsRef<str>> From<T> for TableCell {
     fn from(text: T) -> Self {
-        Self::toned(text, Tone::Plain)
+        Self::with_tone(text, Tone::Plain)
     }
 }
 
@@ -149,7 +149,8 @@ impl Table {
     }
 
     fn panel(&self, columns: &[usize], widths: &[usize], style: Style) -> String {
-        let heads: Vec<TableCell> = self.heads.iter().map(|(head, _)| TableCell::toned(head, Tone::Quiet)).collect();
+        let heads: Vec<TableCell> =
+            self.heads.iter().map(|(head, _)| TableCell::with_tone(head, Tone::Quiet)).collect();
         let mut out = if self.heads.iter().all(|(head, _)| head.is_empty()) {
             String::new()
         } else {
@@ -235,7 +236,7 @@ mod tests {
         let mut table = Table::new(&[("case", Align::Left), ("median", Align::Right), ("outcome", Align::Left)]);
         table.heading("a group of cells");
         table.row(vec!["size=S".into(), "4.21 Gflops".into(), "measured".into()]);
-        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), TableCell::toned("failed", Tone::Bad)]);
+        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), TableCell::with_tone("failed", Tone::Bad)]);
         table
     }
 

@@ -25,7 +25,7 @@ fn page_makes_no_requests_and_logs_no_errors() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     browser.open(&page.file, 1280, "light");
     assert_eq!(browser.eval("document.querySelectorAll('h1').length"), 1);
-    browser.was_quiet(&page.file);
+    browser.assert_quiet(&page.file);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn page_does_not_scroll_horizontally_at_any_width() {
     for width in [360, 390, 768, 1280] {
         browser.open(&page.file, width, "light");
         for state in ["closed", "open"] {
-            browser.fits(width, state);
+            browser.assert_fits(width, state);
             let bars = "new Set([...document.querySelectorAll('.overview .bar svg')].map(bar => { \
                         const box = bar.getBoundingClientRect(); return `${box.left} ${box.width}`; })).size";
             assert_eq!(browser.eval(bars), 1, "the bars of the overview are not on one scale");

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::chromium::{Chromium, browser};
 use crate::comparison::specimen;
-use crate::comparison::{How, compared, read};
+use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
-use wb_test_data::PAGE;
+use wb_test_data::LARGE_PAGE;
 
 struct Page {
     _folder: tempfile::TempDir,
@@ -20,23 +20,23 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Compari
     let file = folder.path().join("page.html");
     let builds = read(&write(folder.path()));
     let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
-    let how = How { method, ..How::default() };
-    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap();
+    let how = CompareOptions { method, ..CompareOptions::default() };
+    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap();
     std::fs::write(&file, text).unwrap();
     Page { _folder: folder, file }
 }
 
 /// Opens the page of the specimen compared by tolerances, and waits for its script.
-fn opened(width: u32) -> Option<(Chromium, Page)> {
+fn open_page(width: u32) -> Option<(Chromium, Page)> {
     let mut browser = browser()?;
     let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.open(&page.file, width, "light");
-    done(&mut browser);
+    wait_for_table(&mut browser);
     Some((browser, page))
 }
 
 /// Waits until the table has replaced the list of failures.
-fn done(browser: &mut Chromium) {
+fn wait_for_table(browser: &mut Chromium) {
     let done = "new Promise(done => { const look = () => document.getElementById('still') && \
                 !document.querySelector('#still > p.note:last-child') ? setTimeout(look, 20) : done(true); look(); })";
     browser.eval(done);
@@ -61,16 +61,16 @@ fn choose(browser: &mut Chromium, name: &str, value: &str) {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn page_makes_no_requests_and_logs_no_errors() {
-    let Some((mut browser, page)) = opened(1280) else { return };
+    let Some((mut browser, page)) = open_page(1280) else { return };
     browser.eval("document.querySelectorAll('td[data-build]').forEach(cell => cell.click())");
-    browser.was_quiet(&page.file);
+    browser.assert_quiet(&page.file);
     assert_eq!(browser.eval("document.querySelectorAll('img, #still').length"), 0);
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn filters_restrict_the_table() {
-    let Some((mut browser, _page)) = opened(1280) else { return };
+    let Some((mut browser, _page)) = open_page(1280) else { return };
     assert_eq!(names(&mut browser).len(), 5, "worse or better in any build, primary only");
     choose(&mut browser, "status", "failed");
     assert_eq!(names(&mut browser).len(), 4, "failed in any build, primary only");
@@ -94,7 +94,7 @@ fn filters_restrict_the_table() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn checks_that_are_not_primary_follow_a_separator_and_their_failures_have_a_button() {
-    let Some((mut browser, _page)) = opened(1280) else { return };
+    let Some((mut browser, _page)) = open_page(1280) else { return };
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
     let separator =
@@ -111,7 +111,7 @@ fn checks_that_are_not_primary_follow_a_separator_and_their_failures_have_a_butt
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn column_sorts_the_worst_first() {
-    let Some((mut browser, _page)) = opened(1280) else { return };
+    let Some((mut browser, _page)) = open_page(1280) else { return };
     choose(&mut browser, "status", "");
     browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
     let sorted = names(&mut browser);
@@ -124,7 +124,7 @@ fn column_sorts_the_worst_first() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn cell_is_explained_by_keyboard_alone() {
-    let Some((mut browser, _page)) = opened(1280) else { return };
+    let Some((mut browser, _page)) = open_page(1280) else { return };
     browser.eval("document.querySelector('.filters output').previousElementSibling.querySelector('select').focus()");
     for _ in 0..4 {
         browser.press("Tab", "Tab", 9, "");
@@ -160,7 +160,7 @@ fn cell_is_explained_by_keyboard_alone() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn differing_parameters_are_marked_shown_and_copied() {
-    let Some((mut browser, _page)) = opened(1280) else { return };
+    let Some((mut browser, _page)) = open_page(1280) else { return };
     choose(&mut browser, "status", "gain");
     assert_eq!(browser.eval("document.querySelectorAll('td abbr[title=\"parameters differ\"]').length"), 1);
     browser.eval("document.querySelector('td:has(abbr[title=\"parameters differ\"])').click()");
@@ -180,12 +180,12 @@ fn differing_parameters_are_marked_shown_and_copied() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn page_does_not_scroll_horizontally_at_any_width() {
-    let Some((mut browser, page)) = opened(1280) else { return };
+    let Some((mut browser, page)) = open_page(1280) else { return };
     for width in [360, 400, 800, 1400] {
         browser.open(&page.file, width, "light");
-        done(&mut browser);
+        wait_for_table(&mut browser);
         for state in ["closed", "open"] {
-            browser.fits(width, state);
+            browser.assert_fits(width, state);
             browser.eval("document.querySelectorAll('details').forEach(e => { e.open = true })");
             browser.eval("document.querySelectorAll('td[data-build=\"2\"]').forEach(cell => cell.click())");
         }
@@ -199,9 +199,9 @@ fn printing_shows_every_row_and_opens_details() {
         Some(browser) => browser,
         None => return,
     };
-    let page = page(|folder| PAGE.write(folder).unwrap(), None);
+    let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
     browser.open(&page.file, 1280, "light");
-    done(&mut browser);
+    wait_for_table(&mut browser);
     choose(&mut browser, "status", "");
     let rows = "document.querySelectorAll('tr[data-check]').length";
     assert_eq!(browser.eval(rows), 200, "a page of rows");
@@ -219,10 +219,10 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
         Some(browser) => browser,
         None => return,
     };
-    let page = page(|folder| PAGE.write(folder).unwrap(), None);
+    let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
     assert!(std::fs::metadata(&page.file).unwrap().len() <= 3_000_000);
     browser.open(&page.file, 1280, "light");
-    done(&mut browser);
+    wait_for_table(&mut browser);
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
     assert_eq!(browser.eval("document.querySelector('.filters output').textContent"), "8000 of 8000 checks");
@@ -236,7 +236,7 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
     );
     choose(&mut browser, "text", "profile3 test4 randwrite-8kib slat.stddev");
     assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev in %"]);
-    browser.was_quiet(&page.file);
+    browser.assert_quiet(&page.file);
 }
 
 #[test]
@@ -249,18 +249,18 @@ fn changes_are_listed_without_scripts() {
     assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 5);
     assert_eq!(browser.eval("document.getElementById('live').hidden"), true);
     assert!(browser.eval("document.querySelector('noscript').textContent").as_str().unwrap().contains("With scripts"));
-    browser.fits(400, "without scripts");
-    browser.was_quiet(&page.file);
+    browser.assert_fits(400, "without scripts");
+    browser.assert_quiet(&page.file);
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn page_follows_the_dark_scheme() {
-    let Some((mut browser, page)) = opened(1280) else { return };
+    let Some((mut browser, page)) = open_page(1280) else { return };
     let backgrounds = "['body', '.live .id', 'td.loss'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
     let light = browser.eval(backgrounds);
     browser.open(&page.file, 1280, "dark");
-    done(&mut browser);
+    wait_for_table(&mut browser);
     let dark = browser.eval(backgrounds);
     for (light, dark) in light.as_str().unwrap().split("),").zip(dark.as_str().unwrap().split("),")) {
         assert_ne!(light, dark);

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::comparison::specimen::{self, FOREIGN, HOSTILE};
-use crate::comparison::{How, compared, read};
+use crate::comparison::{CompareOptions, compare, read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
@@ -24,8 +24,8 @@ const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, n
 fn page(options: &PageOptions<'_>) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
-    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
-    let text = compared(&builds, &how, |outcome, history| html(outcome, history, options)).unwrap();
+    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), ..CompareOptions::default() };
+    let text = compare(&builds, &how, |outcome, history| html(outcome, history, options)).unwrap();
     Page::of(text)
 }
 
@@ -46,7 +46,7 @@ impl Page {
     }
 
     /// The texts of the selected elements.
-    fn told(&self, selector: &str) -> Vec<String> {
+    fn texts(&self, selector: &str) -> Vec<String> {
         self.all(selector).into_iter().map(words).collect()
     }
 
@@ -66,7 +66,7 @@ fn words(element: ElementRef<'_>) -> String {
 #[test]
 fn every_primary_check_that_changed_in_any_build_has_a_row() {
     let page = page(&PLAIN);
-    let rows = page.told("#still tbody tr");
+    let rows = page.texts("#still tbody tr");
     assert_eq!(rows.len(), 5, "{rows:#?}");
     let read = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
     assert_eq!(rows[0], format!("{read} 1000 950 to 1050 = +0.30 1003 ✕ −20.00 800"));
@@ -81,7 +81,7 @@ fn every_primary_check_that_changed_in_any_build_has_a_row() {
 #[test]
 fn gains_are_listed_whether_or_not_they_fail() {
     for fail_on_gain in [false, true] {
-        let rows = page(&PageOptions { fail_on_gain, ..PLAIN }).told("#still tbody tr");
+        let rows = page(&PageOptions { fail_on_gain, ..PLAIN }).texts("#still tbody tr");
         let gain = rows.iter().find(|row| row.contains("read-64KiB")).unwrap();
         assert!(gain.ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "{gain}");
     }
@@ -90,8 +90,8 @@ fn gains_are_listed_whether_or_not_they_fail() {
 #[test]
 fn systems_of_first_and_last_build_are_shown_side_by_side() {
     let page = page(&PLAIN);
-    assert_eq!(page.told("table.systems thead th"), ["property", "old", "new"]);
-    assert_eq!(page.told("table.systems tr.differing"), ["kernel 6.1 6.2 </code><script>alert(2)</script>"]);
+    assert_eq!(page.texts("table.systems thead th"), ["property", "old", "new"]);
+    assert_eq!(page.texts("table.systems tr.differing"), ["kernel 6.1 6.2 </code><script>alert(2)</script>"]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn names_do_not_become_markup_or_external_links() {
     let page = page(&PLAIN);
     assert_eq!(page.count("img, iframe, object, embed, base, link:not([href='data:,']), [onerror], [onclick]"), 0);
     assert_eq!(page.count("script"), 2, "the script and its data");
-    assert!(page.told("th.id").iter().any(|name| name.contains(HOSTILE)));
+    assert!(page.texts("th.id").iter().any(|name| name.contains(HOSTILE)));
     assert!(page.data()["ids"].as_array().unwrap().iter().any(|id| id.as_str().unwrap().contains(FOREIGN)));
     for word in ["@import", "url(", "fetch(", "import(", "XMLHttpRequest", "<script>alert", "hunter2"] {
         assert!(!page.text.contains(word), "{word}");
@@ -119,9 +119,9 @@ fn builds_link_to_the_urls_in_their_metadata() {
     assert_eq!(page.count("table.builds a[href*='javascript']"), 0);
     assert_eq!(page.count("header a[href='https://machines.example/anvil']"), 1);
     assert_eq!(page.count("header a[href='https://machines.example/sledge']"), 1);
-    let facts = page.told("header dl.facts div");
+    let facts = page.texts("header dl.facts div");
     assert!(facts.contains(&"distro Debian 12".to_owned()), "common properties are shown once: {facts:?}");
-    let rows = page.told("table.builds tbody tr");
+    let rows = page.texts("table.builds tbody tr");
     assert_eq!(rows[0], "old the reference 0 <i>nightly 0</i> A A");
     assert!(rows[1].starts_with("between ") && rows[1].contains(" 1 0 "), "{rows:?}");
     assert!(rows[1].ends_with(" 1 <i>nightly 1</i> A B"), "{rows:?}");
@@ -130,35 +130,35 @@ fn builds_link_to_the_urls_in_their_metadata() {
 #[test]
 fn environments_are_letters_with_their_differences() {
     let page = page(&PLAIN);
-    assert_eq!(page.told("table.builds td.letter"), ["A", "A", "A", "B", "B", "C"], "the world and the tests");
+    assert_eq!(page.texts("table.builds td.letter"), ["A", "A", "A", "B", "B", "C"], "the world and the tests");
     assert_eq!(
-        page.told("section[aria-labelledby=environments] details.cell summary")[0],
+        page.texts("section[aria-labelledby=environments] details.cell summary")[0],
         "B against A 1 difference: kernel 1 · new"
     );
-    let rows = page.told("table.changes tbody tr");
+    let rows = page.texts("table.changes tbody tr");
     assert_eq!(rows[..2], ["kernel 1 difference", "6.1 6.2 </code><script>alert(2)</script>"]);
     // The complete record of each letter can be copied.
-    let records = page.told("details.record");
+    let records = page.texts("details.record");
     assert_eq!(records.len(), 2 + 3, "{records:#?}");
     assert!(records[0].starts_with("A as recorded JSON · old, between"), "{}", records[0]);
     assert!(records[1].contains(r#""kernel": "6.2 </code><script>alert(2)</script>\nsmt on"#), "{}", records[1]);
-    assert!(page.told("code").contains(&"run-perf --default-password *** --hosts anvil -- fio".to_owned()));
+    assert!(page.texts("code").contains(&"run-perf --default-password *** --hosts anvil -- fio".to_owned()));
 }
 
 #[test]
 fn environment_of_tests_shows_differing_parameters_and_cases() {
     let page = page(&PLAIN);
-    let summaries = page.told("section[aria-labelledby=environments] details.cell summary");
+    let summaries = page.texts("section[aria-labelledby=environments] details.cell summary");
     let expected = [
         "B against A 1 difference: Localhost/fio/0000 1 · between",
         "C against A 1 difference: Localhost/fio/0000 1 · new",
         "C against B 2 differences: Localhost/fio/0000 2 · new",
     ];
     assert_eq!(summaries[1..], expected);
-    let tables = page.told("section[aria-labelledby=environments] details.cell table tbody");
+    let tables = page.texts("section[aria-labelledby=environments] details.cell table tbody");
     assert_eq!(tables[1], "Localhost/fio/0000 1 difference bs (1 cell) 64k 32k");
     assert_eq!(tables[2], "Localhost/fio/0000 1 difference cases on one side only write-4KiB nothing");
-    let record = &page.told("details.record")[2];
+    let record = &page.texts("details.record")[2];
     assert!(record.contains(r#""read-64KiB": { "bs": "64k" }"#) && record.contains("old"), "{record}");
 }
 
@@ -177,24 +177,24 @@ fn failures_that_are_not_primary_are_listed_separately() {
     };
     latency(&folders[1], "read-64KiB", r#""mean":20.0"#, r#""mean":24.0"#);
     let builds = read(&folders);
-    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
-    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), ..CompareOptions::default() };
+    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
-    let heads = page.told("table.builds thead th");
+    let heads = page.texts("table.builds thead th");
     let column = heads.iter().position(|head| head == "not primary, failed").unwrap();
-    let cells = page.told(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
+    let cells = page.texts(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
     assert_eq!(
         cells,
         ["1", "3"],
         "one is slower in between; in the last build two are slower or incomparable and one is missing"
     );
-    let rows = page.told("section[aria-labelledby=checks] details tbody tr");
+    let rows = page.texts("section[aria-labelledby=checks] details tbody tr");
     assert_eq!(rows.len(), 4, "{rows:#?}");
     let lat = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
     assert_eq!(rows[0], format!("{lat} 10 9.5 to 10.5 = +1.00 10.1 ✕ +25.00 12.5"));
     assert!(rows[3].contains("read-64KiB") && rows[3].ends_with("20 19 to 21 ✕ +20.00 Δ 24 = +0.00 20"), "{rows:#?}");
     assert!(
-        page.told("#still tbody tr").iter().all(|row| !row.contains("/latency/")),
+        page.texts("#still tbody tr").iter().all(|row| !row.contains("/latency/")),
         "the list above has only primary checks"
     );
 }
@@ -207,17 +207,17 @@ fn each_check_has_its_model_and_tolerated_range() {
     let file = folder.path().join("<b>model.json");
     std::fs::write(&file, format!(r#"{{"{id}": [0.125, -124]}}"#)).unwrap();
     let models = vec![wb_compare::ToleranceModel::read(&file).unwrap()];
-    let how = How { method: Some(ComparisonMethod::Tolerance), models, ..How::default() };
-    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), models, ..CompareOptions::default() };
+    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
-    let rows = page.told("#still tbody tr");
+    let rows = page.texts("#still tbody tr");
     assert_eq!(rows[0], format!("{id} 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
     assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model has it: {}", rows[1]);
     let fact = format!("model {}, covers 1 of 24 checks (1 of 12 primary)", file.display());
-    assert!(page.told("header dl.facts div").contains(&fact), "{fact}");
+    assert!(page.texts("header dl.facts div").contains(&fact), "{fact}");
     let data = page.data();
     let index = data["ids"].as_array().unwrap().iter().position(|listed| listed == id).unwrap();
-    assert_eq!((&data["models"][0], &data["known_by"][index]), (&"<b>model.json".into(), &serde_json::json!([0])));
+    assert_eq!((&data["models"][0], &data["model_indices"][index]), (&"<b>model.json".into(), &serde_json::json!([0])));
     assert_eq!((&data["least"][index], &data["most"][index]), (&Value::from(952), &Value::from(1032)));
     let parts = data["cells"][1]["parts"][0][1].as_array().unwrap();
     let names: Vec<&str> = parts.iter().map(|part| part[0].as_str().unwrap()).collect();
@@ -227,10 +227,10 @@ fn each_check_has_its_model_and_tolerated_range() {
 #[test]
 fn each_test_of_each_profile_has_a_trend_chart() {
     let page = page(&PLAIN);
-    let titles = page.told("section[aria-labelledby=trends] svg[role=img] > title");
+    let titles = page.texts("section[aria-labelledby=trends] svg[role=img] > title");
     let expected = ["gains of Localhost/fio over the builds", "gains of Tuned/od<d>\"test over the builds"];
     assert_eq!(titles[..], expected);
-    let descriptions = page.told("section[aria-labelledby=trends] svg[role=img] > desc");
+    let descriptions = page.texts("section[aria-labelledby=trends] svg[role=img] > desc");
     assert_eq!(
         descriptions[0],
         "between: median +0.00 %, -16.67 to +12.00 %, 1 gains, 3 equals, 1 losses; \
@@ -239,24 +239,24 @@ fn each_test_of_each_profile_has_a_trend_chart() {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
-    let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let text = compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let two = Page::of(text);
     assert_eq!(two.count("section[aria-labelledby=trends]"), 0, "two builds have no trend");
-    let titles = two.told("section[aria-labelledby=spread] svg[role=img] > title");
+    let titles = two.texts("section[aria-labelledby=spread] svg[role=img] > title");
     assert!(titles.contains(&"differences by profile and test, new".to_owned()), "{titles:?}");
 }
 
 #[test]
 fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
-    assert_eq!(page.told(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
-    let heads = page.told("table.totals thead th");
-    let last = page.told("table.totals tbody tr:last-child > *");
+    assert_eq!(page.texts(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
+    let heads = page.texts("table.totals thead th");
+    let last = page.texts("table.totals tbody tr:last-child > *");
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();
     assert_eq!(["gains", "losses", "missing", "errors"].map(count), ["1", "1", "2", "1"]);
-    assert_eq!(page.told("table.errors tbody tr"), ["new Tuned/uperf/* <b>no server</b>"]);
+    assert_eq!(page.texts("table.errors tbody tr"), ["new Tuned/uperf/* <b>no server</b>"]);
     assert!(
-        page.told("table.checks th.id").iter().any(|id| id == "Localhost/fio/0000:./read-*/throughput/iops_sec.mean")
+        page.texts("table.checks th.id").iter().any(|id| id == "Localhost/fio/0000:./read-*/throughput/iops_sec.mean")
     );
 }
 
@@ -267,7 +267,7 @@ fn data_has_every_check_in_every_build() {
     assert_eq!(ids.len(), 24);
     let index = |part: &str| ids.iter().position(|id| id.contains(part) && id.ends_with("iops_sec.mean")).unwrap();
     let kind = |part: &str, build: usize| {
-        let decided = data["cells"][build]["decided"].as_str().unwrap().as_bytes()[index(part)];
+        let decided = data["cells"][build]["verdicts"].as_str().unwrap().as_bytes()[index(part)];
         data["kinds"][usize::from(decided - b'0')]["word"].as_str().unwrap().to_owned()
     };
     assert_eq!((kind("read-4KiB", 0), kind("read-4KiB", 1)), ("equal".to_owned(), "loss".to_owned()));
@@ -285,9 +285,9 @@ fn data_has_every_check_in_every_build() {
 fn differences_have_intervals_if_statistics_decide() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
-    let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let text = compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
-    let row = &page.told("#still tbody tr")[0];
+    let row = &page.texts("#still tbody tr")[0];
     assert!(row.contains("write-4KiB") && row.contains("= +0.00 ±0.4 700"), "{row}");
     let data = page.data();
     let read =
@@ -295,7 +295,7 @@ fn differences_have_intervals_if_statistics_decide() {
     let last = &data["cells"][1];
     let [low, ratio, high] = ["low", "ratio", "high"].map(|name| last[name][read].as_f64().unwrap());
     assert!(low < ratio && ratio < high && (ratio + 20.0).abs() < 0.01, "{low} {ratio} {high}");
-    assert_eq!((&last["by"].as_str().unwrap()[read..=read], &last["before"][0]), ("s", &Value::from(10)));
+    assert_eq!((&last["methods"].as_str().unwrap()[read..=read], &last["baseline_counts"][0]), ("s", &Value::from(10)));
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn scores_with_several_parts_list_them() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
     let weights = Weights { builds_average: 1.0, ..Weights::default() };
-    let how = How { method: Some(ComparisonMethod::Tolerance), weights, ..How::default() };
-    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), weights, ..CompareOptions::default() };
+    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let data = Page::of(text).data();
     assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history is used only for the last build");
     let parts = &data["cells"][1]["parts"][0][1];
@@ -331,7 +331,7 @@ fn charts_can_be_omitted() {
     );
     for chart in with_charts.all("figure svg[role=img]") {
         for id in chart.attr("aria-labelledby").unwrap().split(' ') {
-            assert!(!with_charts.told(&format!("#{id}"))[0].is_empty());
+            assert!(!with_charts.texts(&format!("#{id}"))[0].is_empty());
         }
     }
 }
@@ -355,9 +355,10 @@ fn page_of_equal_builds_has_no_failures_and_shows_notes() {
     let builds = read(&[folders[0].clone(), folders[0].clone()]);
     let notes = ["old/x/result.json: is <malformed> and was skipped".to_owned()];
     let options = PageOptions { notes: &notes, ..PLAIN };
-    let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &options)).unwrap();
+    let text =
+        compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &options)).unwrap();
     let page = Page::of(text);
-    assert!(page.told("#still p")[0].starts_with("No primary check is worse or better in any build."));
-    assert!(page.told(".tally")[0].starts_with("✔ no relevant difference; 12 primary checks compared"));
-    assert_eq!(page.told("section ul li"), notes);
+    assert!(page.texts("#still p")[0].starts_with("No primary check is worse or better in any build."));
+    assert!(page.texts(".tally")[0].starts_with("✔ no relevant difference; 12 primary checks compared"));
+    assert_eq!(page.texts("section ul li"), notes);
 }

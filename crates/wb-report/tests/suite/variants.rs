@@ -8,15 +8,15 @@ use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
 use crate::chromium::browser;
-use specimen::{held, study};
+use specimen::{experiment, study};
 
 fn page() -> String {
-    html(&study(), &RunExtras { experiment: Some(held()), ..RunExtras::default() }).unwrap()
+    html(&study(), &RunExtras { experiment: Some(experiment()), ..RunExtras::default() }).unwrap()
 }
 
 #[test]
 fn wide_terminal_shows_ratios_on_one_scale() {
-    insta::assert_snapshot!(experiment_text(&held(), Style { width: 120, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 120, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
@@ -31,7 +31,7 @@ fn wide_terminal_shows_ratios_on_one_scale() {
 
 #[test]
 fn narrow_terminal_shows_only_figures() {
-    insta::assert_snapshot!(experiment_text(&held(), Style { width: 80, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 80, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                   samples       median  ratio       interval  verdict
@@ -89,7 +89,7 @@ fn table_of_variants_fits_every_width_without_scrolling() {
     std::fs::write(&file, page()).unwrap();
     for width in [360, 390, 768, 1280] {
         browser.open(&file, width, "light");
-        browser.fits(width, "closed");
+        browser.assert_fits(width, "closed");
         let overflowing = format!(
             "[...document.querySelectorAll('table.variants tr.variant *')].filter(element => \
              element.getBoundingClientRect().right > {width}).length"

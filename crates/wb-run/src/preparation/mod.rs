@@ -30,7 +30,7 @@ pub enum SetupEvent {
     /// A machine is left out.
     Excluded {
         /// Message with the machine and the reason.
-        what: String,
+        message: String,
         /// Advice for the user, if there is any.
         help: Option<String>,
     },
@@ -104,7 +104,7 @@ pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, Re
 /// Removes a worker from the pool and reports it. Its agent stays connected, so that its machine can be reverted.
 fn exclude_worker(crew: &mut WorkerPool, name: &WorkerName, why: &str, help: Option<String>, tell: SetupObserver<'_>) {
     let why = mask_words(why);
-    tell(SetupEvent::Excluded { what: format!("`{name}` is left out: {why}"), help });
+    tell(SetupEvent::Excluded { message: format!("`{name}` is left out: {why}"), help });
     crew.remove(name, why);
 }
 

@@ -61,7 +61,7 @@ pub async fn provision(
         steps.record(provisioner, &outcome)?;
         for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
             let why = mask_words(&format!("the provisioner `{provisioner}` failed: {why}"));
-            tell(SetupEvent::Excluded { what: format!("`{host}` is left out: {why}"), help: None });
+            tell(SetupEvent::Excluded { message: format!("`{host}` is left out: {why}"), help: None });
             left_out.insert(host, why);
         }
     }

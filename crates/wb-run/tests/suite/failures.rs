@@ -60,7 +60,7 @@ fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
             agent.disconnect("the cable was pulled");
         });
         let (end, _) = bed.run(&["figure"]).await;
-        assert!(matches!(&end, Err(RunError::Lost { why, .. }) if why == "the cable was pulled"), "{end:?}");
+        assert!(matches!(&end, Err(RunError::Lost { reason, .. }) if reason == "the cable was pulled"), "{end:?}");
         let outcomes: Vec<bool> = bed.cell().samples.iter().map(|sample| sample.outcome.is_completed()).collect();
         assert_eq!(outcomes, [true, true, true, false]);
     });
@@ -91,7 +91,8 @@ fn a_setting_changed_by_another_process_marks_the_sample_with_both_values() {
     paused(async {
         let bed = TestBed::new(figures(steady));
         let how = RevertOutcome::Conflict { found: "888".to_owned() };
-        let put_back = vec![RestoredChange { what: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome: how }];
+        let put_back =
+            vec![RestoredChange { description: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome: how }];
         bed.agents[0].set_teardown(TeardownReport { reverted: put_back, ..TeardownReport::default() });
         bed.measure(&["figure"]).await;
         let cell = bed.cell();

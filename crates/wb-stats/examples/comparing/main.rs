@@ -13,5 +13,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("comparing", || table::tables(&table::simulated(), &runs::simulated()))
+    page::print_or_write("comparing", || table::tables(&table::simulate(), &runs::simulate()))
 }

@@ -17,7 +17,7 @@ const SEED: u64 = 4;
 
 /// How two sides of several runs are compared.
 #[derive(Clone, Copy)]
-enum Way {
+enum Method {
     /// By all samples, as if they were of one run.
     Pooled,
     /// By the medians of the runs.
@@ -28,33 +28,33 @@ enum Way {
 
 /// The fraction of comparisons of equal builds with a false alarm, and the fraction of intervals that contain 1; `None`
 /// if there is no interval.
-pub(crate) type Shares = (f64, Option<f64>);
+pub(crate) type Rates = (f64, Option<f64>);
 
 /// The results for one number of runs per side.
 pub(crate) struct Row {
     pub(crate) count: usize,
-    pub(crate) pooled: Shares,
-    pub(crate) medians: Shares,
-    pub(crate) hierarchical: Shares,
+    pub(crate) pooled: Rates,
+    pub(crate) medians: Rates,
+    pub(crate) hierarchical: Rates,
 }
 
 /// Simulates every number of runs
-pub(crate) fn simulated() -> Vec<Row> {
+pub(crate) fn simulate() -> Vec<Row> {
     let row = |count| Row {
         count,
-        pooled: compared(Way::Pooled, count),
-        medians: compared(Way::Medians, count),
-        hierarchical: compared(Way::Hierarchical, count),
+        pooled: simulate_method(Method::Pooled, count),
+        medians: simulate_method(Method::Medians, count),
+        hierarchical: simulate_method(Method::Hierarchical, count),
     };
     COUNTS.into_iter().map(row).collect()
 }
 
-fn compared(way: Way, count: usize) -> Shares {
+fn simulate_method(way: Method, count: usize) -> Rates {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let (mut alarms, mut covered, mut intervals) = (0, 0, 0);
     for repetition in 0..REPETITIONS {
-        let [a, b] = [(); 2].map(|()| (0..count).map(|_| run(&mut rng)).collect::<Vec<_>>());
-        let Some(ratio) = judged(way, &a, &b, repetition as u64) else { continue };
+        let [a, b] = [(); 2].map(|()| (0..count).map(|_| draw_run(&mut rng)).collect::<Vec<_>>());
+        let Some(ratio) = compare(way, &a, &b, repetition as u64) else { continue };
         alarms += usize::from(ratio.p_value <= 1.0 - CONFIDENCE);
         if let Some(interval) = ratio.interval {
             intervals += 1;
@@ -64,19 +64,19 @@ fn compared(way: Way, count: usize) -> Shares {
     (alarms as f64 / REPETITIONS as f64, (intervals > 0).then(|| covered as f64 / intervals as f64))
 }
 
-fn judged(way: Way, a: &[Vec<f64>], b: &[Vec<f64>], seed: u64) -> Option<Ratio> {
+fn compare(way: Method, a: &[Vec<f64>], b: &[Vec<f64>], seed: u64) -> Option<Ratio> {
     let samples = |values: Vec<f64>| Samples::new(&values).expect("drawn samples are finite");
     match way {
-        Way::Pooled => ratio(&samples(a.concat()), &samples(b.concat()), CONFIDENCE),
-        Way::Medians => {
+        Method::Pooled => ratio(&samples(a.concat()), &samples(b.concat()), CONFIDENCE),
+        Method::Medians => {
             let medians = |side: &[Vec<f64>]| samples(side.iter().map(|run| samples(run.clone()).median()).collect());
             ratio(&medians(a), &medians(b), CONFIDENCE)
         }
-        Way::Hierarchical => hierarchical_ratio(a, b, CONFIDENCE, seed),
+        Method::Hierarchical => hierarchical_ratio(a, b, CONFIDENCE, seed),
     }
 }
 
-fn run(rng: &mut impl Rng) -> Vec<f64> {
+fn draw_run(rng: &mut impl Rng) -> Vec<f64> {
     let level = BETWEEN * normal(rng);
     (0..SAMPLES).map(|_| (level + WITHIN * normal(rng)).exp()).collect()
 }

@@ -20,14 +20,14 @@ pub(crate) struct Outcome {
     /// The fraction of comparisons of equal sides with a false alarm.
     pub(crate) false_alarms: f64,
     /// The fraction of comparisons that detect a difference of 5 %.
-    pub(crate) found: f64,
+    pub(crate) detected: f64,
     /// The fraction of intervals that contain this factor; `None` if there is no interval.
     pub(crate) covered: Option<f64>,
 }
 
 /// Compares two sides of `count` samples each. The sides are sampled interleaved, as cells are, which matters for the
 /// drifting population.
-pub(crate) fn compared(population: Population, count: usize) -> Outcome {
+pub(crate) fn simulate(population: Population, count: usize) -> Outcome {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let (mut alarms, mut found, mut covered, mut intervals) = (0, 0, 0, 0);
     for _ in 0..REPETITIONS {
@@ -51,7 +51,7 @@ pub(crate) fn compared(population: Population, count: usize) -> Outcome {
     let share = |count: usize| count as f64 / REPETITIONS as f64;
     Outcome {
         false_alarms: share(alarms),
-        found: share(found),
+        detected: share(found),
         covered: (intervals > 0).then(|| covered as f64 / intervals as f64),
     }
 }

@@ -8,9 +8,9 @@ use super::runs::Row;
 use super::samples::{self, COUNTS, Outcome};
 
 /// Simulates every population and number of samples
-pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {
+pub(crate) fn simulate() -> Vec<(Population, usize, Outcome)> {
     let cells = Population::ALL.into_iter().flat_map(|population| COUNTS.map(|count| (population, count)));
-    cells.map(|(population, count)| (population, count, samples::compared(population, count))).collect()
+    cells.map(|(population, count)| (population, count, samples::simulate(population, count))).collect()
 }
 
 /// Both tables, as Markdown
@@ -24,7 +24,7 @@ pub(crate) fn tables(rows: &[(Population, usize, Outcome)], runs: &[Row]) -> Str
             "| {} | {count} | {} | {} | {} |",
             population.name(),
             percent(outcome.false_alarms),
-            percent(outcome.found),
+            percent(outcome.detected),
             outcome.covered.map_or("–".into(), percent),
         );
     }

@@ -50,11 +50,11 @@ impl Outcome {
         self.converged as usize
     }
 
-    pub(crate) fn trend_seen(&self) -> f64 {
+    pub(crate) fn trend_rate(&self) -> f64 {
         self.trend / self.cells
     }
 
-    pub(crate) fn modes_seen(&self) -> f64 {
+    pub(crate) fn modes_rate(&self) -> f64 {
         self.modes / self.cells
     }
 
@@ -68,10 +68,10 @@ impl Outcome {
 }
 
 /// Simulates cells with the actual rule and summary
-pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
+pub(crate) fn simulate_rule(population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
-    each_cell(population, spread, |drawn| {
+    for_each_cell(population, spread, |drawn| {
         let (n, converged) = stop(|n| match RULE.decide(&drawn[..n], Budget::Left) {
             Ok(SamplingDecision::Continue) => None,
             decision => Some(matches!(decision, Ok(SamplingDecision::Done(_)))),
@@ -79,8 +79,8 @@ pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
         let samples = Samples::new(&drawn[..n]).expect("drawn samples are finite");
         let interval = Summary::of(&samples).median_interval;
         outcome.add(n, converged, interval.is_some_and(|interval| interval.contains(truth)));
-        outcome.trend += seen(trend(&samples).map(|trend| trend.p_value));
-        outcome.modes += seen(dip(&samples).map(|dip| dip.p_value));
+        outcome.trend += is_significant(trend(&samples).map(|trend| trend.p_value));
+        outcome.modes += is_significant(dip(&samples).map(|dip| dip.p_value));
     });
     outcome
 }
@@ -95,10 +95,10 @@ pub(crate) enum Alternative {
 }
 
 /// Simulates the same cells with an alternative interval
-pub(crate) fn by_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
+pub(crate) fn simulate_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
-    each_cell(population, spread, |drawn| {
+    for_each_cell(population, spread, |drawn| {
         let at = |n: usize| -> Option<(Samples, Interval)> {
             let samples = Samples::new(&drawn[..n]).ok()?;
             let interval = match alternative {
@@ -117,7 +117,7 @@ pub(crate) fn by_alternative(alternative: Alternative, population: Population, s
     outcome
 }
 
-fn seen(p_value: Option<f64>) -> f64 {
+fn is_significant(p_value: Option<f64>) -> f64 {
     f64::from(p_value.is_some_and(|p| p < 0.05))
 }
 
@@ -125,7 +125,7 @@ fn stop(decide: impl Fn(usize) -> Option<bool>) -> (usize, bool) {
     (MIN..=MAX).find_map(|n| decide(n).map(|converged| (n, converged))).unwrap_or((MAX, false))
 }
 
-fn each_cell(population: Population, spread: f64, mut cell: impl FnMut(&[f64])) {
+fn for_each_cell(population: Population, spread: f64, mut cell: impl FnMut(&[f64])) {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     for _ in 0..REPETITIONS {
         let drawn: Vec<f64> = (0..MAX).map(|index| population.draw(&mut rng, spread, index, MAX)).collect();

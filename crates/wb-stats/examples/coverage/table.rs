@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::page::percent;
 use super::populations::Population;
-use super::simulate::{Alternative, Outcome, SPREADS, by_alternative};
+use super::simulate::{Alternative, Outcome, SPREADS, simulate_alternative};
 
 /// Minimum number of cells for a meaningful fraction
-const FEWEST: usize = 100;
+const MIN_CELLS: usize = 100;
 
 /// Both tables, as Markdown, from the results of the rule
 pub(crate) fn tables(rows: &[Row]) -> String {
@@ -16,7 +16,7 @@ pub(crate) fn tables(rows: &[Row]) -> String {
          seen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for Row { population, spread, outcome } in rows {
-        let converged = outcome.converged_cells() >= FEWEST;
+        let converged = outcome.converged_cells() >= MIN_CELLS;
         let of_converged = if converged { percent(outcome.coverage_of_converged()) } else { "–".into() };
         _ = writeln!(
             text,
@@ -26,21 +26,21 @@ pub(crate) fn tables(rows: &[Row]) -> String {
             percent(outcome.coverage()),
             outcome.mean_n(),
             percent(outcome.converged()),
-            percent(outcome.trend_seen()),
-            percent(outcome.modes_seen()),
+            percent(outcome.trend_rate()),
+            percent(outcome.modes_rate()),
         );
     }
     text.push_str(
         "\n| interval of the median | covers at least, one mode or 70:30 | covers at least, 50:50 | mean samples, normal \
          at 3 % |\n|---|--:|--:|--:|\n",
     );
-    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest(rows));
+    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest_coverage(rows));
     for (name, alternative) in [
         ("order statistics at 95 %", Alternative::Uncorrected),
         ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
     ] {
-        let rows = simulated(|population, spread| by_alternative(alternative, population, spread));
-        _ = writeln!(text, "| {name} | {}", lowest(&rows));
+        let rows = simulate(|population, spread| simulate_alternative(alternative, population, spread));
+        _ = writeln!(text, "| {name} | {}", lowest_coverage(&rows));
     }
     text
 }
@@ -53,12 +53,12 @@ pub(crate) struct Row {
 }
 
 /// Simulates every population with every spread
-pub(crate) fn simulated(simulate: impl Fn(Population, f64) -> Outcome) -> Vec<Row> {
+pub(crate) fn simulate(simulate: impl Fn(Population, f64) -> Outcome) -> Vec<Row> {
     let cells = Population::ALL.into_iter().flat_map(|population| SPREADS.map(|spread| (population, spread)));
     cells.map(|(population, spread)| Row { population, spread, outcome: simulate(population, spread) }).collect()
 }
 
-fn lowest(rows: &[Row]) -> String {
+fn lowest_coverage(rows: &[Row]) -> String {
     let over = |matches: &dyn Fn(Population) -> bool| {
         let selected = rows.iter().filter(|row| matches(row.population));
         selected.map(|row| row.outcome.coverage()).fold(1.0, f64::min)

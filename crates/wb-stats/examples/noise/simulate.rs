@@ -12,7 +12,7 @@ const SEED: u64 = 5;
 
 /// The parameters of a simulation.
 #[derive(Clone, Copy)]
-pub(crate) struct Scene {
+pub(crate) struct Scenario {
     /// The shape of the noise: of runs if they vary, of samples otherwise.
     pub(crate) population: Population,
     /// The scale of the noise between runs.
@@ -37,9 +37,9 @@ pub(crate) struct Outcome {
     /// False alarms if runs are assumed to be normally distributed.
     pub(crate) not_widened: f64,
     /// Comparisons that detect a difference of 10 %.
-    pub(crate) found: f64,
+    pub(crate) detected: f64,
     /// The median half-width of the interval, as a fraction.
-    pub(crate) half: f64,
+    pub(crate) half_width: f64,
     /// Models with a significant trend over their runs.
     pub(crate) trend: f64,
     /// Models with significantly more than one mode within their runs.
@@ -47,20 +47,20 @@ pub(crate) struct Outcome {
 }
 
 /// The p-value of a difference between the logarithms of two sides' levels, for normal runs
-fn as_if_normal(noise: &RunNoise, difference: f64, side: usize) -> Option<f64> {
+fn normal_p_value(noise: &RunNoise, difference: f64, side: usize) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, noise.degrees).ok()?;
     let error = noise.stddev * (2.0 / side as f64).sqrt();
     (error > 0.0).then(|| 2.0 * student.sf(difference.abs() / error))
 }
 
-impl Scene {
-    pub(crate) fn simulated(self) -> Outcome {
+impl Scenario {
+    pub(crate) fn simulate(self) -> Outcome {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let mut outcome = Outcome::default();
         let mut halves = Vec::new();
         let weight = 1.0 / REPETITIONS as f64;
         for _ in 0..REPETITIONS {
-            let all = self.drawn(&mut rng);
+            let all = self.draw_runs(&mut rng);
             let (model, sides) = all.split_at(self.runs);
             let (a, b) = sides.split_at(self.side);
             let increased: Vec<Vec<f64>> =
@@ -70,9 +70,9 @@ impl Scene {
             let significant = |p: Option<f64>| if p.is_some_and(|p| p <= 1.0 - CONFIDENCE) { weight } else { 0.0 };
             let ratio = replicates.noise.ratio(a, b);
             let difference = ratio.map_or(0.0, |ratio| ratio.ratio(CONFIDENCE).estimate.ln());
-            outcome.not_widened += significant(as_if_normal(&replicates.noise, difference, self.side));
+            outcome.not_widened += significant(normal_p_value(&replicates.noise, difference, self.side));
             outcome.alarms += significant(ratio.map(|ratio| ratio.p_value()));
-            outcome.found += significant(replicates.noise.ratio(a, &increased).map(|ratio| ratio.p_value()));
+            outcome.detected += significant(replicates.noise.ratio(a, &increased).map(|ratio| ratio.p_value()));
             let interval = ratio.and_then(|ratio| ratio.ratio(CONFIDENCE).interval);
             halves.extend(interval.map(|interval| (interval.high / interval.low).sqrt() - 1.0));
             let runs: Vec<Samples> = model.iter().flat_map(|run| Samples::new(run)).collect();
@@ -81,12 +81,12 @@ impl Scene {
             outcome.trend += significant(over_runs.map(|trend| trend.p_value));
             outcome.modes += significant(joint_dip(&runs).map(|dip| dip.p_value));
         }
-        outcome.half = Samples::new(&halves).map_or(f64::NAN, |halves| halves.median());
+        outcome.half_width = Samples::new(&halves).map_or(f64::NAN, |halves| halves.median());
         outcome
     }
 
     /// The runs of the model, then those of both sides, in time order.
-    fn drawn(self, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
+    fn draw_runs(self, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
         let runs = self.runs + 2 * self.side;
         let of_samples = if self.between > 0.0 { Population::Normal } else { self.population };
         let run = |at: usize| {

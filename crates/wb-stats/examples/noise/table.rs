@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::page::percent;
 use super::populations::Population;
-use super::simulate::{Outcome, Scene};
+use super::simulate::{Outcome, Scenario};
 
 /// Numbers of runs of the model.
 const RUNS: [usize; 6] = [3, 4, 6, 8, 15, 30];
@@ -22,33 +22,33 @@ pub(crate) struct Row {
 }
 
 /// The contents of both tables
-pub(crate) struct Simulated {
+pub(crate) struct Simulation {
     pub(crate) rows: Vec<Row>,
     pub(crate) sizes: Vec<((usize, usize), Outcome)>,
 }
 
-pub(crate) fn simulated() -> Simulated {
+pub(crate) fn simulate() -> Simulation {
     let cells = Population::ALL.into_iter().flat_map(|population| RUNS.map(|runs| (population, runs)));
     let rows = cells.map(|(population, runs)| {
-        let single = Scene { population, between: 0.03, within: 0.02, runs, samples: 10, side: 1, side_samples: 10 };
+        let single = Scenario { population, between: 0.03, within: 0.02, runs, samples: 10, side: 1, side_samples: 10 };
         Row {
             population,
             runs,
-            single: single.simulated(),
-            three: Scene { side: 3, ..single }.simulated(),
-            samples: Scene { between: 0.0, within: 0.05, ..single }.simulated(),
+            single: single.simulate(),
+            three: Scenario { side: 3, ..single }.simulate(),
+            samples: Scenario { between: 0.0, within: 0.05, ..single }.simulate(),
         }
     });
     let sizes = SAMPLES.map(|(samples, side_samples)| {
         let population = Population::Normal;
-        let scene = Scene { population, between: 0.02, within: 0.05, runs: 6, samples, side: 1, side_samples };
-        ((samples, side_samples), scene.simulated())
+        let scene = Scenario { population, between: 0.02, within: 0.05, runs: 6, samples, side: 1, side_samples };
+        ((samples, side_samples), scene.simulate())
     });
-    Simulated { rows: rows.collect(), sizes: sizes.into() }
+    Simulation { rows: rows.collect(), sizes: sizes.into() }
 }
 
 /// Both tables, as Markdown
-pub(crate) fn tables(simulated: &Simulated) -> String {
+pub(crate) fn tables(simulated: &Simulation) -> String {
     let mut text = String::from(
         "| population | runs of the model | runs differ: false alarms | not widened | 10 % found | half width | trend seen | three runs \
          a side: false alarms | 10 % found | samples alone differ: false alarms | 10 % found | modes seen |\n\
@@ -58,13 +58,13 @@ pub(crate) fn tables(simulated: &Simulated) -> String {
         let figures = [
             single.alarms,
             single.not_widened,
-            single.found,
-            single.half,
+            single.detected,
+            single.half_width,
             single.trend,
             three.alarms,
-            three.found,
+            three.detected,
             samples.alarms,
-            samples.found,
+            samples.detected,
             samples.modes,
         ];
         _ = writeln!(text, "| {} | {runs} | {} |", population.name(), figures.map(percent).join(" | "));
@@ -74,7 +74,7 @@ pub(crate) fn tables(simulated: &Simulated) -> String {
          |--:|--:|--:|--:|--:|\n",
     );
     for ((model, side), outcome) in &simulated.sizes {
-        let figures = [outcome.alarms, outcome.found, outcome.half].map(percent).join(" | ");
+        let figures = [outcome.alarms, outcome.detected, outcome.half_width].map(percent).join(" | ");
         _ = writeln!(text, "| {model} | {side} | {figures} |");
     }
     text

@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 
 use populations::Population;
 
-static RUNS: LazyLock<Vec<runs::Row>> = LazyLock::new(runs::simulated);
-static ROWS: LazyLock<Vec<(Population, usize, samples::Outcome)>> = LazyLock::new(table::simulated);
+static RUNS: LazyLock<Vec<runs::Row>> = LazyLock::new(runs::simulate);
+static ROWS: LazyLock<Vec<(Population, usize, samples::Outcome)>> = LazyLock::new(table::simulate);
 
 /// With a true rate of 5 % false alarms, 2,000 comparisons exceed this rate once in ten thousand times.
 const ALARMS: f64 = 0.068;

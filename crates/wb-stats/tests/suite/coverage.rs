@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use populations::Population;
 use table::Row;
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::simulated(simulate::by_rule));
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::simulate(simulate::simulate_rule));
 
 #[test]
 fn the_interval_keeps_its_confidence_under_the_stopping_rule() {

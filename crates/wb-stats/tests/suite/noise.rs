@@ -9,9 +9,9 @@ use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;
-use table::Simulated;
+use table::Simulation;
 
-static SIMULATED: LazyLock<Simulated> = LazyLock::new(table::simulated);
+static SIMULATED: LazyLock<Simulation> = LazyLock::new(table::simulate);
 
 /// With a true rate of 5 % false alarms, 2,000 comparisons exceed this rate once in ten thousand times.
 const ALARMS: f64 = 0.068;

@@ -19,7 +19,7 @@ pub(super) struct Hierarchy {
 pub(super) fn hierarchies(root: &SysRoot) -> Vec<Hierarchy> {
     let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
     let own = root.text("/proc/self/cgroup").unwrap_or_default();
-    let found = mounts.lines().filter_map(parse_mount).filter_map(|mount| locate(&mount, &own));
+    let found = mounts.lines().filter_map(parse_mount).filter_map(|mount| own_folder(&mount, &own));
     found.filter_map(|hierarchy| Some(Hierarchy { folder: root.path(&hierarchy.folder).ok()?, ..hierarchy })).collect()
 }
 
@@ -27,7 +27,7 @@ pub(super) fn hierarchies(root: &SysRoot) -> Vec<Hierarchy> {
 struct Mount<'a> {
     version: CgroupVersion,
     /// The folder of the hierarchy that is mounted (the root of the mount).
-    part: &'a str,
+    root: &'a str,
     point: &'a str,
     options: &'a str,
 }
@@ -42,11 +42,11 @@ fn parse_mount(line: &str) -> Option<Mount<'_>> {
         "cgroup" => CgroupVersion::V1,
         _ => return None,
     };
-    Some(Mount { version, part, point, options: after.nth(1)? })
+    Some(Mount { version, root: part, point, options: after.nth(1)? })
 }
 
 /// Finds the folder of this process below a mount, by a line `ID:CONTROLLERS:PATH` of `/proc/self/cgroup`.
-fn locate(mount: &Mount, own: &str) -> Option<Hierarchy> {
+fn own_folder(mount: &Mount, own: &str) -> Option<Hierarchy> {
     own.lines().find_map(|line| {
         let (id, rest) = line.split_once(':')?;
         let (names, path) = rest.split_once(':')?;
@@ -56,7 +56,7 @@ fn locate(mount: &Mount, own: &str) -> Option<Hierarchy> {
                 !names.is_empty() && names.split(',').all(|name| mount.options.split(',').any(|o| o == name))
             }
         };
-        let relative = Path::new(path).strip_prefix(mount.part).ok()?;
+        let relative = Path::new(path).strip_prefix(mount.root).ok()?;
         matches.then(|| Hierarchy {
             version: mount.version,
             controllers: names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
@@ -119,7 +119,7 @@ mod tests {
             own in "([0-9]?:?[a-z,=]{0,6}:?[/.a-z]{0,6}\n?){0,3}",
         ) {
             if let Some(mount) = parse_mount(&mount) {
-                locate(&mount, &own);
+                own_folder(&mount, &own);
             }
         }
     }

@@ -86,7 +86,7 @@ fn transparent_huge_pages(root: &SysRoot) -> BTreeMap<String, String> {
 
 fn node(root: &SysRoot, id: u32) -> Node {
     let text = |name: &str| root.text(format!("/sys/devices/system/node/node{id}/{name}")).ok();
-    Node { cpus: text("cpulist"), memory: memory::of_node(root, id), distance: text("distance") }
+    Node { cpus: text("cpulist"), memory: memory::node_total(root, id), distance: text("distance") }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub fn total(root: &SysRoot) -> Bytes {
 
 /// Total memory of a node. A single node has all of the system's memory: its own `meminfo` may still be growing where
 /// the kernel initialises memory lazily.
-pub fn of_node(root: &SysRoot, node: u32) -> Bytes {
+pub fn node_total(root: &SysRoot, node: u32) -> Bytes {
     if root.numbered_entries("/sys/devices/system/node", "node").len() == 1 {
         return total(root);
     }

@@ -43,7 +43,7 @@ pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
     let nodes: Vec<Node> = root
         .numbered_entries(NODE, "node")
         .into_iter()
-        .map(|id| Node { id, cpus: usable(id), memory: memory::of_node(root, id) })
+        .map(|id| Node { id, cpus: usable(id), memory: memory::node_total(root, id) })
         .filter(|node| !node.cpus.is_empty() || node.memory > Bytes(0))
         .collect();
     match nodes.is_empty() && !cpus.is_empty() {

@@ -36,7 +36,7 @@ pub(super) struct ExecPlan {
     pub(super) no_huge_pages: bool,
     pub(super) no_aslr: bool,
     pub(super) gate: Option<RawFd>,
-    pub(super) gate_parent: Option<RawFd>,
+    pub(super) gate_write_end: Option<RawFd>,
     pub(super) report: RawFd,
     pub(super) start: NonNull<AtomicU64>,
 }
@@ -93,7 +93,7 @@ pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
         let parent = libc::getpid();
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
-            0 => child(plan, parent),
+            0 => run_child(plan, parent),
             pid => Ok(pid.cast_unsigned()),
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn wait4(pid: c_int, flags: c_int) -> Option<(u32, c_int, libc::rusag
 ///
 /// # Safety
 /// Must be called only in a freshly forked child, with a plan whose pointers are valid.
-unsafe fn child(plan: &ExecPlan, parent: c_int) -> ! {
+unsafe fn run_child(plan: &ExecPlan, parent: c_int) -> ! {
     // SAFETY: async-signal-safe calls on prepared memory, as the caller promises.
     unsafe {
         let step = match apply_placement(plan, parent) {
@@ -130,7 +130,7 @@ unsafe fn child(plan: &ExecPlan, parent: c_int) -> ! {
             Ok(()) => match wait_at_gate(plan) {
                 Err(step) => step,
                 Ok(()) => {
-                    note_start(plan);
+                    record_start_time(plan);
                     libc::execve(plan.program.as_ptr(), plan.argv.as_ptr(), plan.env.as_ptr());
                     LaunchStep::Program
                 }
@@ -192,7 +192,7 @@ unsafe fn wait_at_gate(plan: &ExecPlan) -> Result<(), LaunchStep> {
     // SAFETY: as the caller promises; the byte is a live local.
     unsafe {
         // The child's copy of the write end would keep the gate open forever when the parent dies.
-        if let Some(end) = plan.gate_parent {
+        if let Some(end) = plan.gate_write_end {
             libc::close(end);
         }
         report(plan, REPORT_HELD, 0);
@@ -211,7 +211,7 @@ unsafe fn wait_at_gate(plan: &ExecPlan) -> Result<(), LaunchStep> {
 ///
 /// # Safety
 /// As [`child`].
-unsafe fn note_start(plan: &ExecPlan) {
+unsafe fn record_start_time(plan: &ExecPlan) {
     // SAFETY: clock_gettime is async-signal-safe, and `now` is a live local; the cell is valid as the caller promises.
     unsafe {
         let mut now: libc::timespec = mem::zeroed();

@@ -193,7 +193,7 @@ pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
         no_huge_pages: launch.placement.huge_pages == HugePages::Never,
         no_aslr: launch.placement.aslr == Aslr::Off,
         gate: gate.as_ref().map(|(gate, _)| gate.as_raw_fd()),
-        gate_parent: gate.as_ref().map(|(_, parent)| parent.as_raw_fd()),
+        gate_write_end: gate.as_ref().map(|(_, parent)| parent.as_raw_fd()),
         report: report_end.as_raw_fd(),
         start: start.cell(),
     };

@@ -20,7 +20,7 @@ pub struct Thresholds {
     pub foreign_io_per_second: f64,
     /// CPU time per CPU, in nanoseconds, up to which differences are within the error of accounting in clock ticks,
     /// whatever the percentage.
-    pub uncertain_cpu_ns: u64,
+    pub min_cpu_ns: u64,
     /// Share of the time in which tasks waited for a resource, in percent, above which it is a finding.
     pub pressure_percent: f64,
 }
@@ -31,7 +31,7 @@ impl Default for Thresholds {
             steal_percent: 1.0,
             outside_cpu_percent: 2.0,
             foreign_io_per_second: 4e6,
-            uncertain_cpu_ns: 20_000_000,
+            min_cpu_ns: 20_000_000,
             pressure_percent: 10.0,
         }
     }
@@ -177,7 +177,7 @@ impl fmt::Display for TelemetryFinding {
 }
 
 /// Computes the activity outside the workload between two readings of one system.
-pub fn between(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Thresholds) -> Disturbance {
+pub fn compute(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Thresholds) -> Disturbance {
     let elapsed_ns = end.at_ns.saturating_sub(start.at_ns);
     let seconds = elapsed_ns as f64 / 1e9;
     let capacity = end.cpu.total().saturating_sub(start.cpu.total());
@@ -203,7 +203,7 @@ pub fn between(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Th
         marks: Vec::new(),
         findings: Vec::new(),
     };
-    let is_significant = |time: u64| time > thresholds.uncertain_cpu_ns.saturating_mul(end.cpus.len() as u64);
+    let is_significant = |time: u64| time > thresholds.min_cpu_ns.saturating_mul(end.cpus.len() as u64);
     if disturbance.steal_percent > thresholds.steal_percent && is_significant(steal) {
         disturbance
             .marks
@@ -326,11 +326,11 @@ mod tests {
     fn only_activity_outside_the_workload_is_a_disturbance() {
         let undisturbed = WorkloadUsage { cpu_ns: 12 * SECOND, ..WorkloadUsage::default() };
         let (start, end) = pair(12, 0, undisturbed);
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!((disturbance.outside_cpu_percent, disturbance.marks.len()), (Some(0.0), 0));
         let (start, mut end) = pair(12, 2, WorkloadUsage { cpu_ns: 9 * SECOND, ..WorkloadUsage::default() });
         end.own_cpu_ns = SECOND;
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!(
             (disturbance.outside_cpu_percent, disturbance.steal_percent, disturbance.own_cpu_percent),
             (Some(10.0), 10.0, 10.0)
@@ -350,7 +350,7 @@ mod tests {
             DiskCounters { read_bytes: 160_000_000, written_bytes: 5, ..DiskCounters::default() },
         );
         end.disks.insert("new".into(), DiskCounters { read_bytes: 1 << 50, ..DiskCounters::default() });
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!((disturbance.foreign_read_bytes, disturbance.foreign_written_bytes), (Some(100_000_000), Some(0)));
         assert_eq!(disturbance.marks, [DisturbanceMark::ForeignIo { per_second: 1e7, threshold: 4e6 }]);
     }
@@ -363,7 +363,7 @@ mod tests {
             Some(SystemPressure { io: StallTimes { some: 5 * SECOND, full: 0 }, ..SystemPressure::default() });
         end.events.swapped_out = 7;
         end.throttles = Some(4);
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert!(disturbance.marks.is_empty());
         let expected = [
             TelemetryFinding::Pressure { resource: PressureResource::Io, scope: PressureScope::System, percent: 50.0 },
@@ -377,7 +377,7 @@ mod tests {
     fn concurrent_tools_are_not_a_disturbance() {
         let (start, mut end) = pair(12, 0, WorkloadUsage { cpu_ns: 6 * SECOND, ..WorkloadUsage::default() });
         end.concurrent.cpu_ns = 6 * SECOND;
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!(
             (disturbance.outside_cpu_percent, disturbance.concurrent_cpu_percent, disturbance.marks.len()),
             (Some(0.0), 60.0, 0)
@@ -393,7 +393,7 @@ mod tests {
             let (mut start, mut end) = pair(tasks, 0, workload(own));
             start.workload = Some(workload(own.map(|_| SystemPressure::default())));
             (start.pressure, end.pressure) = (cpu_pressure(0), cpu_pressure(9 * SECOND));
-            between(&start, &end, &Thresholds::default()).findings
+            compute(&start, &end, &Thresholds::default()).findings
         };
         assert_eq!(findings(0, None)[0].to_string(), "some task waited for a CPU 90 % of the time");
         assert_eq!(
@@ -408,7 +408,7 @@ mod tests {
     fn unknown_workload_usage_is_not_attributed_to_others() {
         let (start, mut end) = pair(12, 0, WorkloadUsage::default());
         end.workload = None;
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!(
             (disturbance.outside_cpu_percent, disturbance.foreign_read_bytes, disturbance.marks.len()),
             (None, None, 0)
@@ -420,7 +420,7 @@ mod tests {
         let (start, mut end) = pair(0, 0, WorkloadUsage::default());
         end.at_ns = SECOND / 4;
         end.cpu = CpuTimes { user: 40_000_000, idle: 460_000_000, ..CpuTimes::default() };
-        let disturbance = between(&start, &end, &Thresholds::default());
+        let disturbance = compute(&start, &end, &Thresholds::default());
         assert_eq!((disturbance.outside_cpu_percent, disturbance.marks.len()), (Some(8.0), 0));
     }
 
@@ -434,7 +434,7 @@ mod tests {
                 own_cpu_ns: n[7],
                 ..TelemetryReading::default()
             };
-            let disturbance = between(&reading(&numbers[..8]), &reading(&numbers[8..]), &Thresholds::default());
+            let disturbance = compute(&reading(&numbers[..8]), &reading(&numbers[8..]), &Thresholds::default());
             prop_assert!(disturbance.steal_percent >= 0.0 && disturbance.own_cpu_percent >= 0.0);
         }
     }

@@ -35,7 +35,7 @@ pub struct Telemetry {
 impl Telemetry {
     /// Computes the disturbances of the workload, by these thresholds.
     pub fn disturbance(&self, thresholds: &Thresholds) -> Disturbance {
-        disturbance::between(&self.start, &self.end, thresholds)
+        disturbance::compute(&self.start, &self.end, thresholds)
     }
 
     /// All readings, in chronological order.

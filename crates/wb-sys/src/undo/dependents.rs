@@ -89,7 +89,7 @@ struct DependentSetting<'a> {
     /// Value to restore.
     target: Vec<u8>,
     /// Whether the target is the value that another process has set.
-    is_foreign: bool,
+    is_conflict: bool,
 }
 
 impl<'a> PendingRestore<'a> {
@@ -107,7 +107,7 @@ impl<'a> PendingRestore<'a> {
             let is_ours = after.is_none_or(|after| is_same(&saved.path, found.as_deref(), after.as_deref()));
             let foreign = found.filter(|found| !is_ours && !is_same(&saved.path, Some(found), Some(&before)));
             let is_foreign = foreign.is_some();
-            Some(DependentSetting { path: &saved.path, target: foreign.unwrap_or(before), is_foreign })
+            Some(DependentSetting { path: &saved.path, target: foreign.unwrap_or(before), is_conflict: is_foreign })
         };
         Self { change, settings: change.dependents.iter().filter_map(setting).collect() }
     }
@@ -134,7 +134,7 @@ impl<'a> PendingRestore<'a> {
         }
         let mut failed = Vec::new();
         for ((setting, written), refusal) in self.settings.iter().zip(written).zip(refusals) {
-            if setting.is_foreign {
+            if setting.is_conflict {
                 // The system may no longer accept its value.
                 let found = value(root, setting.path).map_or("nothing".to_owned(), |found| text(&found));
                 undone.push((self.entry(setting), RevertOutcome::Conflict { found }));
@@ -176,7 +176,7 @@ impl DependentSetting<'_> {
     fn describe_failure(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
         let found = value(root, self.path).map_or("unreadable".to_owned(), |found| format!("`{}`", text(&found)));
         let why = match refusal {
-            Some(StepError::Write { why, .. }) => format!(" ({why})"),
+            Some(StepError::Write { cause: why, .. }) => format!(" ({why})"),
             Some(other) => format!(" ({other})"),
             None => String::new(),
         };

@@ -27,7 +27,7 @@ pub struct LockHolder {
     /// Process id.
     pub pid: u32,
     /// Its subcommand: `tune apply quiet`.
-    pub what: String,
+    pub subcommand: String,
     /// When it acquired the lock, by this machine's clock.
     pub since: jiff::Timestamp,
     /// Whether it has ended while a command that it started still runs.
@@ -36,7 +36,7 @@ pub struct LockHolder {
 
 impl std::fmt::Display for LockHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { pid, what, since, has_ended } = self;
+        let Self { pid, subcommand: what, since, has_ended } = self;
         write!(f, "`weighbridge {what}` (process {pid}, since {since:.0})")?;
         if *has_ended { f.write_str(", which has ended but left a running command") } else { Ok(()) }
     }
@@ -86,7 +86,7 @@ impl LockRecord {
     fn holder(&self) -> Option<LockHolder> {
         let Self { what, since, .. } = self;
         let pid = self.owner()?.pid();
-        Some(LockHolder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
+        Some(LockHolder { pid, subcommand: what.clone(), since: *since, has_ended: self.has_ended() })
     }
 }
 

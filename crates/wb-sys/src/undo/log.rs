@@ -17,10 +17,10 @@ use super::{LockHolder, lock};
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     /// An I/O error on the log's own files.
-    #[error("cannot {what} {path}: {source}")]
+    #[error("cannot {operation} {path}: {source}")]
     Io {
         /// The failed operation, as a verb.
-        what: &'static str,
+        operation: &'static str,
         /// The file or folder.
         path: String,
         /// The cause.
@@ -33,14 +33,14 @@ pub enum UndoError {
         holder: Option<LockHolder>,
     },
     /// A line of the log that cannot be parsed.
-    #[error("{path}: line {line}: {why}")]
+    #[error("{path}: line {line}: {reason}")]
     Damaged {
         /// Path of the log.
         path: String,
         /// Line number, from 1.
         line: usize,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// A log written by a later version.
     #[error(
@@ -322,7 +322,7 @@ impl UndoLog {
         } else {
             // On a full disk these may fail. Reverting twice is harmless, and a stale owner only prevents others from
             // measuring until the log is opened again.
-            let _ = self.store.append(&LogRecord::Undone { number, how });
+            let _ = self.store.append(&LogRecord::Undone { number, outcome: how });
             let _ = self.store.set_owners(&self.owners());
         }
         Ok(())

@@ -72,7 +72,7 @@ pub(super) enum LogRecord {
     Undone {
         number: u32,
         #[serde(flatten)]
-        how: RevertOutcome,
+        outcome: RevertOutcome,
     },
 }
 

@@ -92,7 +92,7 @@ impl LogFolder {
         }
         let parse = |(line, text): (usize, &[u8])| {
             let damaged =
-                |error: serde_json::Error| UndoError::Damaged { path: display(), line, why: error.to_string() };
+                |error: serde_json::Error| UndoError::Damaged { path: display(), line, reason: error.to_string() };
             serde_json::from_slice(text).map_err(damaged)
         };
         (2..).zip(lines).map(parse).collect()
@@ -226,5 +226,5 @@ fn require_trusted(folder: &Path) -> Result<(), UndoError> {
 
 pub(super) fn io_error(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> UndoError + use<> {
     let path = path.display().to_string();
-    move |source| UndoError::Io { what: operation, path: path.clone(), source }
+    move |source| UndoError::Io { operation, path: path.clone(), source }
 }

@@ -103,7 +103,7 @@ fn dependents_left_by_a_killed_process_are_restored_by_the_next() {
         if cut {
             let path = queue.full("/var/lib/weighbridge/undo/log.jsonl");
             let text = fs::read_to_string(&path).unwrap();
-            let record = text.find("{\"line\":\"made\"").unwrap();
+            let record = text.find("{\"line\":\"applied\"").unwrap();
             fs::write(path, &text[..record]).unwrap();
         } else {
             let mut command = std::process::Command::new("sh");

@@ -38,7 +38,7 @@ impl Machine {
     }
 
     /// Changes one setting without reverting it.
-    fn changed(self) -> Self {
+    fn with_open_change(self) -> Self {
         let mut log = UndoLog::open(&self.root(), "a test").unwrap();
         log.change(step(0), Some(b"1")).unwrap();
         drop(log);
@@ -64,7 +64,7 @@ fn step(number: u32) -> Step {
 
 #[test]
 fn a_partial_last_line_is_truncated_and_a_damaged_one_elsewhere_is_an_error() {
-    let machine = Machine::new().changed();
+    let machine = Machine::new().with_open_change();
     let text = fs::read_to_string(machine.log()).unwrap();
     fs::write(machine.log(), format!("{text}{{\"line\":\"cha")).unwrap();
     assert_eq!(UndoLog::open(&machine.root(), "b").unwrap().open_changes().count(), 1);
@@ -81,7 +81,7 @@ fn a_partial_last_line_is_truncated_and_a_damaged_one_elsewhere_is_an_error() {
 
 #[test]
 fn logs_of_a_newer_format_and_foreign_files_are_left_alone() {
-    let machine = Machine::new().changed();
+    let machine = Machine::new().with_open_change();
     let text = fs::read_to_string(machine.log()).unwrap();
     fs::write(machine.log(), text.replacen(":1}", ":2}", 1)).unwrap();
     assert_eq!(
@@ -100,7 +100,7 @@ fn logs_of_a_newer_format_and_foreign_files_are_left_alone() {
 
 #[test]
 fn remains_of_a_process_killed_before_or_after_all_changes_are_removed() {
-    let machine = Machine::new().changed();
+    let machine = Machine::new().with_open_change();
     let text = fs::read_to_string(machine.log()).unwrap();
     let first = text.find('\n').unwrap();
     for cut in 0..=first {
@@ -161,11 +161,11 @@ fn a_folder_that_is_writable_by_others_is_refused() {
 }
 
 /// A file system of 16 KiB, mounted at the folder of the log.
-struct Small<'a> {
+struct SmallFileSystem<'a> {
     at: &'a Path,
 }
 
-impl<'a> Small<'a> {
+impl<'a> SmallFileSystem<'a> {
     fn at(at: &'a Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mut mount = Command::new("mount");
@@ -174,7 +174,7 @@ impl<'a> Small<'a> {
     }
 }
 
-impl Drop for Small<'_> {
+impl Drop for SmallFileSystem<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.at).status();
     }
@@ -189,7 +189,7 @@ fn on_a_full_disk_nothing_unlogged_is_changed_and_reverting_works() {
 fn full_disk(killed: bool) {
     let machine = Machine::new();
     let mount_point = machine.undo();
-    let Some(small) = Small::at(&mount_point) else {
+    let Some(small) = SmallFileSystem::at(&mount_point) else {
         eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
         return;
     };
@@ -224,13 +224,13 @@ fn full_disk(killed: bool) {
 fn without_a_writable_lock_nothing_is_changed() {
     let machine = Machine::new();
     let mount_point = machine.undo();
-    let Some(small) = Small::at(&mount_point) else {
+    let Some(small) = SmallFileSystem::at(&mount_point) else {
         eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
         return;
     };
     fs::write(mount_point.join("other"), [0; 16384]).unwrap();
     let error = UndoLog::open(&machine.root(), "a test").unwrap_err();
-    assert!(matches!(&error, UndoError::Io { what: "lock", .. }), "{error}");
+    assert!(matches!(&error, UndoError::Io { operation: "lock", .. }), "{error}");
     assert!(!mount_point.join("lock").exists());
     drop(small);
 }

@@ -24,7 +24,7 @@ pub(super) struct Check {
 #[derive(Debug)]
 enum Predicate {
     Output {
-        place: OutputSource,
+        source: OutputSource,
         pattern: Regex,
         must_match: bool,
     },
@@ -80,7 +80,7 @@ impl Check {
             }
             (Some((pattern, must_match)), None) => {
                 let place = place.unwrap_or(OutputSource::Stdout);
-                (Predicate::Output { place, pattern: compile_regex(text, pattern)?, must_match }, Gate::Answer)
+                (Predicate::Output { source: place, pattern: compile_regex(text, pattern)?, must_match }, Gate::Answer)
             }
             (None, Some(metric)) => {
                 let metric = find_metric(text, metric, metrics)?;
@@ -106,7 +106,7 @@ impl Check {
     /// The output that it needs, if any.
     pub(super) fn output_source(&self) -> Option<&OutputSource> {
         match &self.rule {
-            Predicate::Output { place, .. } => Some(place),
+            Predicate::Output { source: place, .. } => Some(place),
             Predicate::Metric { .. } => None,
         }
     }
@@ -128,7 +128,7 @@ impl Check {
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
         match &self.rule {
-            Predicate::Output { place, pattern, must_match } => {
+            Predicate::Output { source: place, pattern, must_match } => {
                 let text = output.text(place)?;
                 let matched = pattern.find(&text).map(|matched| truncate(matched.as_str()));
                 Ok(match (matched, must_match) {

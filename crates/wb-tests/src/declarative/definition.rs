@@ -35,7 +35,7 @@ pub(super) struct Definition {
     pub(super) measured_program: MeasuredProgram,
     pub(super) env: Vec<(String, Template)>,
     pub(super) stdout: StdoutPolicy,
-    pub(super) calibration: DurationControl,
+    pub(super) duration_control: DurationControl,
     pub(super) estimate: Option<Nanos>,
     pub(super) metrics: Vec<MetricDefinition>,
     pub(super) checks: Vec<Check>,

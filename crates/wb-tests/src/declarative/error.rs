@@ -21,7 +21,7 @@ pub enum DefinitionError {
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
     /// The definition is invalid.
-    #[error("{file}:{line}:{column}: {fault}")]
+    #[error("{file}:{line}:{column}: {diagnostic}")]
     Invalid {
         /// The definition's file.
         file: String,
@@ -32,7 +32,7 @@ pub enum DefinitionError {
         /// Byte range in the file.
         span: Range<usize>,
         /// What is wrong, and help.
-        fault: Diagnostic,
+        diagnostic: Diagnostic,
     },
     /// Two files of one folder that define the same test.
     #[error("`{first}` and `{second}` both define the test `{test}`: rename one, or remove it")]
@@ -55,23 +55,23 @@ impl DefinitionError {
 
 /// An error message, with help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}{}", way_out.as_ref().map(|way_out| format!(": {way_out}")).unwrap_or_default())]
+#[error("{message}{}", help.as_ref().map(|way_out| format!(": {way_out}")).unwrap_or_default())]
 pub struct Diagnostic {
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// How to fix it, if known.
-    pub way_out: Option<String>,
+    pub help: Option<String>,
 }
 
 impl Diagnostic {
     /// Creates a diagnostic without help.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { what: message.into(), way_out: None }
+        Self { message: message.into(), help: None }
     }
 
     /// Adds help.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.way_out = Some(help.into());
+        self.help = Some(help.into());
         self
     }
 
@@ -109,7 +109,7 @@ impl SourceText<'_> {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        DefinitionError::Invalid { file: self.file.to_owned(), line, column, span, fault: diagnostic }
+        DefinitionError::Invalid { file: self.file.to_owned(), line, column, span, diagnostic }
     }
 
     /// Converts an error of the TOML parser; for an unknown name, help suggests the nearest known one.

@@ -216,7 +216,7 @@ impl Definition {
     /// definition.
     fn estimate(&self, min_time: Nanos) -> Nanos {
         let own = self.estimate.unwrap_or(min_time).0;
-        Nanos(match self.calibration {
+        Nanos(match self.duration_control {
             DurationControl::Work(_) => {
                 let work = self.work_time(min_time).0;
                 work.saturating_add(work / sample::PROBE_DIVISOR)
@@ -228,13 +228,13 @@ impl Definition {
 
     /// Estimated duration of the calibrated work of a sample.
     fn work_time(&self, min_time: Nanos) -> Nanos {
-        let calibrated = Nanos::from_seconds(min_time.seconds() * sample::MARGIN);
+        let calibrated = Nanos::from_seconds(min_time.seconds() * sample::MIN_TIME_MARGIN);
         Nanos(self.estimate.unwrap_or_default().0.max(calibrated.0))
     }
 
     /// Estimated duration of the calibration: one run of nearly the final work, and shorter ones before it.
     fn calibration_time(&self, min_time: Nanos) -> Nanos {
-        match self.calibration {
+        match self.duration_control {
             DurationControl::Work(_) => {
                 Nanos::from_seconds(self.work_time(min_time).seconds() * sample::CALIBRATION_FACTOR)
             }
@@ -245,6 +245,6 @@ impl Definition {
     /// Whether the duration of a sample can be estimated: not for a command without estimate that takes neither work
     /// nor time.
     fn is_estimated(&self) -> bool {
-        self.estimate.is_some() || !matches!(self.calibration, DurationControl::Fixed)
+        self.estimate.is_some() || !matches!(self.duration_control, DurationControl::Fixed)
     }
 }

@@ -107,7 +107,7 @@ impl Parser<'_> {
             measured_program,
             env,
             stdout,
-            calibration,
+            duration_control: calibration,
             estimate: raw.estimate,
             metrics,
             checks,

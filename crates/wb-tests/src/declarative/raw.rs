@@ -35,7 +35,7 @@ pub(super) struct Definition {
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
     pub(super) stdout: Option<Spanned<Capture>>,
-    #[serde(default = "any_work")]
+    #[serde(default = "default_work_limits")]
     pub(super) work: Spanned<WorkLimits>,
     #[serde(default)]
     pub(super) metric: Vec<Spanned<Metric>>,
@@ -135,12 +135,12 @@ pub(super) struct Build {
 pub(super) struct Service {
     pub(super) command: Spanned<CommandWords>,
     pub(super) ready: Spanned<Ready>,
-    #[serde(default = "half_a_minute")]
+    #[serde(default = "default_ready_limit")]
     pub(super) limit: Nanos,
     pub(super) stop: Option<Spanned<CommandWords>>,
 }
 
-fn half_a_minute() -> Nanos {
+fn default_ready_limit() -> Nanos {
     Nanos(30_000_000_000)
 }
 
@@ -169,7 +169,7 @@ pub(super) struct WorkLimits {
     pub(super) max: u64,
 }
 
-fn any_work() -> Spanned<WorkLimits> {
+fn default_work_limits() -> Spanned<WorkLimits> {
     Spanned::new(0..0, WorkLimits::default())
 }
 

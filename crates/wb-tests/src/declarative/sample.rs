@@ -18,7 +18,7 @@ pub(super) const PROBE_DIVISOR: u64 = 16;
 /// Maximum factor by which the work grows from one calibration run to the next.
 const MAX_GROWTH: f64 = 10.0;
 /// Factor by which calibrated work exceeds the minimum time, so that noise does not make it shorter.
-pub(super) const MARGIN: f64 = 1.1;
+pub(super) const MIN_TIME_MARGIN: f64 = 1.1;
 /// Total work of the calibration relative to a sample: one complete run, and earlier ones with a tenth or less of it.
 pub(super) const CALIBRATION_FACTOR: f64 = 1.2;
 /// Minimum factor by which the run time grows with more work.
@@ -77,7 +77,7 @@ impl Definition {
         attempt: &mut Attempt,
     ) -> Result<DurationSource, Failure> {
         let seconds = attempt.min_time;
-        match self.calibration {
+        match self.duration_control {
             DurationControl::Fixed => {
                 self.run(RUN_NAME, argv, bindings, attempt).await?;
                 Ok(DurationSource::Fixed)
@@ -115,7 +115,7 @@ impl Definition {
         let (mut work, mut number) = (limits.start, 1);
         loop {
             let elapsed = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
-            let required = (work as f64 * min_seconds * MARGIN / elapsed).ceil() as u64;
+            let required = (work as f64 * min_seconds * MIN_TIME_MARGIN / elapsed).ceil() as u64;
             if elapsed >= min_seconds && number == 1 {
                 // It is not verified yet that the run time depends on the work.
                 self.check_time_grows(argv, bindings, (work, elapsed), attempt).await?;
@@ -128,7 +128,7 @@ impl Definition {
                     "cannot calibrate: run time does not grow with the work: {work}, the maximum, took {elapsed:.3} s"
                 )));
             }
-            let next = work as f64 * (min_seconds * MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
+            let next = work as f64 * (min_seconds * MIN_TIME_MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
             work = (next.ceil() as u64).min(limits.max);
             number += 1;
         }
@@ -171,7 +171,7 @@ impl Definition {
         let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.capture_for(name));
         let (program, placement) = (program_name(&command), command.placement.clone());
         let finished = attempt.run_to_end(name, command, &placement).await?;
-        if let ending @ ExitReason::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
+        if let ending @ ExitReason::TooMuchOutput { stream: Stream::Stdout, .. } = finished.exit_reason {
             return Err(Failure::crashed(format!("{program}: {ending}: {}", self.stdout.help())));
         }
         check_success(&program, &finished)?;

@@ -120,7 +120,7 @@ fn errors_have_a_position_and_help() {
 fn standard_output_is_kept_if_it_is_used_and_otherwise_hashed() {
     let stdout = |text: &str| parse(text).unwrap().definition.stdout;
     let reads = PLAIN.replace("from = \"rate\"", "regex = '(x)'");
-    let checks = format!("{PLAIN}[[check]]\nsays = \"it holds\"\nmust = 'x'\n");
+    let checks = format!("{PLAIN}[[check]]\ndescription = \"it holds\"\nmust = 'x'\n");
     let with = |text: &str, given: &str| text.replacen("version = 1", &format!("version = 1\nstdout = {given}"), 1);
     for (text, capture, of_probe) in [
         (PLAIN.to_owned(), Capture::Hash, Capture::Hash),
@@ -155,7 +155,7 @@ fn standard_output_is_kept_if_it_is_used_and_otherwise_hashed() {
 
 #[test]
 fn checks_require_existing_metrics_and_recorded_bounds() {
-    let with = |check: &str| parse(&format!("{PLAIN}[[check]]\nsays = \"it holds\"\n{check}")).map(|_| ());
+    let with = |check: &str| parse(&format!("{PLAIN}[[check]]\ndescription = \"it holds\"\n{check}")).map(|_| ());
     assert!(with("metric = \"rate\"\nmin = \"{n}\"\nmax = \"{work}\"").is_ok());
     let error = |check: &str| with(check).unwrap_err().to_string();
     assert!(error("metric = \"rat\"\nmin = 1").ends_with("unknown metric `rat`: did you mean `rate`?"));
@@ -274,7 +274,7 @@ fn machine_defaults_respect_the_placement() {
     assert_eq!(values(&Params::new()), [ParamValue::Integer(1), ParamValue::Integer(2)]);
     let only = ParamValue::List(vec![ParamValue::Integer(2), ParamValue::Integer(3)]);
     assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [ParamValue::Integer(1)]);
-    let sized = PLAIN.replace("\"integer\"\ndefault = 1", "\"bytes\"\nresolved = \"memory\"\ntimes = 0.25");
+    let sized = PLAIN.replace("\"integer\"\ndefault = 1", "\"bytes\"\nresolved = \"memory\"\nfactor = 0.25");
     let facts = Facts { memory: Bytes(16 << 30), ..Facts::default() };
     assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [ParamValue::Text("4g".into())]);
 }

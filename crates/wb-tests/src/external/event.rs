@@ -30,7 +30,7 @@ pub enum RunnerEvent {
         /// Whether it holds.
         passed: bool,
         /// The gate that the sample fails otherwise.
-        #[serde(default = "answer")]
+        #[serde(default = "default_gate")]
         gate: Gate,
         /// The figures that show it.
         #[serde(default)]
@@ -73,6 +73,6 @@ pub enum RunnerEvent {
     Done,
 }
 
-fn answer() -> Gate {
+fn default_gate() -> Gate {
     Gate::Answer
 }

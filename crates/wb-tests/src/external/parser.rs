@@ -64,10 +64,10 @@ pub enum ProtocolError {
     #[error("the first event of the runner is not `hello`")]
     MissingHello,
     /// The runner uses another version of the protocol.
-    #[error("unsupported protocol version {theirs} of the runner: expected version {PROTOCOL}")]
+    #[error("unsupported protocol version {version} of the runner: expected version {PROTOCOL}")]
     Version {
         /// Its version.
-        theirs: u32,
+        version: u32,
     },
     /// The runner could not take the sample.
     #[error("the runner could not take the sample: {reason}")]
@@ -98,7 +98,7 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
     match lines.next().map(|(line, text)| parse_event(line, text)) {
         Some(Ok(RunnerEvent::Hello { protocol: PROTOCOL })) => {}
-        Some(Ok(RunnerEvent::Hello { protocol: theirs })) => return Err(ProtocolError::Version { theirs }),
+        Some(Ok(RunnerEvent::Hello { protocol: theirs })) => return Err(ProtocolError::Version { version: theirs }),
         Some(Err(error)) => return Err(error),
         _ => return Err(ProtocolError::MissingHello),
     }
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn the_report_of_a_sample_is_collected_from_its_events() {
         let report = after_hello(
-            r#"{"event":"probe","done":6,"seconds":0.01}
+            r#"{"event":"probe","amount":6,"seconds":0.01}
                {"event":"metric","class":"throughput","name":"hashes","value":1e6,"unit":"hashes/s"}
-               {"event":"work","done":100,"seconds":0.16}
+               {"event":"work","amount":100,"seconds":0.16}
                {"event":"check","name":"digests are right","passed":true}
                {"event":"finding","text":"it is warm"}
                {"event":"artefact","name":"a.bin","base64":"AAEC"}
@@ -200,7 +200,7 @@ mod tests {
         let error = |output: &str| parse_output(output).unwrap_err();
         assert_eq!(error(""), ProtocolError::MissingHello);
         assert_eq!(error(r#"{"event":"done"}"#), ProtocolError::MissingHello);
-        assert_eq!(error(r#"{"event":"hello","protocol":2}"#), ProtocolError::Version { theirs: 2 });
+        assert_eq!(error(r#"{"event":"hello","protocol":2}"#), ProtocolError::Version { version: 2 });
         assert_eq!(error(HELLO), ProtocolError::MissingDone { lines: 1 });
         let failed = after_hello(r#"{"event":"failed","reason":"no disk"}"#).unwrap_err();
         assert_eq!(failed.to_string(), "the runner could not take the sample: no disk");
@@ -238,7 +238,7 @@ mod tests {
 
         #[test]
         fn no_damaged_output_panics(at in 0usize..200, with: char) {
-            let mut output: Vec<char> = format!("{HELLO}\n{{\"event\":\"work\",\"done\":3}}\n{{\"event\":\"done\"}}").chars().collect();
+            let mut output: Vec<char> = format!("{HELLO}\n{{\"event\":\"work\",\"amount\":3}}\n{{\"event\":\"done\"}}").chars().collect();
             let at = at % output.len();
             output[at] = with;
             let _ = parse_output(&output.into_iter().collect::<String>());

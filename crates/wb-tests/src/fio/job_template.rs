@@ -9,7 +9,7 @@ use super::job::{FioJob, escape_path};
 use crate::Failure;
 
 /// Expands a job file. The options of histogram logs are always replaced.
-pub(super) fn fill_in(template: &str, job: &FioJob) -> Result<String, Failure> {
+pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut has_global = false;
     for section in parse_sections(template) {
@@ -150,17 +150,17 @@ mod tests {
     #[test]
     fn a_template_is_expanded_for_every_target() {
         assert_eq!(
-            fill_in(TEMPLATE, &job()).unwrap(),
+            expand(TEMPLATE, &job()).unwrap(),
             "[global]\nbs=4096\nruntime=30\nwrite_hist_log=hist\nlog_hist_msec=10000\n\
              [job-/a:1]\nfilename=/a\\:1\nrw=read\nsize=4096M\nnorandommap\n\
              [job-/b]\nfilename=/b\nrw=read\nsize=4096M\nnorandommap\n"
         );
-        assert!(fill_in("[x]\nrw=read\n", &job()).unwrap().starts_with("[global]\nwrite_hist_log=hist\n"));
+        assert!(expand("[x]\nrw=read\n", &job()).unwrap().starts_with("[global]\nwrite_hist_log=hist\n"));
     }
 
     #[test]
     fn an_option_without_a_parameter_is_refused() {
-        assert!(fill_in("[x]\nthinktime=$@\n", &job()).unwrap_err().to_string().contains("thinktime = $@"));
+        assert!(expand("[x]\nthinktime=$@\n", &job()).unwrap_err().to_string().contains("thinktime = $@"));
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_template_panics(text: String) {
-            let _ = fill_in(&text, &job());
+            let _ = expand(&text, &job());
             names_own_files(&text);
             file_size(&text);
         }

@@ -110,7 +110,7 @@ impl TypedTest for Fio {
         run::run_pre_iteration_script(attempt, &params.pre_iteration_script).await?;
         let job = params.job(prepared.targets.iter().map(|target| target.path.clone()).collect());
         let text = match &prepared.template {
-            Some(template) => job_template::fill_in(template, &job)?,
+            Some(template) => job_template::expand(template, &job)?,
             None => job.render(),
         };
         for target in &prepared.targets {

@@ -96,7 +96,7 @@ async fn has_engine(context: &WorkerContext, ioengine: &str) -> Result<bool, Fai
         return Ok(true);
     }
     let finished = context.run_to_end(Command::new(["fio", &format!("--enghelp={ioengine}")])).await?;
-    Ok(finished.ending.is_success())
+    Ok(finished.exit_reason.is_success())
 }
 
 async fn list_engines(context: &WorkerContext) -> Result<Vec<String>, Failure> {

@@ -105,7 +105,7 @@ pub async fn collect(context: &WorkerContext, requested: &[Collector]) -> Result
         let command = Command::new(["sh", "-c", script.script]).output_limit(Bytes(1 << 30));
         let finished = context.run_to_end(command).await?;
         let name = format!("sysinfo-{}", script.name);
-        let failure = match finished.ending {
+        let failure = match finished.exit_reason {
             ending if ending.is_success() => None,
             wb_agent::ExitReason::Exited { status: 127 } => {
                 Some(format!("{} not found on this worker", script.requirement))

@@ -271,7 +271,7 @@ async fn stat(context: &WorkerContext, path: &str) -> Result<PathKind, Failure> 
         return Err(Failure::refused(format!("invalid path `{path}`: a job file cannot contain {character:?}")));
     }
     let finished = context.run_to_end(Command::new(["stat", "-L", "--printf=%F|%s|%b|%B|%t|%T", path])).await?;
-    if !finished.ending.is_success() {
+    if !finished.exit_reason.is_success() {
         let why = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
         let missing = why.ends_with("No such file or directory");
         return if missing { Ok(PathKind::Nothing) } else { Err(Failure::refused(why)) };

@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
         assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);
         let seconds = |jobs: &[(u32, u64, u64)]| {
-            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().seconds
+            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().intervals
         };
         assert_eq!(seconds(&[(0, 1000, 0), (0, 500, 0)]), Some(1.0));
         assert_eq!(seconds(&[(0, 1000, 0), (1, 500, 0)]), Some(2.0));

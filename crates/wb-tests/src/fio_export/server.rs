@@ -64,7 +64,7 @@ impl RunningExport {
     async fn wait_until_ready(&self, context: &WorkerContext, program: &str, probe: &[String]) -> Result<(), Failure> {
         let succeeds = || async move {
             let probed = context.run_to_end(Command::new(probe.iter().cloned())).await.ok()?;
-            probed.ending.is_success().then_some(())
+            probed.exit_reason.is_success().then_some(())
         };
         let failure = tokio::select! {
             ready = context.poll_until(program, SERVER_TIMEOUT, succeeds) => match ready {
@@ -72,7 +72,7 @@ impl RunningExport {
                 Err(failure) => failure,
             },
             ended = self.server.wait(None) => {
-                let ending = ended.map_err(worker_failure)?.ending;
+                let ending = ended.map_err(worker_failure)?.exit_reason;
                 Failure::crashed(format!("{program}: {ending} before it was ready"))
             }
         };

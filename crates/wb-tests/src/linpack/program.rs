@@ -60,7 +60,7 @@ async fn check_numactl(params: &Params, attempt: &Attempt) -> Result<(), Failure
     }
     let argv = ["numactl"].into_iter().chain(params.numactl_args.split_whitespace()).chain(["true"]);
     let finished = attempt.context.run_to_end(attempt.context.command(argv)).await?;
-    if finished.ending.is_success() {
+    if finished.exit_reason.is_success() {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();

@@ -19,7 +19,7 @@ const MAX_BUFFERED_BYTES: u64 = 10 << 20;
 pub(super) fn check_completed(measurement: &mut Measurement, expectation: RunExpectation, result: &RunResult) {
     let why = match &result.outcome {
         RunStatus::Completed => None,
-        RunStatus::Truncated if expectation.may_be_cut => None,
+        RunStatus::Truncated if expectation.may_be_truncated => None,
         RunStatus::Truncated => Some("it was cut short"),
         RunStatus::Interrupted => Some("it was interrupted"),
         RunStatus::Unsupported { reason: why }
@@ -109,7 +109,7 @@ mod tests {
         let (gate, figures) = rejection_of(expectation(PrimaryMetric::Throughput), |run| run.outcome = lost);
         assert_eq!((gate, figures.as_str()), (Gate::Work, "the run did not complete: host `h` is gone"));
         let cut = |may_be_cut| {
-            let expected = RunExpectation { may_be_cut, ..expectation(PrimaryMetric::Throughput) };
+            let expected = RunExpectation { may_be_truncated: may_be_cut, ..expectation(PrimaryMetric::Throughput) };
             failed_gate(&study_result(expected, &RunResult { outcome: RunStatus::Truncated, ..stream() }))
         };
         assert_eq!([cut(false), cut(true)], [Some(Gate::Work), None]);

@@ -102,7 +102,7 @@ impl Params {
         RunExpectation {
             primary: self.parse_profile().map_or(PrimaryMetric::Throughput, |profile| primary_metric(&profile)),
             window: None,
-            may_be_cut: self.max_duration.0 > 0,
+            may_be_truncated: self.max_duration.0 > 0,
             interval: self.interval,
         }
     }

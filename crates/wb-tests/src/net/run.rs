@@ -86,7 +86,7 @@ async fn run_client(
 
 /// Checks that the run completed or was cut short; whether it may be cut short is checked when it is evaluated.
 fn check_result(finished: &ProcessOutput) -> Result<(), Failure> {
-    if matches!(finished.ending, ExitReason::TimedOut { .. }) {
+    if matches!(finished.exit_reason, ExitReason::TimedOut { .. }) {
         return check_success(PROGRAM, finished);
     }
     let Ok(result) = parse_result(&finished.stdout) else {

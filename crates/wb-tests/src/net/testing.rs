@@ -20,7 +20,12 @@ use crate::{Artefacts, Measurement};
 const HISTOGRAM: &str = "HISTEwAAAAMAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAMcBBg==";
 
 pub(super) fn expectation(primary: PrimaryMetric) -> RunExpectation {
-    RunExpectation { primary, window: Some(Nanos(1_000_000_000)), may_be_cut: false, interval: Nanos(500_000_000) }
+    RunExpectation {
+        primary,
+        window: Some(Nanos(1_000_000_000)),
+        may_be_truncated: false,
+        interval: Nanos(500_000_000),
+    }
 }
 
 /// Result of one second in which two connections transferred 1000 MB.

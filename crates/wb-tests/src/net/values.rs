@@ -26,7 +26,7 @@ pub(crate) struct RunExpectation {
     /// Minimum duration of the transfer.
     pub(crate) window: Option<Nanos>,
     /// Whether the run may be cut short.
-    pub(crate) may_be_cut: bool,
+    pub(crate) may_be_truncated: bool,
     /// Interval of the latencies over time.
     pub(crate) interval: Nanos,
 }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(value("resource/client-cpu"), 75.0);
         assert_eq!(value("resource/server-cpu"), 50.0);
         assert_eq!(value("check/retransmits"), 3.0);
-        assert_eq!(measurement.seconds, Some(1.0));
+        assert_eq!(measurement.intervals, Some(1.0));
         assert_eq!(measurement.findings, ["a note"]);
     }
 

@@ -65,7 +65,7 @@ impl RedisServer {
                 let ended = ended.map_err(worker_failure)?;
                 let log = String::from_utf8_lossy(&ended.stdout).into_owned();
                 let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
-                Err(Failure::crashed(format!("redis-server: {} before it replied: {last}", ended.ending)))
+                Err(Failure::crashed(format!("redis-server: {} before it replied: {last}", ended.exit_reason)))
             }
         }
     }
@@ -119,8 +119,8 @@ impl RedisServer {
         context.run_to_end(words.fold(Command::new(["redis-cli"]), Command::arg)).await?;
         let finished =
             context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
-        if !finished.ending.is_success() {
-            return Err(Failure::crashed(format!("redis-server: {} on shutdown", finished.ending)));
+        if !finished.exit_reason.is_success() {
+            return Err(Failure::crashed(format!("redis-server: {} on shutdown", finished.exit_reason)));
         }
         Ok(finished.stdout)
     }

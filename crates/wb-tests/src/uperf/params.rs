@@ -147,7 +147,7 @@ impl Params {
         RunExpectation {
             primary: self.test_type().primary_metric(),
             window: Some(self.runtime),
-            may_be_cut: false,
+            may_be_truncated: false,
             interval: self.interval(),
         }
     }

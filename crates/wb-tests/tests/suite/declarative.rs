@@ -7,19 +7,19 @@ use wb_model::{Bytes, Gate, Nanos, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
 /// Calls `body` with a valid short sample of a built-in test; skipped if a program is missing.
-fn shipped(test: &str, programs: &[&str], given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell, Sample)) {
+fn with_builtin(test: &str, programs: &[&str], given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell, Sample)) {
     if programs.iter().all(|program| has(program)) {
         with_cell(test, given, async |cell| {
             assert_eq!(cell.why_unsupported(), None);
             let sample = cell.sample().await.unwrap();
-            sample.is_valid();
+            sample.assert_valid();
             body(cell, sample).await;
         });
     }
 }
 
 /// A test of a command, whose metric is the number after `value`.
-fn small(command: &str, extra: &str) -> Arc<DeclarativeTest> {
+fn value_test(command: &str, extra: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "small"
@@ -40,7 +40,7 @@ units = {{ "ops" = 1, "kops" = 1000 }}
 }
 
 /// A test of a shell script, whose metric is its run time.
-fn timed(script: &str, extra: &str) -> Arc<DeclarativeTest> {
+fn elapsed_test(script: &str, extra: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "timed"
@@ -59,30 +59,30 @@ from = "elapsed"
     Arc::new(DeclarativeTest::parse("timed.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
-fn rejected(sample: &Sample) -> (Gate, &str) {
-    match &sample.measured.validity {
+fn rejection(sample: &Sample) -> (Gate, &str) {
+    match &sample.measurement.validity {
         Validity::Invalid { gate, figures } => (*gate, figures),
-        Validity::Valid => panic!("expected an invalid sample: {:?}", sample.measured),
+        Validity::Valid => panic!("expected an invalid sample: {:?}", sample.measurement),
     }
 }
 
 #[test]
 fn sysbench_cpu_does_all_its_events() {
-    shipped("sysbench-cpu", &["sysbench"], &[], async |cell, sample| {
+    with_builtin("sysbench-cpu", &["sysbench"], &[], async |cell, sample| {
         let work = sample.work.unwrap();
         assert_eq!(sample.value("check/done"), work as f64);
         assert!(sample.value("throughput/events") > 0.0 && sample.value("latency/mean") > 1000.0);
         assert!(sample.has("calibration-1.process.json") && sample.has("probe.process.json"));
         assert!(!sample.has("calibration-1.stdout") && sample.has("run.stdout"));
         let again = cell.sample_of(Some(work)).await.unwrap();
-        assert_eq!(again.is_valid().work, Some(work));
+        assert_eq!(again.assert_valid().work, Some(work));
         assert!(!again.has("calibration-1.process.json"));
     });
 }
 
 #[test]
 fn sysbench_memory_transfers_all_its_memory() {
-    shipped("sysbench-memory", &["sysbench"], &[], async |_, sample| {
+    with_builtin("sysbench-memory", &["sysbench"], &[], async |_, sample| {
         assert!(sample.value("throughput/bandwidth") > 1.0);
         assert_eq!(sample.value("check/transferred"), sample.work.unwrap() as f64);
     });
@@ -95,7 +95,7 @@ fn stress_ng_runs_the_requested_stressor() {
         ("instances", ParamValue::Integer(1)),
         ("options", text("--switch-method pipe")),
     ];
-    shipped("stress-ng", &["stress-ng"], &given, async |_, sample| {
+    with_builtin("stress-ng", &["stress-ng"], &given, async |_, sample| {
         assert!(sample.value("throughput/operations") > 0.0);
         assert!(sample.text("files/stress-ng.yaml").contains("stressor: switch"));
     });
@@ -114,7 +114,7 @@ fn an_unknown_stressor_fails_with_the_error_of_stress_ng() {
 #[test]
 fn openssl_speed_sums_its_processes() {
     let given = [("algorithm", text("sha256")), ("processes", ParamValue::Integer(2)), ("block-size", text("1k"))];
-    shipped("openssl-speed", &["openssl"], &given, async |_, sample| {
+    with_builtin("openssl-speed", &["openssl"], &given, async |_, sample| {
         assert!(sample.value("throughput/bandwidth") > 0.1);
         assert!(sample.text("run.process.json").contains("\"-multi\",\n    \"2\""));
     });
@@ -123,7 +123,7 @@ fn openssl_speed_sums_its_processes() {
 #[test]
 fn seven_zip_rates_compression_and_decompression() {
     let given = [("dictionary", ParamValue::Integer(18)), ("threads", ParamValue::Integer(1))];
-    shipped("7z", &["7zz"], &given, async |_, sample| {
+    with_builtin("7z", &["7zz"], &given, async |_, sample| {
         assert!(sample.value("throughput/rating") > 1.0);
         assert!(sample.value("throughput/compress") > 0.0 && sample.value("throughput/decompress") > 0.0);
     });
@@ -132,7 +132,7 @@ fn seven_zip_rates_compression_and_decompression() {
 #[test]
 fn sockperf_measures_round_trips_over_either_protocol() {
     for protocol in ["tcp", "udp"] {
-        shipped("sockperf", &["sockperf"], &[("protocol", text(protocol))], async |_, sample| {
+        with_builtin("sockperf", &["sockperf"], &[("protocol", text(protocol))], async |_, sample| {
             let [p50, p99, max] = ["p50", "p99", "max"].map(|name| sample.value(&format!("latency/{name}")));
             assert!(1_000.0 < p50 && p50 <= p99 && p99 <= max, "{protocol}: {p50} {p99} {max}");
             assert!(sample.text("service-0.stdout").contains("127.0.0.1"), "{protocol}");
@@ -143,7 +143,7 @@ fn sockperf_measures_round_trips_over_either_protocol() {
 #[test]
 fn iperf3_counts_received_bytes() {
     for reverse in [false, true] {
-        shipped("iperf3", &["iperf3"], &[("reverse", ParamValue::Bool(reverse))], async |_, sample| {
+        with_builtin("iperf3", &["iperf3"], &[("reverse", ParamValue::Bool(reverse))], async |_, sample| {
             assert!(sample.value("throughput/bandwidth") > 1e6);
             assert!(sample.value("check/received") > 0.0);
             assert_eq!(sample.text("run.process.json").contains("\"-R\""), reverse);
@@ -154,7 +154,7 @@ fn iperf3_counts_received_bytes() {
 #[test]
 fn hpcc_runs_in_its_own_folder() {
     let given = [("n", ParamValue::Integer(200)), ("processes", ParamValue::Integer(1))];
-    shipped("hpcc", &["hpcc", "mpirun"], &given, async |_, sample| {
+    with_builtin("hpcc", &["hpcc", "mpirun"], &given, async |_, sample| {
         for metric in ["hpl", "dgemm", "fft", "stream-triad", "ptrans", "random-access"] {
             assert!(sample.value(&format!("throughput/{metric}")) > 0.0, "{metric}");
         }
@@ -168,10 +168,10 @@ fn hpcc_runs_in_its_own_folder() {
 fn a_c_program_is_built_with_the_requested_compiler_and_flags() {
     let mut hashes = Vec::new();
     for (cc, flags) in [("gcc", "-O1"), ("gcc", "-O3 -march=native"), ("clang", "-O2 '-DUNUSED=a b'")] {
-        shipped("compile-c", &[cc], &[("cc", text(cc)), ("flags", text(flags))], async |_, sample| {
+        with_builtin("compile-c", &[cc], &[("cc", text(cc)), ("flags", text(flags))], async |_, sample| {
             assert_eq!(sample.value("check/passes"), sample.work.unwrap() as f64);
             assert!(sample.value("throughput/updates") > 1e6);
-            hashes.push(sample.measured.provenance["built affine sha256"].clone());
+            hashes.push(sample.measurement.provenance["built affine sha256"].clone());
         });
     }
     hashes.sort();
@@ -192,13 +192,13 @@ fn a_failed_build_fails_with_the_error_of_the_compiler() {
 
 #[test]
 fn a_sleep_does_not_count_as_work() {
-    let sleep = small(r#"["sh", "-c", "sleep 1.5; echo value $0 ops", "{work}"]"#, "");
+    let sleep = value_test(r#"["sh", "-c", "sleep 1.5; echo value $0 ops", "{work}"]"#, "");
     with_cell_of(sleep, &[], async |cell| {
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
         assert!(reason.starts_with("cannot calibrate: run time does not grow with the work: 1 took "), "{reason}");
         // Work that was not calibrated is rejected by the gate.
         let sample = cell.sample_of(Some(32)).await.unwrap();
-        let (gate, figures) = rejected(&sample);
+        let (gate, figures) = rejection(&sample);
         assert_eq!(gate, Gate::Effort);
         assert!(figures.starts_with("run time does not grow with the work: 32 took "), "{figures}");
     });
@@ -209,7 +209,7 @@ const HOUR: Nanos = Nanos(3_600_000_000_000);
 
 #[test]
 fn calibration_of_an_instant_command_ends() {
-    let instant = small(r#"["sh", "-c", "echo value $0 ops", "{work}"]"#, "work.most = 1000");
+    let instant = value_test(r#"["sh", "-c", "echo value $0 ops", "{work}"]"#, "work.max = 1000");
     with_cell_of(instant, &[], async |mut cell| {
         cell.min_time = HOUR;
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
@@ -220,12 +220,12 @@ fn calibration_of_an_instant_command_ends() {
 
 #[test]
 fn a_command_that_ends_before_its_time_is_invalid() {
-    let early = small(r#"["sh", "-c", "echo value $0 ops", "{seconds:ms}"]"#, "");
+    let early = value_test(r#"["sh", "-c", "echo value $0 ops", "{seconds:ms}"]"#, "");
     with_cell_of(early, &[], async |mut cell| {
         cell.min_time = HOUR;
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.value("throughput/value"), 3_600_000.0);
-        let (gate, figures) = rejected(&sample);
+        let (gate, figures) = rejection(&sample);
         assert_eq!(gate, Gate::Effort);
         assert!(figures.starts_with("ended after ") && figures.ends_with(" s, requested 3600 s"), "{figures}");
     });
@@ -233,9 +233,9 @@ fn a_command_that_ends_before_its_time_is_invalid() {
 
 #[test]
 fn a_fixed_command_has_a_finding_about_its_effort() {
-    with_cell_of(small("'echo value 3 kops'", ""), &[], async |cell| {
+    with_cell_of(value_test("'echo value 3 kops'", ""), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
-        assert_eq!(sample.is_valid().value("throughput/value"), 3000.0);
+        assert_eq!(sample.assert_valid().value("throughput/value"), 3000.0);
         let process = sample.json("run.process.json");
         assert_eq!(process["stdout-bytes"], 13);
         assert_eq!(process["stdout-sha256"], wb_model::Sha256::of(b"value 3 kops\n").as_str());
@@ -257,9 +257,9 @@ fn output_that_differs_from_the_definition_is_invalid() {
         ("value 0 ops", Gate::Work, "value is 0 ops/s"),
         ("value -3 ops", Gate::Possible, "value is -3 ops/s"),
     ] {
-        with_cell_of(small(&format!("'echo {output}'"), ""), &[], async |cell| {
+        with_cell_of(value_test(&format!("'echo {output}'"), ""), &[], async |cell| {
             let sample = cell.sample().await.unwrap();
-            assert_eq!(rejected(&sample), (gate, message), "{output}");
+            assert_eq!(rejection(&sample), (gate, message), "{output}");
         });
     }
 }
@@ -284,16 +284,16 @@ must-not = 'error.*'
 "#;
     let command = r#"["sh", "-c", "echo value 3 ops; echo $0 >&2", "{text}"]"#;
     let text_param = "[[param]]\nname = \"text\"\nhelp = \"text to print\"\nkind = \"text\"\ndefault = \"fine\"\n";
-    with_cell_of(small(command, &format!("{text_param}{checks}")), &[], async |mut cell| {
-        cell.sample().await.unwrap().is_valid();
+    with_cell_of(value_test(command, &format!("{text_param}{checks}")), &[], async |mut cell| {
+        cell.sample().await.unwrap().assert_valid();
         cell.set("text", text("error 7: all is lost"));
         let sample = cell.sample().await.unwrap();
         let message = "nothing went wrong: standard error matches `error.*`: `error 7: all is lost`";
-        assert_eq!(rejected(&sample), (Gate::Answer, message));
+        assert_eq!(rejection(&sample), (Gate::Answer, message));
         cell.set("n", ParamValue::Integer(4));
         let sample = cell.sample().await.unwrap();
         let message = "the requested work was done: throughput/value is 3, expected 4";
-        assert_eq!(rejected(&sample), (Gate::Work, message));
+        assert_eq!(rejection(&sample), (Gate::Work, message));
     });
 }
 
@@ -346,7 +346,7 @@ must = 'hello\nx is x'
     let test = DeclarativeTest::parse("story.toml", &definition, None).unwrap_or_else(|error| panic!("{error}"));
     with_cell_of(Arc::new(test), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
-        assert_eq!(sample.is_valid().value("throughput/value"), 1.0);
+        assert_eq!(sample.assert_valid().value("throughput/value"), 1.0);
         assert_eq!(sample.text("service-0.stdout"), "ready now\n");
         assert_eq!(sample.text("files/out.txt"), "value 1\n");
     });
@@ -355,12 +355,12 @@ must = 'hello\nx is x'
 #[test]
 fn a_service_that_is_never_ready_is_a_crash() {
     let service = "[[service]]\ncommand = \"sh -c 'exit 3'\"\nready = { line = \"ready\" }\n";
-    with_cell_of(small("'echo value 1 ops'", service), &[], async |cell| {
+    with_cell_of(value_test("'echo value 1 ops'", service), &[], async |cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert_eq!(status, "sh exited, or not ready within 30s: no line `ready`");
     });
     let service = "[[service]]\ncommand = \"sleep 1000\"\nready = { port = \"{port}\" }\nlimit = \"200ms\"\n";
-    with_cell_of(small("'echo value 1 ops'", service), &[], async |cell| {
+    with_cell_of(value_test("'echo value 1 ops'", service), &[], async |cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.starts_with("sleep (port 2") || status.starts_with("sleep (port 3"), "{status}");
         assert!(status.ends_with("not ready within 200ms"), "{status}");
@@ -376,9 +376,9 @@ fn standard_output_is_kept_hashed_or_discarded() {
         ("stdout = \"keep\"", "keep", Some(&hash), true),
         ("stdout = \"discard\"", "discard", None, false),
     ] {
-        with_cell_of(timed("echo hello", extra), &[], async |cell| {
+        with_cell_of(elapsed_test("echo hello", extra), &[], async |cell| {
             let sample = cell.sample().await.unwrap();
-            let process = sample.is_valid().json("run.process.json");
+            let process = sample.assert_valid().json("run.process.json");
             assert_eq!(process["stdout"], capture);
             assert_eq!(process["stdout-bytes"].as_u64(), recorded.map(|_| 6), "{extra}");
             assert_eq!(process["stdout-sha256"].as_str(), recorded.map(|hash| hash.as_str()), "{extra}");
@@ -390,8 +390,8 @@ fn standard_output_is_kept_hashed_or_discarded() {
 #[test]
 fn too_much_standard_output_ends_a_command_only_if_it_is_kept() {
     let large_output = "head -c 67108865 /dev/zero";
-    with_cell_of(timed(large_output, ""), &[], async |cell| {
-        let process = cell.sample().await.unwrap().is_valid().json("run.process.json");
+    with_cell_of(elapsed_test(large_output, ""), &[], async |cell| {
+        let process = cell.sample().await.unwrap().assert_valid().json("run.process.json");
         assert_eq!(process["stdout-bytes"], 67_108_865);
     });
     let crash = |test: Arc<DeclarativeTest>| {
@@ -403,34 +403,34 @@ fn too_much_standard_output_ends_a_command_only_if_it_is_kept() {
         crash
     };
     assert_eq!(
-        crash(timed(large_output, "stdout = \"keep\"")),
+        crash(elapsed_test(large_output, "stdout = \"keep\"")),
         "sh: killed for writing more than 64 MiB to standard output: reduce the output, or remove \
          `stdout = \"keep\"` from the definition"
     );
     assert_eq!(
-        crash(small(&format!(r#"["sh", "-c", "{large_output}"]"#), "")),
+        crash(value_test(&format!(r#"["sh", "-c", "{large_output}"]"#), "")),
         "sh: killed for writing more than 64 MiB to standard output: reduce the output, or write the required part to a \
          file, and refer to it by `file` in metrics and checks"
     );
     assert_eq!(
-        crash(timed(&format!("{large_output} >&2"), "")),
+        crash(elapsed_test(&format!("{large_output} >&2"), "")),
         "sh: killed for writing more than 64 MiB to standard error, the limit of captured output"
     );
     // The message ends with the last line of output, if it is UTF-8.
-    assert_eq!(crash(timed("echo no space; exit 3", "")), "sh: exit status 3: no space");
-    assert_eq!(crash(timed(r"printf '\377\376'; exit 3", "")), "sh: exit status 3");
+    assert_eq!(crash(elapsed_test("echo no space; exit 3", "")), "sh: exit status 3: no space");
+    assert_eq!(crash(elapsed_test(r"printf '\377\376'; exit 3", "")), "sh: exit status 3");
 }
 
 #[test]
 fn no_figure_is_extracted_from_truncated_standard_output() {
-    let long = small(r#"["sh", "-c", "echo value 3 ops; head -c 100000 /dev/zero"]"#, "");
+    let long = value_test(r#"["sh", "-c", "echo value 3 ops; head -c 100000 /dev/zero"]"#, "");
     with_cell_of(long, &[], async |mut cell| {
-        cell.sample().await.unwrap().is_valid();
-        cell.stdout_room = Bytes(100_012);
-        cell.sample().await.unwrap().is_valid();
-        cell.stdout_room = Bytes(100_011);
+        cell.sample().await.unwrap().assert_valid();
+        cell.stdout_limit = Bytes(100_012);
+        cell.sample().await.unwrap().assert_valid();
+        cell.stdout_limit = Bytes(100_011);
         let sample = cell.sample().await.unwrap();
-        let (gate, figures) = rejected(&sample);
+        let (gate, figures) = rejection(&sample);
         assert_eq!(gate, Gate::Output);
         assert_eq!(
             figures,

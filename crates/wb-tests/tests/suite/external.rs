@@ -45,12 +45,12 @@ fn the_example_measures_and_does_the_same_work_again() {
     let example = Arc::new(DeclarativeTest::read(Path::new(examples)).unwrap());
     with_cell_of(example, &[("block", ParamValue::Integer(64))], async |cell| {
         let first = cell.sample().await.unwrap();
-        let (rate, latency) = (first.is_valid().value("throughput/hashes"), first.value("latency/hash"));
+        let (rate, latency) = (first.assert_valid().value("throughput/hashes"), first.value("latency/hash"));
         assert!((rate * latency / 1e9 - 1.0).abs() < 1e-6, "{rate} {latency}");
         assert_eq!(first.findings, [""; 0]);
         assert_eq!(first.text("runner/digest.txt").len(), 65);
         let again = cell.sample_of(first.work).await.unwrap();
-        assert_eq!(again.is_valid().work, first.work);
+        assert_eq!(again.assert_valid().work, first.work);
     });
 }
 
@@ -61,7 +61,7 @@ fn a_runner_receives_its_task() {
     );
     with_cell_of(runner(&script), &[("aslr", text("off"))], async |cell| {
         let sample = cell.sample_of(Some(7)).await.unwrap();
-        assert_eq!(sample.is_valid().value("throughput/value"), 2000.0);
+        assert_eq!(sample.assert_valid().value("throughput/value"), 2000.0);
         let task: serde_json::Value = serde_json::from_str(&sample.text("runner/t")).unwrap();
         assert_eq!((&task["protocol"], &task["work"], &task["min-time"]), (&1.into(), &7.into(), &0.1.into()));
         assert_eq!((&task["params"]["aslr"], &task["purpose"]), (&"off".into(), &"sample".into()));
@@ -106,8 +106,8 @@ fn undeclared_and_invalid_figures_are_rejected() {
         ),
         (
             format!(
-                "{METRIC}\necho '{{\"event\":\"probe\",\"done\":2,\"seconds\":1.0}}'\n\
-                 echo '{{\"event\":\"work\",\"done\":32,\"seconds\":1.01}}'"
+                "{METRIC}\necho '{{\"event\":\"probe\",\"amount\":2,\"seconds\":1.0}}'\n\
+                 echo '{{\"event\":\"work\",\"amount\":32,\"seconds\":1.01}}'"
             ),
             Gate::Effort,
             "run time does not grow with the work: 32 took 1.0100 s, 2 took 1.0000 s",
@@ -115,7 +115,7 @@ fn undeclared_and_invalid_figures_are_rejected() {
     ] {
         with_cell_of(runner(&format!("{lines}\n{DONE}")), &[], async |cell| {
             let sample = cell.sample().await.unwrap();
-            let Validity::Invalid { gate: found, figures } = &sample.measured.validity else { panic!("{message}") };
+            let Validity::Invalid { gate: found, figures } = &sample.measurement.validity else { panic!("{message}") };
             assert_eq!((*found, figures.as_str()), (gate, message));
         });
     }

@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command as Program, Stdio};
 
-use crate::fio_common::{Taken, has, take};
+use crate::fio_common::{TakenSample, has, take_sample};
 use serde_json::json;
 use wb_model::Validity;
 use wb_tests::fio::Fio;
 use wb_tests::{Failure, Measurement};
 
 /// Parameters for half a second on a small file.
-fn quick(extra: serde_json::Value) -> serde_json::Value {
+fn short_params(extra: serde_json::Value) -> serde_json::Value {
     let mut params = json!({
         "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0, "iodepth": 4, "sysinfo": ["none"],
     });
@@ -21,8 +21,8 @@ fn quick(extra: serde_json::Value) -> serde_json::Value {
     params
 }
 
-fn sample(extra: serde_json::Value) -> Result<Taken, Failure> {
-    take(Fio, &quick(extra))
+fn sample(extra: serde_json::Value) -> Result<TakenSample, Failure> {
+    take_sample(Fio, &short_params(extra))
 }
 
 fn refusal(extra: serde_json::Value) -> String {
@@ -42,7 +42,7 @@ fn reads_are_measured_with_their_latencies_over_time() {
         return;
     }
     let sample = sample(json!({ "test-types": "randread" })).unwrap();
-    let measurement = &sample.measured;
+    let measurement = &sample.measurement;
     assert_eq!(measurement.validity, Validity::Valid);
     assert!(value(measurement, "throughput/iops") > 0.0);
     let percentiles =
@@ -61,7 +61,7 @@ fn mixed_operations_have_separate_values_and_totals() {
         return;
     }
     let sample = sample(json!({ "test-types": "randrw", "numjobs": 2 })).unwrap();
-    let measurement = &sample.measured;
+    let measurement = &sample.measurement;
     assert_eq!(measurement.validity, Validity::Valid);
     let sum = value(measurement, "throughput/read-iops") + value(measurement, "throughput/write-iops");
     assert!((value(measurement, "throughput/iops") / sum - 1.0).abs() < 1e-9);
@@ -74,11 +74,11 @@ fn samples_share_the_preparation_and_a_rate_is_respected() {
     if !has("fio") {
         return;
     }
-    let params = quick(json!({ "test-types": "randwrite", "rate-iops": 200, "sysinfo": ["default"] }));
-    let samples: [Taken; 2] = crate::fio_common::take_samples(Fio, &params).unwrap();
+    let params = short_params(json!({ "test-types": "randwrite", "rate-iops": 200, "sysinfo": ["default"] }));
+    let samples: [TakenSample; 2] = crate::fio_common::take_samples(Fio, &params).unwrap();
     for sample in &samples {
-        assert_eq!(sample.measured.validity, Validity::Valid);
-        let iops = value(&sample.measured, "throughput/iops");
+        assert_eq!(sample.measurement.validity, Validity::Valid);
+        let iops = value(&sample.measurement, "throughput/iops");
         assert!(iops < 240.0, "{iops}");
     }
     let paths = samples.each_ref().map(|sample| sample.text("fio.job"));
@@ -95,7 +95,7 @@ fn two_targets_are_used_one_after_the_other() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let (own, other) = (folder.path().join("new"), folder.path().to_owned());
     let sample = sample(json!({ "test-types": "read", "targets": [own, other], "job-mode": "serial" })).unwrap();
-    assert_eq!(sample.measured.validity, Validity::Valid);
+    assert_eq!(sample.measurement.validity, Validity::Valid);
     assert_eq!(sample.text("fio.job").matches("stonewall").count(), 2);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "private files are removed");
 }
@@ -117,10 +117,10 @@ fn an_existing_file_is_never_overwritten_without_permission() {
         refusal(json!({ "test-types": "read", "targets": [path], "file-size": "16m" })).contains("reduce file-size")
     );
     let read_sample = sample(json!({ "test-types": "read", "targets": [path] })).unwrap();
-    assert_eq!(read_sample.measured.validity, Validity::Valid);
+    assert_eq!(read_sample.measurement.validity, Validity::Valid);
     assert!(fs::read(&path).unwrap() == precious, "changed by reads");
     let write_sample = sample(json!({ "test-types": "write", "targets": [path], "allow-destroy": true })).unwrap();
-    assert_eq!(write_sample.measured.validity, Validity::Valid);
+    assert_eq!(write_sample.measurement.validity, Validity::Valid);
     assert!(fs::read(&path).unwrap() != precious);
     let holes = folder.path().join("holes");
     fs::File::create(&holes).unwrap().set_len(8 << 20).unwrap();
@@ -141,7 +141,7 @@ fn unsupported_samples_are_refused_with_a_reason() {
     assert!(refusal(json!({ "targets": ["/tmp/a;b"] })).contains("cannot contain ';'"));
     assert!(refusal(json!({ "file-size": "1000t" })).contains("free in"));
     let buffered = sample(json!({ "targets": ["/dev/shm"], "direct": false, "ioengine": "psync" })).unwrap();
-    assert_eq!(buffered.measured.validity, Validity::Valid);
+    assert_eq!(buffered.measurement.validity, Validity::Valid);
     assert!(buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, not storage")));
 }
 
@@ -155,7 +155,7 @@ fn io_uring_is_measured_if_fio_can_use_it_and_otherwise_refused() {
     let alone = ["--name=alone", "--ioengine=io_uring", "--rw=write", "--size=64k", "--output=/dev/null", &file];
     let is_possible = Program::new("fio").args(alone).stderr(Stdio::null()).status().unwrap().success();
     match (is_possible, sample(json!({ "ioengine": "io_uring", "test-types": "randread" }))) {
-        (true, Ok(sample)) => assert_eq!(sample.measured.validity, Validity::Valid),
+        (true, Ok(sample)) => assert_eq!(sample.measurement.validity, Validity::Valid),
         (false, Err(Failure::Refused { reason })) => assert!(reason.contains("io_uring"), "{reason}"),
         (is_possible, other) => panic!("possible for fio: {is_possible}; {other:?}"),
     }
@@ -181,7 +181,7 @@ fn a_users_job_file_is_run() {
         "file-size": "1000t",
     });
     let sample = sample(params).unwrap();
-    assert_eq!(sample.measured.validity, Validity::Valid);
+    assert_eq!(sample.measurement.validity, Validity::Valid);
     assert!(sample.text("fio.job").contains("ioengine=psync\nwrite_hist_log=hist\n"));
     assert_eq!(sample.text("pre-iteration-script.stdout"), "before\n");
 }
@@ -203,12 +203,12 @@ fn a_block_device_must_be_unused_and_allowed() {
         params
     };
     let sample = sample(allowed(json!({ "test-types": "randwrite" }))).unwrap();
-    assert_eq!(sample.measured.validity, Validity::Valid);
+    assert_eq!(sample.measurement.validity, Validity::Valid);
     assert!(
         refusal(allowed(json!({ "file-size": "1g" })))
             .contains("of 16777216 bytes, less than file-size, 1073741824 bytes")
     );
-    let holder = opened_exclusively(path);
+    let holder = open_exclusively(path);
     assert!(refusal(allowed(json!({}))).contains("exclusively: "));
     drop(holder);
     let mount = folder.path().join("mount");
@@ -227,7 +227,7 @@ fn a_block_device_must_be_unused_and_allowed() {
 }
 
 /// Opens a device exclusively, like a mount.
-fn opened_exclusively(path: &str) -> fs::File {
+fn open_exclusively(path: &str) -> fs::File {
     const O_EXCL: i32 = 0o200;
     fs::OpenOptions::new().write(true).custom_flags(O_EXCL).open(path).unwrap()
 }

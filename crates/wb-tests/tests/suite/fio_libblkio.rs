@@ -3,13 +3,13 @@
 use std::fs;
 use std::process::{Command as Program, Stdio};
 
-use crate::fio_common::{Taken, has, take};
+use crate::fio_common::{TakenSample, has, take_sample};
 use serde_json::json;
 use wb_model::Validity;
 use wb_tests::Failure;
 use wb_tests::fio_libblkio::FioLibblkio;
 
-fn sample(extra: &serde_json::Value) -> Result<Taken, Failure> {
+fn sample(extra: &serde_json::Value) -> Result<TakenSample, Failure> {
     let mut params = json!({
         "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
         "iodepth": 4, "sysinfo": ["none"],
@@ -17,7 +17,7 @@ fn sample(extra: &serde_json::Value) -> Result<Taken, Failure> {
     for (name, value) in extra.as_object().into_iter().flatten() {
         params[name] = value.clone();
     }
-    take(FioLibblkio, &params)
+    take_sample(FioLibblkio, &params)
 }
 
 /// Whether fio has the engine, according to fio.
@@ -27,7 +27,7 @@ fn has_engine() -> bool {
 }
 
 /// Checks the refusal of a sample by a fio without the engine.
-fn is_refused(sample: Result<Taken, Failure>) {
+fn assert_refused(sample: Result<TakenSample, Failure>) {
     let Err(Failure::Refused { reason }) = sample else { panic!("expected a refusal, got {sample:?}") };
     assert!(reason.starts_with("unknown ioengine `libblkio`: this fio has "), "{reason}");
     assert!(reason.ends_with("build fio 3.34 or newer with libblkio (Debian's package libblkio-dev)"), "{reason}");
@@ -55,9 +55,9 @@ fn a_vhost_user_export_is_measured_and_removed_or_refused_without_the_engine() {
         let params = json!({ "target": target, "numjobs": numjobs, "hipri": hipri });
         match (has_engine(), sample(&params)) {
             (true, Ok(sample)) => {
-                assert_eq!(sample.measured.validity, Validity::Valid);
-                assert!(sample.measured.values["throughput/iops"] > 0.0);
-                assert!(sample.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
+                assert_eq!(sample.measurement.validity, Validity::Valid);
+                assert!(sample.measurement.values["throughput/iops"] > 0.0);
+                assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
                 let job_file = sample.text("fio.job");
                 let numjobs = format!("numjobs={numjobs}\n");
                 assert!(job_file.contains(&numjobs) && job_file.contains("ioengine=libblkio\n"), "{job_file}");
@@ -66,7 +66,7 @@ fn a_vhost_user_export_is_measured_and_removed_or_refused_without_the_engine() {
                 let server = sample.text("server.process.json");
                 assert!(server.contains("vhost-user-blk") && server.contains(target), "{server}");
             }
-            (false, refusal) => is_refused(refusal),
+            (false, refusal) => assert_refused(refusal),
             (has_engine, other) => panic!("fio has the engine: {has_engine}; {other:?}"),
         }
         assert_eq!(servers(target), [""; 0]);
@@ -85,7 +85,7 @@ fn an_export_never_overwrites_a_file_without_permission() {
     fs::write(&path, &precious).unwrap();
     Program::new("sync").arg(&path).status().unwrap();
     if !has_engine() {
-        is_refused(sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })));
+        assert_refused(sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })));
         assert!(fs::read(&path).unwrap() == precious, "a refused sample writes nothing");
         return;
     }
@@ -96,10 +96,10 @@ fn an_export_never_overwrites_a_file_without_permission() {
         other => panic!("expected a refusal, got {other:?}"),
     }
     let read_sample = sample(&json!({ "target": path, "test-types": "randread" })).unwrap();
-    assert_eq!(read_sample.measured.validity, Validity::Valid);
+    assert_eq!(read_sample.measurement.validity, Validity::Valid);
     assert!(fs::read(&path).unwrap() == precious, "changed by reads");
     let write_sample = sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })).unwrap();
-    assert_eq!(write_sample.measured.validity, Validity::Valid);
+    assert_eq!(write_sample.measurement.validity, Validity::Valid);
     assert!(fs::read(&path).unwrap() != precious, "writes reach the target");
 }
 
@@ -110,7 +110,7 @@ fn the_error_of_a_server_that_ends_early_is_reported() {
     }
     if !has_engine() {
         // Checked before a server is started.
-        is_refused(sample(&json!({ "numjobs": 100_000 })));
+        assert_refused(sample(&json!({ "numjobs": 100_000 })));
         return;
     }
     match sample(&json!({ "numjobs": 100_000 })) {

@@ -1,6 +1,6 @@
 //! A short sample with the real fio and qemu-nbd.
 
-use crate::fio_common::{has, take};
+use crate::fio_common::{has, take_sample};
 use serde_json::json;
 use wb_model::Validity;
 use wb_tests::Failure;
@@ -15,7 +15,7 @@ fn an_export_is_measured_and_removed() {
         "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
         "sysinfo": ["none"],
     });
-    let sample = match take(FioNbd, &params) {
+    let sample = match take_sample(FioNbd, &params) {
         Ok(sample) => sample,
         Err(Failure::Refused { reason }) if reason.contains("unknown ioengine `nbd`") => {
             eprintln!("SKIPPED: {reason}");
@@ -23,9 +23,9 @@ fn an_export_is_measured_and_removed() {
         }
         Err(failure) => panic!("{failure}"),
     };
-    assert_eq!(sample.measured.validity, Validity::Valid);
-    assert!(sample.measured.values["throughput/iops"] > 0.0);
-    assert!(sample.measured.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
+    assert_eq!(sample.measurement.validity, Validity::Valid);
+    assert!(sample.measurement.values["throughput/iops"] > 0.0);
+    assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
     let job_file = sample.text("fio.job");
     assert!(job_file.contains("numjobs=4\n") && job_file.contains("ioengine=nbd\n"), "{job_file}");
     let socket = job_file.lines().find_map(|line| line.strip_prefix("uri=nbd+unix:///?socket=")).unwrap();

@@ -18,7 +18,7 @@ fn ramspeed_measures_every_mode_and_kind() {
             ];
             with_cell("ramspeed", &given, async |cell| {
                 let sample = cell.sample_of(Some(50)).await.unwrap();
-                assert!(sample.is_valid().value("throughput/bandwidth") > 0.0);
+                assert!(sample.assert_valid().value("throughput/bandwidth") > 0.0);
                 assert_eq!(sample.work, Some(50));
                 assert!(
                     sample.findings[0].contains("smaller than 4 times the last-level caches"),
@@ -34,8 +34,8 @@ fn ramspeed_measures_every_mode_and_kind() {
 fn ramspeed_fills_its_time_and_repeats_the_work() {
     with_cell("ramspeed", &[("array-size", text("1m")), ("threads", ParamValue::Integer(2))], async |cell| {
         let first = cell.sample().await.unwrap();
-        let again = cell.sample_of(first.is_valid().work).await.unwrap();
-        assert_eq!(again.is_valid().work, first.work);
+        let again = cell.sample_of(first.assert_valid().work).await.unwrap();
+        assert_eq!(again.assert_valid().work, first.work);
     });
 }
 
@@ -43,7 +43,7 @@ fn ramspeed_fills_its_time_and_repeats_the_work() {
 fn the_sweep_is_a_curve_of_reads_and_writes() {
     with_cell("ramspeed-sweep", &[("array-size", text("256k"))], async |cell| {
         let sample = cell.sample().await.unwrap();
-        let curve = &sample.is_valid().measured.curves[0];
+        let curve = &sample.assert_valid().measurement.curves[0];
         assert_eq!(curve.lines.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["read", "write"]);
         for (_, points) in &curve.lines {
             assert_eq!((points.len(), points[0].0, points[points.len() - 1].0), (17, 1024.0, 262_144.0));
@@ -58,11 +58,11 @@ fn linpack_solves_with_the_built_in_kernel() {
     let given = [("problem-sizes", ParamValue::Integer(200)), ("leading-dimensions", ParamValue::Integer(208))];
     with_cell("linpack", &given, async |mut cell| {
         let sample = cell.sample().await.unwrap();
-        assert!(sample.is_valid().value("throughput/gflops") > 0.0);
+        assert!(sample.assert_valid().value("throughput/gflops") > 0.0);
         assert!(sample.value("check/residual") < 16.0 && sample.work.unwrap() >= 1);
         cell.set("run-trials", text("3"));
         cell.set("threads", ParamValue::Integer(2));
-        assert_eq!(cell.sample().await.unwrap().is_valid().work, Some(3));
+        assert_eq!(cell.sample().await.unwrap().assert_valid().work, Some(3));
         cell.set("leading-dimensions", ParamValue::Integer(100));
         assert!(cell.why_unsupported().unwrap().contains("less than the number of equations, 200"));
     });
@@ -77,9 +77,9 @@ fn linpack_runs_hpcc_and_records_its_blas() {
     with_cell("linpack", &given, async |cell| {
         assert_eq!(cell.why_unsupported(), None);
         let sample = cell.sample().await.unwrap();
-        assert!(sample.is_valid().value("throughput/gflops") > 0.0);
+        assert!(sample.assert_valid().value("throughput/gflops") > 0.0);
         assert!(sample.value("check/residual") < 16.0);
-        let blas = &sample.measured.provenance["blas"];
+        let blas = &sample.measurement.provenance["blas"];
         assert!(blas.contains("blas"), "{blas}");
         assert!(sample.text("linpack.hpccinf.txt").starts_with("HPLinpack benchmark input file\n"));
         assert!(sample.text("linpack.process.json").contains("OMP_NUM_THREADS"));
@@ -124,9 +124,9 @@ fn linpack_runs_enough_trials_of_xlinpack_to_fill_its_time() {
     ];
     with_cell("linpack", &given, async |cell| {
         let sample = cell.sample().await.unwrap();
-        assert_eq!(sample.is_valid().work, Some(100));
+        assert_eq!(sample.assert_valid().work, Some(100));
         assert!((sample.value("throughput/gflops") - 0.669).abs() < 1e-9);
-        assert_eq!(sample.measured.provenance["blas"], "built in");
+        assert_eq!(sample.measurement.provenance["blas"], "built in");
         assert!(sample.text("linpack.stdout").starts_with("mine\nNumber of threads: 3\n"));
         assert!(sample.text("linpack.process.json").contains("granularity=fine"));
     });
@@ -139,9 +139,9 @@ fn a_wrong_solution_of_an_external_program_is_invalid() {
         [("linpack-binary", text(&path)), ("problem-sizes", ParamValue::Integer(100)), ("run-trials", text("1"))];
     with_cell("linpack", &given, async |cell| {
         let sample = cell.sample().await.unwrap();
-        let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measured.validity else { panic!() };
+        let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measurement.validity else { panic!() };
         assert!(figures.contains("3.1e2"), "{figures}");
-        assert!(sample.measured.values.contains_key(&format!("{}/gflops", Class::Throughput)));
+        assert!(sample.measurement.values.contains_key(&format!("{}/gflops", Class::Throughput)));
     });
 }
 
@@ -173,7 +173,7 @@ fn the_record_shows_that_kernels_request_huge_pages_themselves() {
         let sample = cell.sample().await.unwrap();
         let record: serde_json::Value = serde_json::from_str(&sample.text("report.process.json")).unwrap();
         assert_eq!(record["placement"]["huge-pages"], "always");
-        assert_eq!(record["verified"]["huge-pages-means"], "program");
+        assert_eq!(record["effective"]["huge-pages-method"], "program");
     });
 }
 

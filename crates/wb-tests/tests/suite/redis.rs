@@ -22,7 +22,7 @@ fn every_command_does_the_counted_work() {
         with_redis(&[("command", text(command))], async |cell| {
             assert_eq!(cell.why_unsupported(), None);
             let sample = cell.sample().await.unwrap();
-            assert!(sample.is_valid().value("throughput/requests") > 0.0, "{command}");
+            assert!(sample.assert_valid().value("throughput/requests") > 0.0, "{command}");
             let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| sample.value(&format!("latency/{name}")));
             assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{command}: {p50} {p95} {p99}");
             assert!(sample.value("resource/server-memory") > 500_000.0);
@@ -38,11 +38,11 @@ fn calibrated_requests_fill_the_time_and_are_repeated() {
         let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", ParamValue::Integer(16))];
         with_redis(&given, async |cell| {
             let first = cell.sample().await.unwrap();
-            let requests = first.is_valid().work.unwrap();
+            let requests = first.assert_valid().work.unwrap();
             assert!(requests > 1000 && requests.is_multiple_of(16), "{requests}");
             assert!(first.has("calibration.stdout"));
             let again = cell.sample_of(Some(requests)).await.unwrap();
-            assert_eq!(again.is_valid().work, Some(requests));
+            assert_eq!(again.assert_valid().work, Some(requests));
             assert!(!again.has("calibration.stdout"));
         });
     }
@@ -52,7 +52,7 @@ fn calibrated_requests_fill_the_time_and_are_repeated() {
 fn one_client_is_calibrated_although_its_first_requests_are_too_short() {
     let given = [("command", text("get")), ("requests", text("auto")), ("clients", ParamValue::Integer(1))];
     with_redis(&given, async |cell| {
-        assert!(cell.sample().await.unwrap().is_valid().work.unwrap() > 100);
+        assert!(cell.sample().await.unwrap().assert_valid().work.unwrap() > 100);
     });
 }
 
@@ -60,23 +60,23 @@ fn one_client_is_calibrated_although_its_first_requests_are_too_short() {
 fn server_and_benchmark_follow_the_placement() {
     with_redis(&[("command", text("set")), ("placement", text("same-cpu"))], async |mut cell| {
         let sample = cell.sample().await.unwrap();
-        assert_eq!(sample.is_valid().findings, [""; 0]);
+        assert_eq!(sample.assert_valid().findings, [""; 0]);
         for name in ["benchmark", "server"] {
             let text = sample.text(&format!("{name}.process.json"));
             let process: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(process["placement"]["cpus"].as_array().unwrap().len(), 1, "{name}");
-            assert_eq!(process["placement"]["cpus"], process["verified"]["cpus"], "{name}");
+            assert_eq!(process["placement"]["cpus"], process["effective"]["cpus"], "{name}");
         }
 
         cell.set("placement", text("same-node"));
         match cell.why_unsupported() {
             Some(why) => eprintln!("SKIPPED: same-node: {why}"),
-            None => assert_eq!(cell.sample().await.unwrap().is_valid().findings, [""; 0]),
+            None => assert_eq!(cell.sample().await.unwrap().assert_valid().findings, [""; 0]),
         }
         cell.set("placement", text("cross-node"));
         match cell.why_unsupported() {
             Some(why) => assert!(why.contains("only one NUMA node"), "{why}"),
-            None => assert_eq!(cell.sample().await.unwrap().is_valid().findings, [""; 0]),
+            None => assert_eq!(cell.sample().await.unwrap().assert_valid().findings, [""; 0]),
         }
     });
 }
@@ -90,7 +90,7 @@ fn a_port_in_use_is_reported() {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.starts_with("redis-server: exit status 1 before it replied"), "{status}");
         drop(listener);
-        cell.sample().await.unwrap().is_valid();
+        cell.sample().await.unwrap().assert_valid();
     });
 }
 

@@ -61,11 +61,11 @@ fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
 fn definition_error(error: &DefinitionError) -> Error {
     const DEFINITION_HELP: &str = "fix or remove the file; docs/tests.md describes the format";
     match error {
-        DefinitionError::Invalid { file, span, fault, .. } => {
+        DefinitionError::Invalid { file, span, diagnostic: fault, .. } => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
-            let label = fault.way_out.as_deref().unwrap_or("here");
+            let label = fault.help.as_deref().unwrap_or("here");
             let source = SourceText::new(file, &text);
-            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(DEFINITION_HELP).into()
+            PlanError::at(&source, span.clone(), fault.message.as_str(), label).with_help(DEFINITION_HELP).into()
         }
         other => Error::Usage { what: other.to_string(), help: DEFINITION_HELP.to_owned() },
     }

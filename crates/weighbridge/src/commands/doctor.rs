@@ -91,7 +91,7 @@ fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: boo
                 finding.name.as_str().into(),
                 finding.target.as_str().into(),
                 state.into(),
-                TableCell::toned(word, tone),
+                TableCell::with_tone(word, tone),
             ]);
         }
         text += &table.draw(console.stdout_style);

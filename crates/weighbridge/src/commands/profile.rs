@@ -79,7 +79,7 @@ fn revert(args: &ProfileRevertArgs, console: &Console) -> Result<Exit, Error> {
             let name = member.worker.name();
             let left = member.worker.recovery_report().await?;
             for one in &left.reverted {
-                print_text(&format!("`{name}`: {}: {}\n", one.what, one.outcome))?;
+                print_text(&format!("`{name}`: {}: {}\n", one.description, one.outcome))?;
                 is_reverted &= !matches!(one.outcome, RevertOutcome::Conflict { .. });
             }
             if let Some(fault) = &left.fault {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wb_agent::{Command, ExitReason, ProcessOutput, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-use super::hosts::{close, connect_hosts, report_all_left_behind};
+use super::hosts::{close, connect_hosts, report_all_leftovers};
 use super::{print_json, print_text, runtime};
 use crate::cli::HostSelectionFlags;
 use crate::console::{Console, tell};
@@ -63,14 +63,14 @@ pub(crate) fn run_on_hosts(
 ) -> Result<Exit, Error> {
     runtime()?.block_on(async {
         let hosts = connect_hosts(&machines.clone().into(), console).await?;
-        report_all_left_behind(&hosts).await?;
+        report_all_leftovers(&hosts).await?;
         let mut codes: Vec<Option<i32>> = hosts.pool.unreachable.iter().map(|_| None).collect();
         let mut printed = BTreeMap::new();
         for member in &hosts.pool.workers {
             let name = member.worker.name();
             match upload_and_run(&member.worker, words).await? {
                 Ok(finished) => {
-                    codes.push(match finished.ending {
+                    codes.push(match finished.exit_reason {
                         ExitReason::Exited { status } => Some(status),
                         _ => None,
                     });

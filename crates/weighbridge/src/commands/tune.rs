@@ -246,7 +246,7 @@ fn render_tuned(tuned: &[KnobResult], style: Style) -> String {
         let was = one.before.as_deref().unwrap_or("");
         let target = join_names(&targets);
         let cells = [one.knob.as_str(), &target, was, &one.requested];
-        table.row(cells.into_iter().map(TableCell::from).chain([TableCell::toned(word, tone)]).collect());
+        table.row(cells.into_iter().map(TableCell::from).chain([TableCell::with_tone(word, tone)]).collect());
     }
     table.draw(style) + &tuned.iter().map(render_resets).collect::<String>()
 }
@@ -323,7 +323,7 @@ fn read_set(path: &Path) -> Result<KnobSet, Error> {
         std::fs::read_to_string(path).map_err(|source| Error::File { path: path.display().to_string(), source })?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     KnobSet::parse(&name, &text).map_err(|error| Error::Usage {
-        what: format!("{}: {}", path.display(), error.what),
+        what: format!("{}: {}", path.display(), error.reason),
         help: "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs".to_owned(),
     })
 }
@@ -339,9 +339,8 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
     let one = |text: &String| {
         if let Some((key, value)) = text.split_once('=') {
             let setting = KnobSetting::new(key, value.to_owned()).map_err(|what| unknown_knob_error(key, what))?;
-            require_target(&SysRoot::real(), &setting).map_err(|AmbiguousTarget { what, forms }| Error::Usage {
-                what,
-                help: format!("write {}", forms.join(" or ")),
+            require_target(&SysRoot::real(), &setting).map_err(|AmbiguousTarget { problem: what, forms }| {
+                Error::Usage { what, help: format!("write {}", forms.join(" or ")) }
             })?;
             return Ok(KnobSet { name: text.clone(), summary: String::new(), knobs: vec![setting] });
         }

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 /// A test whose figure is read from a file of the repository.
-const TOLD: &str = r#"
+const DEMO: &str = r#"
 name = "demo"
 summary = "a figure read from a file"
 version = 1
@@ -22,7 +22,7 @@ default = "none"
 /// A lab with a repository in which each commit has one of these figures.
 fn lab(figures: &[&str]) -> Lab {
     let lab = Lab::new();
-    lab.define_figure("demo", TOLD);
+    lab.define_figure("demo", DEMO);
     std::fs::create_dir(lab.path("repo")).unwrap();
     git(&lab, &["init", "--quiet", "--initial-branch=main"]);
     for (at, figure) in figures.iter().enumerate() {
@@ -47,7 +47,7 @@ fn git(lab: &Lab, words: &[&str]) -> String {
 }
 
 /// Bisects between two revisions, with additional flags before `--`.
-fn bisect(lab: &Lab, good: &str, bad: &str, more: &str) -> Ran {
+fn bisect(lab: &Lab, good: &str, bad: &str, more: &str) -> CommandResult {
     let file = lab.path("repo/figure");
     lab.weighbridge(&format!(
         "bisect run --repo repo --into B --good {good} --bad {bad} {more} -- demo:file={} --min-time 1ms --warm-up 0 --samples 8",
@@ -65,12 +65,12 @@ fn assert_untouched(lab: &Lab) {
 fn first_bad_revision_is_found_and_results_are_recorded() {
     let lab = lab(&["1000", "1000", "1000", "1000", "800", "800", "800", "800"]);
     let ran = bisect(&lab, "v0", "v7", "");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.out.starts_with("first bad: ") && ran.out.trim_end().ends_with("commit 4"), "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(ran.out.starts_with("first bad: ") && ran.out.trim_end().ends_with("commit 4"), "{}", ran.transcript());
     assert_untouched(&lab);
     let shown = lab.weighbridge("bisect show --into B --json").json();
     let steps = shown["steps"].as_array().unwrap();
-    assert_eq!(steps.iter().filter(|step| step["found"]["is"] == "end").count(), 2);
+    assert_eq!(steps.iter().filter(|step| step["verdict"]["kind"] == "end").count(), 2);
     assert_eq!(steps.len(), 5, "{steps:?}");
     for step in steps {
         let folder = format!("B/results/{}", step["name"].as_str().unwrap());
@@ -127,12 +127,12 @@ fn step_reports_the_nearest_end_as_exit_status() {
 fn equal_ends_and_folders_with_other_settings_are_refused() {
     let lab = lab(&["1000", "1000", "1000"]);
     let ran = bisect(&lab, "v0", "v2", "");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("no significant difference"), "{}", ran.err);
     assert_untouched(&lab);
     let ran = bisect(&lab, "v1", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("holds a bisection with other settings"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("holds a bisection with other settings"), "{}", ran.transcript());
     lab.write("repo/figure", "changed");
     let ran = bisect(&lab, "v0", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("uncommitted changes: M figure"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("uncommitted changes: M figure"), "{}", ran.transcript());
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 /// The cache entry of an image that was last used long ago.
 const ENTRY: &str = r#"{
@@ -35,10 +35,10 @@ fn lab() -> Lab {
     lab
 }
 
-fn clean(lab: &Lab, flags: &str) -> Ran {
+fn clean(lab: &Lab, flags: &str) -> CommandResult {
     let mut command = lab.command(&format!("clean {flags}"));
     command.env("WEIGHBRIDGE_CACHE", lab.path("store")).env("XDG_CACHE_HOME", lab.path("cache"));
-    lab.ran(command.env("WEIGHBRIDGE_GUEST_LOGS", lab.path("logs")))
+    lab.run_command(command.env("WEIGHBRIDGE_GUEST_LOGS", lab.path("logs")))
 }
 
 fn image(lab: &Lab) -> PathBuf {
@@ -48,7 +48,7 @@ fn image(lab: &Lab) -> PathBuf {
 #[test]
 fn items_are_shown_and_stay_without_confirmation() {
     let lab = lab();
-    assert_snapshot!(clean(&lab, "").seen(), @r"
+    assert_snapshot!(clean(&lab, "").transcript(), @r"
     exit 3
     host            name                          size  last used, UTC
     local  program  abababababab                   9 B  2021-05-06 07:08
@@ -67,12 +67,12 @@ fn items_are_shown_and_stay_without_confirmation() {
 fn removed_items_leave_no_empty_folders() {
     let lab = lab();
     let ran = clean(&lab, "--yes");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.out.ends_with("removed 3 items, 11.9 KiB\n"), "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(ran.out.ends_with("removed 3 items, 11.9 KiB\n"), "{}", ran.transcript());
     assert!(!lab.path("store").exists() && !lab.path("cache/weighbridge").exists());
     let again = clean(&lab, "--yes");
-    assert_eq!((again.code, again.out.as_str()), (4, "nothing to remove\n"), "{}", again.seen());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!((again.code, again.out.as_str()), (4, "nothing to remove\n"), "{}", again.transcript());
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn logs_of_deleted_guests_are_removed_and_other_logs_stay() {
     assert!(shown.contains("2 items") && shown.contains("log"), "{shown}");
     assert_eq!(clean(&lab, "-n --programs").code, 4);
     let ran = clean(&lab, "--yes --logs");
-    assert!(ran.code == 0 && ran.out.ends_with("removed 2 items, 2 B\n"), "{}", ran.seen());
+    assert!(ran.code == 0 && ran.out.ends_with("removed 2 items, 2 B\n"), "{}", ran.transcript());
     assert!(guest_logs.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
 }
 
@@ -97,8 +97,8 @@ fn logs_of_deleted_guests_are_removed_and_other_logs_stay() {
 fn unavailable_image_leaves_no_folder() {
     let lab = Lab::new();
     let mut command = lab.command("profile image");
-    let ran = lab.ran(command.arg(r#"{"file":"/nosuch.img"}"#).env("WEIGHBRIDGE_CACHE", lab.path("store")));
-    assert!(ran.code == 3 && ran.err.contains("/nosuch.img"), "{}", ran.seen());
+    let ran = lab.run_command(command.arg(r#"{"file":"/nosuch.img"}"#).env("WEIGHBRIDGE_CACHE", lab.path("store")));
+    assert!(ran.code == 3 && ran.err.contains("/nosuch.img"), "{}", ran.transcript());
     assert!(!lab.path("store").exists());
 }
 
@@ -122,7 +122,7 @@ fn only_selected_items_are_removed() {
     assert_eq!(clean(&lab, "--yes --programs").code, 0);
     assert!(image(&lab).exists() && !lab.path("cache/weighbridge").exists());
     let old = clean(&lab, "-n --older-than 1w");
-    assert!(old.out.contains("debian-12"), "{}", old.seen());
+    assert!(old.out.contains("debian-12"), "{}", old.transcript());
     assert_eq!(clean(&lab, "-n --older-than 3000w").code, 4);
     assert_eq!(clean(&lab, "-n --older-than soon").code, 1);
 }
@@ -139,7 +139,7 @@ fn image_in_use_is_not_removed_and_reported() {
             && ran.err.contains(": in use by ")
             && ran.err.contains(&user_name),
         "{}",
-        ran.seen()
+        ran.transcript()
     );
     assert!(image(&lab).exists() && !lab.path("store/images/.fetched-0123.part").exists());
     drop(user);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::lab::Lab;
 
 /// Writes a run in run-perf's layout with one case, whose primary metric has these samples.
-pub(crate) fn made(lab: &Lab, name: &str, samples: &[f64]) {
+pub(crate) fn write_build(lab: &Lab, name: &str, samples: &[f64]) {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
     let values: Vec<String> = samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
     let text = format!(
@@ -19,27 +19,27 @@ pub(crate) fn made(lab: &Lab, name: &str, samples: &[f64]) {
 }
 
 /// Ten samples around a level, spread by one percent.
-pub(crate) fn around(level: f64) -> Vec<f64> {
+pub(crate) fn samples_around(level: f64) -> Vec<f64> {
     (0..10).map(|n| level * (0.995 + 0.001 * f64::from(n))).collect()
 }
 
 #[test]
 fn single_runs_regress_only_if_trusted() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(800.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(800.0));
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.out.contains("differs      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"), "{}", ran.out);
     let trusted = lab.weighbridge("compare old new --trust-single-run");
-    assert_eq!(trusted.code, 2, "{}", trusted.seen());
+    assert_eq!(trusted.code, 2, "{}", trusted.transcript());
     assert!(
         trusted.out.contains("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"),
         "{}",
         trusted.out
     );
     let better = lab.weighbridge("compare new old --trust-single-run");
-    assert_eq!(better.code, 0, "{}", better.seen());
+    assert_eq!(better.code, 0, "{}", better.transcript());
     assert_eq!(lab.weighbridge("compare new old --trust-single-run --fail-on-gain").code, 2);
     assert_eq!(lab.weighbridge("compare old new --method tolerance").code, 2);
     assert_eq!(lab.weighbridge("compare old new --method tolerance --tolerance 30").code, 0);
@@ -50,35 +50,35 @@ fn single_runs_regress_only_if_trusted() {
 fn several_runs_per_side_can_regress() {
     let lab = Lab::new();
     for (name, level) in [("a1", 1000.0), ("a2", 1010.0), ("a3", 990.0), ("a4", 1005.0), ("a5", 995.0)] {
-        made(&lab, name, &around(level));
-        made(&lab, &name.replace('a', "b"), &around(level * 0.8));
+        write_build(&lab, name, &samples_around(level));
+        write_build(&lab, &name.replace('a', "b"), &samples_around(level * 0.8));
     }
     let ran = lab.weighbridge("compare old=a1,a2,a3,a4,a5 new=b1,b2,b3,b4,b5 --json");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     let outcome = ran.json();
     let check = &outcome["checks"][0];
-    assert_eq!((check["verdict"].as_str(), check["unit"].as_str()), (Some("regressed"), Some("runs")));
+    assert_eq!((check["verdict"].as_str(), check["observations"].as_str()), (Some("regressed"), Some("runs")));
     let ratio = check["ratio"].as_f64().unwrap();
     assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
-    assert!(check["ci"]["high"].as_f64().unwrap() < 0.85);
+    assert!(check["interval"]["high"].as_f64().unwrap() < 0.85);
     assert_eq!(outcome["totals"]["losses"], 1);
 }
 
 #[test]
 fn missing_malformed_and_incomparable_results_are_distinguished() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(1000.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(1000.0));
     lab.write("new/Localhost/uperf/0000/result.json", "{ not json");
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.err.contains("new/Localhost/uperf/0000/result.json: is malformed: "), "{}", ran.err);
     assert!(ran.err.contains("; it is left out"), "{}", ran.err);
     assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
-    made(&lab, "more", &around(1000.0));
+    write_build(&lab, "more", &samples_around(1000.0));
     std::fs::rename(lab.path("more/Localhost/fio"), lab.path("more/Localhost/fio2")).unwrap();
     let disjoint = lab.weighbridge("compare old more");
-    assert_eq!(disjoint.code, 4, "{}", disjoint.seen());
+    assert_eq!(disjoint.code, 4, "{}", disjoint.transcript());
     std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
     std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
     assert_eq!(lab.weighbridge("compare more old").code, 3);
@@ -95,30 +95,30 @@ fn own_runs_are_compared_if_their_definitions_match() {
     let lab = Lab::new();
     for (run, test) in [("R1", "steady:kind=[a,b]"), ("R2", "steady:kind=[a,b]")] {
         let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
-        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
     let ran = lab.weighbridge("compare R1 R2 --json --html page.html --svg plots");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let plot = std::fs::read_to_string(lab.path("plots/Localhost-steady-0000-throughput-figure.svg")).unwrap();
     assert!(plot.contains(">/s</text>"), "the unit declared by the test: {plot}");
     let outcome = ran.json();
     let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");
-    assert_eq!((&outcome["totals"]["equals"], &outcome["exit"]), (&4.into(), &0.into()), "{}", ran.out);
+    assert_eq!((&outcome["totals"]["equals"], &outcome["exit_code"]), (&4.into(), &0.into()), "{}", ran.out);
     let definition = std::fs::read_to_string(lab.path("config/weighbridge/tests.d/steady.toml")).unwrap();
     lab.define("steady", &definition.replace("version = 1", "version = 2"));
     let again = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 -q --into R3");
-    assert!([0, 3].contains(&again.code), "{}", again.seen());
+    assert!([0, 3].contains(&again.code), "{}", again.transcript());
     let ran = lab.weighbridge("compare R1 R3");
-    assert_eq!(ran.code, 4, "{}", ran.seen());
+    assert_eq!(ran.code, 4, "{}", ran.transcript());
     assert!(ran.out.contains("different definitions: definition key"), "{}", ran.out);
 }
 
 #[test]
 fn unknown_name_is_an_error_that_lists_the_known_names() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(1000.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(1000.0));
     lab.write("empty.json", r#"{"__metadata__": {"version": 2, "tolerance": 4}}"#);
     lab.write("other.json", r#"{"Localhost/fio/0000:./write-4k/throughput/iops_sec.mean": [1, 0]}"#);
     for (flags, error, help) in [
@@ -134,7 +134,7 @@ fn unknown_name_is_an_error_that_lists_the_known_names() {
         ),
     ] {
         let ran = lab.weighbridge(&format!("compare old new {flags}"));
-        assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());
+        assert_eq!(ran.code, 1, "{flags}: {}", ran.transcript());
         assert!(ran.err.contains(error) && ran.err.contains(help), "{flags}: {}", ran.err);
     }
     assert_eq!(lab.weighbridge("compare old new --direction throughput/iops_sec=lower").code, 0);
@@ -143,10 +143,10 @@ fn unknown_name_is_an_error_that_lists_the_known_names() {
 #[test]
 fn comparison_is_written_as_csv_junit_and_markdown() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(700.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(700.0));
     let ran = lab.weighbridge("compare old new --trust-single-run --csv out --junit out.xml --markdown out.md");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
     let csv = read("out.csv");
     let line = csv.lines().find(|line| line.contains("iops_sec.mean")).unwrap();
@@ -192,7 +192,7 @@ regex = 'figure: (\S+)'
     lab.define("requests", &test);
     let line = format!("run requests --min-time 1ms --samples 6 --retakes 0 --precision 100 --into {run}");
     let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn own_runs_are_compared_with_units_and_systems() {
     measure(&lab, "old", 1_234_000);
     measure(&lab, "new", 2_345_000);
     let ran = lab.weighbridge("compare old new -v --method tolerance --html page.html --junit out.xml");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let gain = "gain         Localhost/requests/0000:socket=/run/a/throughput/requests#mean\n";
     assert!(ran.out.contains(gain), "{}", ran.out);
     assert!(ran.out.contains("mean 1.23 M requests/s → 2.35 M requests/s, +90.03 %"), "{}", ran.out);
@@ -223,11 +223,11 @@ fn own_runs_are_compared_with_units_and_systems() {
 fn comparison_is_written_as_page_and_plots() {
     let lab = Lab::new();
     for (name, level) in [("old", 1000.0), ("between", 990.0), ("new", 700.0)] {
-        made(&lab, name, &around(level));
+        write_build(&lab, name, &samples_around(level));
     }
     lab.write("new/Localhost/uperf/0000/result.json", "{ not json");
     let ran = lab.weighbridge("compare old between new --trust-single-run --html page.html --svg plots --png plots");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     for part in ["<h1>old → new</h1>", "<figure>", "✕</abbr> −30.00", ">between<small>", "is malformed: "] {
         assert!(page.contains(part), "{part}");
@@ -237,7 +237,7 @@ fn comparison_is_written_as_page_and_plots() {
         assert!(plot.metadata().is_ok_and(|plot| plot.len() > 1000), "{}", plot.display());
     }
     let bare = lab.weighbridge("compare old new --trust-single-run --html bare.html --no-charts");
-    assert_eq!(bare.code, 2, "{}", bare.seen());
+    assert_eq!(bare.code, 2, "{}", bare.transcript());
     assert!(!std::fs::read_to_string(lab.path("bare.html")).unwrap().contains("<figure>"));
     assert_eq!(lab.weighbridge("compare old new --no-charts").code, 1);
 }
@@ -246,58 +246,58 @@ fn comparison_is_written_as_page_and_plots() {
 fn models_are_fitted_shown_and_applied() {
     let lab = Lab::new();
     for (name, level) in [("b1", 1000.0), ("b2", 1040.0), ("b3", 960.0)] {
-        made(&lab, name, &around(level));
+        write_build(&lab, name, &samples_around(level));
     }
-    made(&lab, "new", &around(930.0));
+    write_build(&lab, "new", &samples_around(930.0));
     let fitted = lab.weighbridge("model fit --linear -o m.json b1 b2 b3");
-    assert_eq!(fitted.code, 0, "{}", fitted.seen());
+    assert_eq!(fitted.code, 0, "{}", fitted.transcript());
     let shown = lab.weighbridge("model show m.json");
     assert!(shown.out.contains("throughput/iops_sec.mean"), "{}", shown.out);
     let compared = lab.weighbridge("compare b1 new --method tolerance -m m.json -v");
     assert!(compared.out.contains("model 0"), "{}", compared.out);
     let moved = lab.weighbridge("model rebase --linear -o m2.json m.json new");
-    assert_eq!(moved.code, 0, "{}", moved.seen());
+    assert_eq!(moved.code, 0, "{}", moved.transcript());
     let table = lab.weighbridge("analyze b1 b2 new");
     assert!(table.out.starts_with("check,b1,b2,new\n"), "{}", table.out);
     let nearest = lab.weighbridge("nearest new b1 b3 --exit-index");
-    assert_eq!((nearest.code, nearest.out.as_str()), (1, "1\n"), "{}", nearest.seen());
+    assert_eq!((nearest.code, nearest.out.as_str()), (1, "1\n"), "{}", nearest.transcript());
     let of_groups = lab.weighbridge("nearest new -g b1 b2 -g b3 b3");
-    assert_eq!(of_groups.out, "1\n", "{}", of_groups.seen());
+    assert_eq!(of_groups.out, "1\n", "{}", of_groups.transcript());
 }
 
 #[test]
 fn single_runs_are_judged_with_a_noise_model() {
     let lab = Lab::new();
     for (number, level) in [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 1005.0].into_iter().enumerate() {
-        made(&lab, &format!("r{number}"), &around(level));
+        write_build(&lab, &format!("r{number}"), &samples_around(level));
     }
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(700.0));
-    made(&lab, "near", &around(1060.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(700.0));
+    write_build(&lab, "near", &samples_around(1060.0));
     let fitted = lab.weighbridge("model fit --noise -o noise.json r0 r1 r2 r3 r4 r5 r6 r7");
-    assert_eq!(fitted.code, 0, "{}", fitted.seen());
+    assert_eq!(fitted.code, 0, "{}", fitted.transcript());
     assert!(fitted.err.contains("all count as runs of one build"), "{}", fitted.err);
     let shown = lab.weighbridge("model show noise.json");
     assert!(shown.out.contains("1 check, 1 of them usable; learnt from 8 runs"), "{}", shown.out);
     let worse = lab.weighbridge("compare old new -m noise.json");
-    assert_eq!(worse.code, 2, "{}", worse.seen());
+    assert_eq!(worse.code, 2, "{}", worse.transcript());
     assert!(worse.out.contains("spread between runs 2.01 % (learnt from 8)"), "{}", worse.out);
     let near = lab.weighbridge("compare old near -m noise.json --json");
-    assert_eq!(near.code, 0, "{}", near.seen());
+    assert_eq!(near.code, 0, "{}", near.transcript());
     let outcome = near.json();
     assert_eq!(outcome["checks"][0]["verdict"], "inconclusive", "exceeds the noise of samples, but not that of runs");
-    assert_eq!(outcome["checks"][0]["noise"]["state"], "used");
+    assert_eq!(outcome["checks"][0]["noise"]["state"], "applied");
     let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
     assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
     assert_eq!(lab.weighbridge("compare old near --threshold model").code, 1);
     let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2");
-    assert_eq!(thin.code, 3, "{}", thin.seen());
+    assert_eq!(thin.code, 3, "{}", thin.transcript());
     assert!(thin.err.contains("3 runs: at least 6 are required"), "{}", thin.err);
     let unsure = lab.weighbridge("compare old new -m thin.json");
-    assert_eq!(unsure.code, 0, "{}", unsure.seen());
+    assert_eq!(unsure.code, 0, "{}", unsure.transcript());
     assert!(unsure.out.contains("not known well enough: 3 runs: at least 6 are required"), "{}", unsure.out);
     let moved = lab.weighbridge("model rebase --linear -o m.json noise.json new");
-    assert!(moved.code == 1 && moved.err.contains("a noise model has no level"), "{}", moved.seen());
+    assert!(moved.code == 1 && moved.err.contains("a noise model has no level"), "{}", moved.transcript());
     assert_eq!(lab.weighbridge("model fit --noise -t 3 -o m.json r0,r1").code, 1);
 }
 
@@ -318,13 +318,13 @@ fn run_perf_builds_are_compared_and_stripped() {
     let build = |name: &str| folder.join(format!("result_20200726_{name}")).display().to_string();
     let (one, other) = (build("091827"), build("092842"));
     let ran = lab.weighbridge(&format!("compare {one} {other} --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let outcome = ran.json();
     let first = &outcome["checks"][0];
     assert_eq!(first["id"], "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean");
     assert!((first["score"].as_f64().unwrap() + 4.42).abs() < 0.005, "{first}");
     let stripped = lab.weighbridge(&format!("strip {other} S"));
-    assert_eq!(stripped.code, 0, "{}", stripped.seen());
+    assert_eq!(stripped.code, 0, "{}", stripped.transcript());
     let again = lab.weighbridge(&format!("compare {one} S --json")).json();
     assert_eq!(again["checks"], outcome["checks"]);
 }

@@ -9,7 +9,7 @@ const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 0 --retakes 0 -q";
 /// Takes a run, which tests copy and modify.
 fn run(lab: &Lab, test: &str, name: &str) {
     let ran = lab.weighbridge(&format!("run {test} {QUICK} --into {name}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
 }
 
 /// Writes an environment of a run with these sections.
@@ -24,7 +24,7 @@ fn environment(lab: &Lab, run: &str, name: &str, sections: Value) {
 /// The section `what else differs` of the terminal output.
 fn shown(lab: &Lab, line: &str) -> String {
     let ran = lab.weighbridge(line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let (_, rest) = ran.out.split_once("other differences\n").unwrap_or_default();
     rest.split("\ntotals\n").next().unwrap_or_default().to_owned()
 }
@@ -73,7 +73,7 @@ fn upgrades_are_listed_by_section_and_worker() {
     let outcome = lab.weighbridge("compare old new --json --html page.html --markdown out.md").json();
     let sections = outcome["context"]["environment"].as_array().unwrap();
     let kernel = sections.iter().find(|section| section["section"] == "kernel").unwrap();
-    assert_eq!(kernel["places"].as_array().unwrap().len(), 2, "{kernel}");
+    assert_eq!(kernel["machines"].as_array().unwrap().len(), 2, "{kernel}");
     assert_eq!(kernel["changes"][1], json!({"name": "release", "before": "5.0.9", "after": "5.6.13"}));
     let recorded = &outcome["builds"][1]["runs"][0]["environment"]["Localhost"];
     assert_eq!((&recorded[1]["worker"], &recorded[0]["sections"]["kernel_raw"]), (&"vm2".into(), &"5.6.13 #2".into()));
@@ -168,8 +168,8 @@ fn programs_compilers_and_built_files_are_compared() {
     for (run, version) in [("old", "12.2"), ("new", "13.1")] {
         lab.program("my-cc", &format!("#!/bin/sh\n[ $1 = --version ] && exec echo my-cc {version}\nexec cp $1 $2\n"));
         define(&format!("#!/bin/sh\n# {version}\nsleep 0.02\necho figure: 1\n"));
-        let ran = lab.ran(&mut lab.with_programs(&format!("run built:kind=[a,b] {QUICK} --into {run}")));
-        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+        let ran = lab.run_command(&mut lab.with_programs(&format!("run built:kind=[a,b] {QUICK} --into {run}")));
+        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
     let outcome = lab.weighbridge("compare old new --json").json();
     let programs = outcome["context"]["programs"].as_array().unwrap();
@@ -206,12 +206,12 @@ fn suggested_command_measures_with_the_common_instruction_set() {
     run(&lab, test, "wide");
     run(&lab, &format!("{test},isa=scalar"), "narrow");
     let compared = lab.weighbridge("compare wide narrow");
-    assert!([3, 4].contains(&compared.code), "{}", compared.seen());
+    assert!([3, 4].contains(&compared.code), "{}", compared.transcript());
     assert!(compared.err.contains("note: figures with different instruction sets (scalar, "), "{}", compared.err);
     let suggested = format!("`weighbridge run {test},isa=scalar {QUICK} --into wide-scalar`\n");
     let help = format!("help: all machines support scalar: measure with {suggested}");
     assert!(compared.err.contains(&help), "{}", compared.err);
     run(&lab, &format!("{test},isa=scalar"), "wide-scalar");
     let alike = lab.weighbridge("compare wide-scalar narrow");
-    assert!([0, 2].contains(&alike.code) && !alike.err.contains("instruction sets"), "{}", alike.seen());
+    assert!([0, 2].contains(&alike.code) && !alike.err.contains("instruction sets"), "{}", alike.transcript());
 }

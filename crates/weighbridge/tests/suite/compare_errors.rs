@@ -1,6 +1,6 @@
 //! Comparison of builds whose tests ended in errors.
 
-use crate::compare::{around, made};
+use crate::compare::{samples_around, write_build};
 use crate::lab::Lab;
 
 /// Writes run-perf's record of a crashed test.
@@ -12,8 +12,8 @@ fn crashed(lab: &Lab, build: &str, place: &str, text: &str) {
 /// A lab in which every attempt at a test of the new build failed; the old build is complete and equally fast.
 fn lab() -> Lab {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(1000.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(1000.0));
     for attempt in 0..3 {
         crashed(&lab, "new", &format!("Localhost/uperf/{attempt}"), "uperf: no server\nfor 60 s");
     }
@@ -24,31 +24,31 @@ fn lab() -> Lab {
 fn crashed_test_counts_as_an_error() {
     let lab = lab();
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let error = "error        Localhost/uperf/0\n             `new` failed: uperf: no server for 60 s\n";
     assert!(ran.out.contains(error), "{}", ran.out);
     assert!(ran.out.contains("3: 3 ended in an error"), "{}", ran.out);
     let before = lab.weighbridge("compare new old");
-    assert_eq!(before.code, 3, "an error of the first build counts too: {}", before.seen());
+    assert_eq!(before.code, 3, "an error of the first build counts too: {}", before.transcript());
     assert_eq!(lab.weighbridge("compare old new old").code, 0, "errors of builds in between do not count");
 }
 
 #[test]
 fn regression_outweighs_a_crashed_test() {
     let lab = lab();
-    made(&lab, "new", &around(800.0));
+    write_build(&lab, "new", &samples_around(800.0));
     let ran = lab.weighbridge("compare old new --method tolerance");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     assert!(ran.out.contains("`new` failed: uperf: no server for 60 s"), "{}", ran.out);
 }
 
 #[test]
 fn build_with_only_errors_exits_with_3() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
+    write_build(&lab, "old", &samples_around(1000.0));
     crashed(&lab, "new", "Localhost/fio/0000", "fio: exit status 7");
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let missing = "missing      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n             \
                    `new` failed: fio: exit status 7\n";
     assert!(ran.out.contains(missing), "{}", ran.out);
@@ -59,9 +59,9 @@ fn errors_appear_in_every_output() {
     let lab = lab();
     let ran = lab
         .weighbridge("compare old new --json --csv out --junit out.xml --markdown out.md --html out.html --no-charts");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let outcome = ran.json();
-    assert_eq!((&outcome["totals"]["errors"], &outcome["exit"]), (&3.into(), &3.into()));
+    assert_eq!((&outcome["totals"]["errors"], &outcome["exit_code"]), (&3.into(), &3.into()));
     let error = serde_json::json!(["Localhost/uperf/0", "uperf: no server\nfor 60 s"]);
     assert_eq!(outcome["builds"][1]["errors"][0], error);
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
@@ -84,14 +84,14 @@ fn errors_appear_in_every_output() {
 fn include_incorrect_adds_only_failed_iterations_and_non_numeric_serials() {
     let lab = Lab::new();
     for build in ["old", "new"] {
-        made(&lab, build, &around(1000.0));
+        write_build(&lab, build, &samples_around(1000.0));
     }
     let failed = std::fs::read_to_string(lab.path("new/Localhost/fio/0000/result.json")).unwrap();
     lab.write("new/Localhost/fio/0001/result.json", &failed.replace("read-4k", "read-4k-fail1"));
     lab.write("new/Localhost/fio/odd/result.json", &failed);
     assert_eq!(lab.weighbridge("compare old new").code, 0);
     let ran = lab.weighbridge("compare old new --include-incorrect");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     for id in ["0001:./read-4k-fail1", "odd:./read-4k"] {
         let missing = format!("missing      Localhost/fio/{id}/throughput/iops_sec.mean");
         assert!(ran.out.contains(&missing), "{id}: {}", ran.out);
@@ -104,12 +104,12 @@ fn error_of_an_excluded_profile_does_not_count() {
     std::fs::rename(lab.path("new/Localhost/fio"), lab.path("fio")).unwrap();
     std::fs::create_dir_all(lab.path("new/Tuned")).unwrap();
     std::fs::rename(lab.path("fio"), lab.path("new/Tuned/fio")).unwrap();
-    made(&lab, "other", &around(1000.0));
+    write_build(&lab, "other", &samples_around(1000.0));
     let mapped = lab.weighbridge("compare --map Tuned=Localhost new other");
-    assert_eq!(mapped.code, 0, "{}", mapped.seen());
+    assert_eq!(mapped.code, 0, "{}", mapped.transcript());
     crashed(&lab, "new", "Tuned/fio/0001", "no space left");
     let ran = lab.weighbridge("compare --map Tuned=Localhost new other");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.out.contains("error        Localhost/fio/0001\n"), "{}", ran.out);
 }
 
@@ -130,7 +130,7 @@ fn failed_cell_of_an_own_run_has_its_reason() {
         lab.weighbridge(&format!("run fails --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
     }
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(!ran.out.contains("no valid value"), "{}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
     for word in ["error        Localhost/fails/0000:-", "invalid      Localhost/fails/0000:-/throughput/figure#mean"] {
@@ -149,7 +149,7 @@ fn errors_of_an_imported_build_count() {
         lab.weighbridge(&format!("import -o imported-{build} {build}"));
     }
     let ran = lab.weighbridge("compare imported-old imported-new");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
 }
 
@@ -158,7 +158,7 @@ fn damaged_journal_is_an_error() {
     let lab = Lab::new();
     for run in ["old", "new"] {
         let ran = lab.weighbridge(&format!("run steady --min-time 1ms --samples 6 --retakes 0 --into {run}"));
-        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
     let journal = std::fs::read_to_string(lab.path("new/journal.jsonl")).unwrap();
     let damaged: String = journal
@@ -169,7 +169,7 @@ fn damaged_journal_is_an_error() {
     lab.write("new/journal.jsonl", &damaged);
     for flags in ["", "-q", "--strict"] {
         let ran = lab.weighbridge(&format!("compare old new {flags}"));
-        assert_eq!(ran.code, 3, "{}", ran.seen());
-        assert!(ran.err.contains("error: cannot compare new: new/journal.jsonl:4: "), "{}", ran.seen());
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        assert!(ran.err.contains("error: cannot compare new: new/journal.jsonl:4: "), "{}", ran.transcript());
     }
 }

@@ -1,6 +1,6 @@
 //! Decisions from few samples, with differing parameters and with disturbed samples.
 
-use crate::compare::{around, made};
+use crate::compare::{samples_around, write_build};
 use crate::lab::Lab;
 
 /// Imports a run of a command with these times in seconds.
@@ -8,7 +8,7 @@ fn imported(lab: &Lab, run: &str, times: &[f64]) {
     let export = serde_json::json!({"results": [{"command": "work", "times": times}]});
     let file = lab.write(&format!("{run}.json"), &export.to_string());
     let ran = lab.weighbridge(&format!("import -o {run} {}", file.display()));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
 }
 
 /// A text with line breaks and runs of spaces collapsed.
@@ -29,23 +29,23 @@ fn fewer_than_six_samples_are_inconclusive() {
     imported(&lab, "new-3", &slower[..3]);
     for builds in ["old-3 new-3", "old new-3", "old-3 new"] {
         let ran = lab.weighbridge(&format!("compare {builds}"));
-        assert_eq!(ran.code, 0, "{builds}: {}", ran.seen());
+        assert_eq!(ran.code, 0, "{builds}: {}", ran.transcript());
         assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{builds}: {}", ran.out);
         assert!(!ran.out.contains("group regression"), "{builds}: {}", ran.out);
         let text = words(&ran.out);
         let [score, reason] = [" % of ±5 %; ", "samples: at least 6 per side are required"];
         assert!(text.contains(score) && text.contains(reason), "the score is shown: {}", ran.out);
         let trusted = lab.weighbridge(&format!("compare {builds} --trust-single-run"));
-        assert_eq!(trusted.code, 0, "{builds}: {}", trusted.seen());
+        assert_eq!(trusted.code, 0, "{builds}: {}", trusted.transcript());
     }
     let outcome = lab.weighbridge("compare old-3 new-3 --json").json();
     let check = &outcome["checks"][0];
-    assert_eq!((&check["decided"], &check["decided_by"]), (&"inconclusive".into(), &"statistical".into()));
+    assert_eq!((&check["final_verdict"], &check["decided_by"]), (&"inconclusive".into(), &"statistical".into()));
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
     assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
     let more = lab.weighbridge("compare old new");
-    assert_eq!(more.code, 0, "{}", more.seen());
+    assert_eq!(more.code, 0, "{}", more.transcript());
     assert!(more.out.contains(&format!("differs      {TIME}\n")), "{}", more.out);
 }
 
@@ -55,7 +55,7 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     imported(&lab, "old", &[1.0, 1.01, 1.02]);
     imported(&lab, "new", &[1.5, 1.51, 1.52]);
     let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     assert!(ran.out.contains(&format!("loss         {TIME}\n")), "{}", ran.out);
     let by = |out: &str| out.lines().find(|line| line.contains("regression by")).map(|line| line.trim().to_owned());
     assert!(by(&ran.out).is_some_and(|line| line.ends_with("tolerance")), "{}", ran.out);
@@ -64,15 +64,15 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     assert!(read("out.html").contains("2, a regression by tolerance"));
     let requested = lab.weighbridge("compare old new --method tolerance --json").json();
     assert_eq!(requested["regressed_by"], serde_json::json!(["tolerance"]));
-    made(&lab, "before", &[1000.0, 1001.0, 1002.0]);
-    made(&lab, "after", &[800.0, 801.0, 802.0]);
+    write_build(&lab, "before", &[1000.0, 1001.0, 1002.0]);
+    write_build(&lab, "after", &[800.0, 801.0, 802.0]);
     let folders = lab.weighbridge("compare before after");
-    assert_eq!(folders.code, 2, "{}", folders.seen());
+    assert_eq!(folders.code, 2, "{}", folders.transcript());
     assert!(by(&folders.out).is_some_and(|line| line.ends_with("tolerance")), "{}", folders.out);
-    made(&lab, "before", &around(1000.0));
-    made(&lab, "after", &around(800.0));
+    write_build(&lab, "before", &samples_around(1000.0));
+    write_build(&lab, "after", &samples_around(800.0));
     let trusted = lab.weighbridge("compare before after --trust-single-run");
-    assert_eq!(trusted.code, 2, "{}", trusted.seen());
+    assert_eq!(trusted.code, 2, "{}", trusted.transcript());
     assert!(by(&trusted.out).is_some_and(|line| line.ends_with("statistics")), "{}", trusted.out);
 }
 
@@ -84,7 +84,7 @@ fn score_model_does_not_decide_from_few_samples() {
     }
     assert_eq!(lab.weighbridge("model fit --linear -o m.json one two").code, 0);
     let ran = lab.weighbridge("compare one new -m m.json");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{}", ran.out);
     assert_eq!(lab.weighbridge("compare one new -m m.json --method tolerance").code, 2);
 }
@@ -118,7 +118,7 @@ default = "a"
 
 fn run(lab: &Lab, test: &str, into: &str) {
     let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {into}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn allow_different_permits_the_named_parameters() {
     run(&lab, "timed:runtime=61", "R61");
     run(&lab, "timed:runtime=61,mode=b", "R61b");
     let refused = lab.weighbridge("compare R60 R61");
-    assert_eq!(refused.code, 4, "{}", refused.seen());
+    assert_eq!(refused.code, 4, "{}", refused.transcript());
     let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v");
-    assert_eq!(allowed.code, 0, "{}", allowed.seen());
+    assert_eq!(allowed.code, 0, "{}", allowed.transcript());
     assert!(
         allowed.out.contains("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n"),
         "{}",
@@ -139,13 +139,13 @@ fn allow_different_permits_the_named_parameters() {
     );
     assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);
     let more = lab.weighbridge("compare R60 R61b --allow-different runtime");
-    assert_eq!(more.code, 4, "the mode differs as well: {}", more.seen());
+    assert_eq!(more.code, 4, "the mode differs as well: {}", more.transcript());
     for flags in ["--allow-different runtime,mode", "--allow-different runtime --allow-different mode"] {
         let both = lab.weighbridge(&format!("compare R60 R61b {flags}"));
-        assert_eq!(both.code, 0, "{flags}: {}", both.seen());
+        assert_eq!(both.code, 0, "{flags}: {}", both.transcript());
     }
     let unknown = lab.weighbridge("compare R60 R61 --allow-different run-time");
-    assert_eq!(unknown.code, 1, "{}", unknown.seen());
+    assert_eq!(unknown.code, 1, "{}", unknown.transcript());
     assert!(unknown.err.contains("unknown parameter `run-time` in `R60`, `R61`"), "{}", unknown.err);
     assert!(unknown.err.contains("did you mean `runtime`?"), "{}", unknown.err);
 }
@@ -159,19 +159,19 @@ fn cases_with_an_allowed_axis_are_paired_if_unambiguous() {
     run(&lab, "timed:size=[2,3]", "S23");
     assert_eq!(lab.weighbridge("compare S1 S2").code, 4);
     let paired = lab.weighbridge("compare S1 S2 --allow-different size -v");
-    assert_eq!(paired.code, 0, "{}", paired.seen());
+    assert_eq!(paired.code, 0, "{}", paired.transcript());
     assert!(paired.out.contains("0000:size=1/throughput/figure#mean\n"), "{}", paired.out);
     assert!(words(&paired.out).contains("; size 1 → 2"), "{}", paired.out);
     let ambiguous = lab.weighbridge("compare S1 S23 --allow-different size");
-    assert_eq!(ambiguous.code, 4, "{}", ambiguous.seen());
+    assert_eq!(ambiguous.code, 4, "{}", ambiguous.transcript());
     let same = lab.weighbridge("compare S23 S2 --allow-different size --json");
-    assert_eq!(same.code, 3, "{}", same.seen());
+    assert_eq!(same.code, 3, "{}", same.transcript());
     let outcome = same.json();
     let missing: Vec<&str> = outcome["checks"]
         .as_array()
         .unwrap()
         .iter()
-        .filter(|check| check["decided"] == "missing")
+        .filter(|check| check["final_verdict"] == "missing")
         .map(|check| check["id"].as_str().unwrap())
         .collect();
     assert!(!missing.is_empty() && missing.iter().all(|id| id.contains("size=3")), "{missing:?}");
@@ -180,14 +180,14 @@ fn cases_with_an_allowed_axis_are_paired_if_unambiguous() {
 #[test]
 fn run_perf_iterations_with_an_allowed_parameter_are_paired() {
     let lab = Lab::new();
-    made(&lab, "old", &around(1000.0));
-    made(&lab, "new", &around(1000.0));
+    write_build(&lab, "old", &samples_around(1000.0));
+    write_build(&lab, "new", &samples_around(1000.0));
     let path = lab.path("new/Localhost/fio/0000/result.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replace("read-4k", "read-8k").replace("\"4k\"", "\"8k\"")).unwrap();
     assert_eq!(lab.weighbridge("compare old new").code, 4);
     let paired = lab.weighbridge("compare old new --allow-different bs -v");
-    assert_eq!(paired.code, 0, "{}", paired.seen());
+    assert_eq!(paired.code, 0, "{}", paired.transcript());
     assert!(
         paired.out.contains("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n"),
         "{}",
@@ -204,7 +204,7 @@ fn allow_different_does_not_permit_another_test_version() {
     lab.define_figure("timed", &TIMED.replace("version = 1", "version = 2"));
     run(&lab, "timed:runtime=61", "R61");
     let ran = lab.weighbridge("compare R60 R61 --allow-different runtime");
-    assert_eq!(ran.code, 4, "{}", ran.seen());
+    assert_eq!(ran.code, 4, "{}", ran.transcript());
 }
 
 /// Marks the first `count` samples of every cell of a run as disturbed, and the others as undisturbed.
@@ -229,7 +229,7 @@ fn disturbed_samples_are_counted() {
         disturb(&lab, name, disturbed);
     }
     let ran = lab.weighbridge("compare old new -v");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let total = ran.out.lines().find(|line| line.contains("disturbed samples ")).unwrap_or_default();
     assert!(total.ends_with("0 of 6 in old, 2 of 6 in new"), "{}", ran.out);
     assert!(words(&ran.out).contains("; disturbed samples: 0 and 2"), "{}", ran.out);
@@ -262,7 +262,7 @@ fn disturbed_samples_of_variants_are_counted() {
     lab.define_figure("timed", TIMED);
     let line = "ab timed --min-time 1ms --warm-up 0 --max-blocks 6 --into R -- base other:param:mode=b";
     let ran = lab.weighbridge(line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     // Mark the samples of one variant as disturbed.
     let journal = lab.journal("R").into_iter().map(|mut line| {
         if line["event"] == "attempt-ended" {

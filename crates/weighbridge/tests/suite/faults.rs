@@ -39,7 +39,7 @@ fn hanging_tool_is_killed_at_the_time_limit() {
     let (code, outcome, reason) = outcome(&lab, "--limit 300ms");
     assert_eq!((code, outcome.as_str()), (3, "failed"));
     assert!(reason.contains("timeout after 300ms"), "{reason}");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn values_that_differ_by_1000_fail_the_cell() {
     assert!(words.join(" ").contains(both), "{}", summary.out);
     // The outcome stays the same when the run is resumed.
     let again = lab.weighbridge(&format!("run broken {QUICK} --into R"));
-    assert_eq!(again.code, 3, "{}", again.seen());
+    assert_eq!(again.code, 3, "{}", again.transcript());
     assert_eq!(lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count(), 5);
 }
 
@@ -93,7 +93,7 @@ fn missing_tool_is_unsupported_and_names_the_package() {
         "name = \"absent\"\nsummary = \"needs a missing program\"\nversion = 1\ncommand = [\"nosuchtool\"]\n\n[[requires]]\nprogram = \"nosuchtool\"\npackage = \"nosuchpackage\"\n\n[[metric]]\nname = \"x\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(\\d+)'\n",
     );
     let ran = lab.weighbridge(&format!("run absent steady {QUICK} --into R"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.out.contains("apt-get install nosuchpackage"), "{}", ran.out);
     assert!(ran.out.contains("measured"), "the rest of the plan is measured: {}", ran.out);
 }
@@ -130,7 +130,7 @@ fn journal_is_resumed_after_a_torn_last_line_and_refused_after_a_torn_middle_lin
     let last = text.rfind("\"event\":\"attempt-ended\"").unwrap();
     std::fs::write(&path, &text[..last + 40]).unwrap();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let ended = lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count();
     assert_eq!(ended, 6);
     let torn = text.replacen("\"event\":\"attempt-ended\"", "\"event\":\"atte", 1);
@@ -168,14 +168,14 @@ fn missing_definition_is_rewritten_and_missing_journal_is_an_error() {
     assert_eq!(lab.weighbridge(&line).code, 0);
     std::fs::remove_file(lab.path("R/Localhost/steady/0000/definition.json")).unwrap();
     let ran = lab.weighbridge("summary R");
-    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
     assert!(ran.err.contains("missing definition of `Localhost/steady/0000:kind=a`"), "{}", ran.err);
     assert_eq!(lab.weighbridge(&line).code, 4);
     assert_eq!(lab.weighbridge("summary R").code, 0);
     std::fs::remove_file(lab.path("R/journal.jsonl")).unwrap();
     for line in ["summary R", &line] {
         let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         assert!(ran.err.contains("missing journal ") && ran.err.contains("journal.jsonl: restore it"), "{}", ran.err);
     }
 }
@@ -200,10 +200,10 @@ fn exhausted_budget_is_reported() {
     let lab = Lab::new();
     let line = "run steady --min-time 1ms --budget 1ms --retakes 0 --into R";
     let ran = lab.weighbridge(line);
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.out.contains("0 valid samples of at least 6; its time budget of 1ms is spent"), "{}", ran.out);
     let again = lab.weighbridge(line);
-    assert_eq!(again.code, 3, "{}", again.seen());
+    assert_eq!(again.code, 3, "{}", again.transcript());
     assert!(again.err.contains("nothing left to measure: 1 cell incomplete"), "{}", again.err);
 }
 

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wb_agent::Worker;
-use wb_test_net::{Libvirt, eventually};
 use wb_model::WorkerName;
 use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
+use wb_test_net::{Libvirt, wait_until};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
@@ -71,9 +71,9 @@ impl World {
     }
 
     /// Runs a command line with these profiles.
-    fn run(&self, line: &str, profiles: &str) -> Ran {
+    fn run(&self, line: &str, profiles: &str) -> CommandResult {
         let words: Vec<&str> = line.split_whitespace().chain(["--profiles", profiles]).collect();
-        self.lab.ran(&mut self.command(&words))
+        self.lab.run_command(&mut self.command(&words))
     }
 
     /// Starts sshd in the environment and writes an ssh configuration for it to the lab's file `way`.
@@ -100,14 +100,14 @@ impl World {
         let log = std::fs::File::create(path("sshd.log")).unwrap();
         let mut command = self.libvirt.command(&self.lab.path(""), "sh");
         let server = Server(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
-        eventually("sshd", || {
-            self.libvirt.says(&["ss", "-Hltn", "sport", "=", ":22"]).is_some_and(|it| !it.is_empty())
+        wait_until("sshd", || {
+            self.libvirt.output_of(&["ss", "-Hltn", "sport", "=", ":22"]).is_some_and(|it| !it.is_empty())
         });
         server
     }
 
     /// State of the machine that a run must leave unchanged.
-    fn seen(&self) -> BTreeMap<&'static str, String> {
+    fn machine_state(&self) -> BTreeMap<&'static str, String> {
         // Names of groups and folders contain the namespace's number, since other tests may run on the machine.
         let namespace = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
         let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{namespace}*\" 2>/dev/null");
@@ -138,7 +138,9 @@ impl World {
             ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
             ("temporary", &temporary),
         ]
-        .map(|(name, script)| (name, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
+        .map(|(name, script)| {
+            (name, self.libvirt.output_of(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}")))
+        })
         .into()
     }
 }
@@ -158,7 +160,7 @@ fn small(profile: &str, more: &str) -> String {
     format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":1024,"virt-type":"qemu"{more}}}"#)
 }
 
-fn outcomes(ran: &Ran) -> Vec<(String, String)> {
+fn outcomes(ran: &CommandResult) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let study = ran.json();
     let cells = study["cells"].as_array().unwrap().iter();
@@ -170,12 +172,12 @@ fn outcomes(ran: &Ran) -> Vec<(String, String)> {
 fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     let Some(world) = World::new() else { return };
     // Remove what killed tests may have left.
-    world.lab.ran(&mut world.command(&["profile", "revert"]));
-    let before = world.seen();
+    world.lab.run_command(&mut world.command(&["profile", "revert"]));
+    let before = world.machine_state();
     let test = "fio:rw=read,bs=4k,ramptime=0s,runtime=1s,size=16m,samples=2 steady";
     let profiles = format!("Localhost,{}", small("DefaultLibvirt", ""));
     let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     assert!(
         ran.err.contains("`local`: guests are emulated in software") || ran.err.contains("waiting for 1 guest"),
         "{}",
@@ -183,7 +185,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     );
     let cells: Vec<String> = outcomes(&ran).into_iter().map(|(cell, _)| cell).collect();
     assert_eq!(cells.len(), 4, "{cells:?}");
-    assert_eq!(world.seen(), before);
+    assert_eq!(world.machine_state(), before);
 
     // The environments of guest and host, and the guest's definition, are recorded.
     let environment = world.lab.path("R/environment");
@@ -199,14 +201,14 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     // Emulated machines are compared with hardware only if requested.
     let compare = |more: &str| world.lab.weighbridge(&format!("compare R R --map Localhost=DefaultLibvirt{more}"));
     let refused = compare("");
-    assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.seen());
+    assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.transcript());
     let html = compare(" --allow-emulated --html page.html");
-    assert!([0, 2].contains(&html.code) && !html.out.contains("missing"), "{}", html.seen());
+    assert!([0, 2].contains(&html.code) && !html.out.contains("missing"), "{}", html.transcript());
     assert!(std::fs::read_to_string(world.lab.path("page.html")).unwrap().contains("fio"));
     // Complete cells are not measured again, and no guest is started to find that out.
     let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
-    assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.seen());
-    assert_eq!(world.seen(), before);
+    assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.transcript());
+    assert_eq!(world.machine_state(), before);
 }
 
 #[test]
@@ -223,8 +225,8 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
     eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
     let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
-    let pid = world.libvirt.says(&["sh", "-c", find]).expect("the guest's process");
-    world.libvirt.says(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
+    let pid = world.libvirt.output_of(&["sh", "-c", find]).expect("the guest's process");
+    world.libvirt.output_of(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
     let output = run.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{err}");
@@ -238,7 +240,7 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
         .collect();
     assert!(workers.contains(&"vm1".to_owned()) && workers.contains(&"vm2".to_owned()), "{workers:?}");
     assert_eq!(cell(1)["outcome"]["outcome"], "failed", "{}", cell(1)["outcome"]);
-    assert_eq!(world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
+    assert_eq!(world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
 }
 
 #[test]
@@ -252,26 +254,29 @@ fn killed_run_leaves_no_guest() {
     let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
     eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
-    let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
+    let listed = || world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
     let keys = || {
         let folder = world.lab.path("").display().to_string();
-        world.libvirt.says(&["sh", "-c", &format!("find {folder}/weighbridge-* -name key 2>/dev/null; true")]).unwrap()
+        world
+            .libvirt
+            .output_of(&["sh", "-c", &format!("find {folder}/weighbridge-* -name key 2>/dev/null; true")])
+            .unwrap()
     };
     assert!(keys().contains("weighbridge-"), "the key for logging in to the guest");
     // nsenter has a child in the other PID namespace: the program itself, with its agent as a child.
-    let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
+    let all = world.libvirt.output_of(&["pgrep", "-x", "weighbridge"]).unwrap();
     assert!(all.lines().count() >= 2, "{all}");
     for pid in all.lines() {
-        world.libvirt.says(&["kill", "-9", pid]);
+        world.libvirt.output_of(&["kill", "-9", pid]);
     }
     run.wait().unwrap();
     assert!(listed().contains("vm1"), "nothing is left to stop the guest");
-    let reverted = world.lab.ran(&mut world.command(&["profile", "revert"]));
-    assert_eq!(reverted.code, 0, "{}", reverted.seen());
-    assert!(reverted.out.contains("the guest vm1: restored"), "{}", reverted.seen());
+    let reverted = world.lab.run_command(&mut world.command(&["profile", "revert"]));
+    assert_eq!(reverted.code, 0, "{}", reverted.transcript());
+    assert!(reverted.out.contains("the guest vm1: restored"), "{}", reverted.transcript());
     assert_eq!((listed().trim(), keys().as_str()), ("", ""));
-    assert_eq!(world.libvirt.says(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
+    assert_eq!(world.libvirt.output_of(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
 
 #[test]
@@ -281,19 +286,19 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let disk = world.lab.path("nothing.img");
     std::fs::write(&disk, vec![0; 1 << 20]).unwrap();
     // In a folder that libvirt's user can access.
-    world.libvirt.says(&["cp", disk.to_str().unwrap(), "/var/lib/libvirt/images/nothing.img"]).unwrap();
+    world.libvirt.output_of(&["cp", disk.to_str().unwrap(), "/var/lib/libvirt/images/nothing.img"]).unwrap();
     let image = r#""image":"/var/lib/libvirt/images/nothing.img","force_guest_cpus":1,"force_guest_mem":256,"virt-type":"qemu","limit":"8s""#;
     let ran =
         world.run(&format!("run steady {QUICK} --into R --json"), &format!("DefaultLibvirt:{{{image}}},Localhost"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("the guest `vm1` has no address after 8"), "{}", ran.err);
     let expected = [("DefaultLibvirt", "unsupported"), ("Localhost", "measured")];
     let expected = expected.map(|(profile, outcome)| (format!("{profile}/steady/0000:kind=a"), outcome.to_owned()));
     assert_eq!(outcomes(&ran), expected);
-    assert_eq!(world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
+    assert_eq!(world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
 
     let kvm = world.run("run steady --into S", &format!("DefaultLibvirt:{{{}}}", image.replace("\"qemu\"", "\"kvm\"")));
-    assert_eq!(kvm.code, 1, "{}", kvm.seen());
+    assert_eq!(kvm.code, 1, "{}", kvm.transcript());
     if kvm.err.contains("has no address after 8") {
         println!("SKIPPED: the refusal of a processor that runs no guests: this one does");
     } else {
@@ -306,17 +311,17 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
 fn guest_on_a_remote_host_is_reached_through_the_host() {
     let Some(world) = World::new() else { return };
     let sshd = world.sshd();
-    let before = world.seen();
+    let before = world.machine_state();
     let config = world.lab.path("way").display().to_string();
     let line = format!("run steady {QUICK} --hosts far:root@127.0.0.1 --ssh-config {config} --into R");
     let ran = world.run(&line, &small("DefaultLibvirt", ""));
-    assert_eq!(ran.code, 0, "{}\n{}", ran.seen(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
+    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
     let read = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
     let state: serde_json::Value = serde_json::from_str(&read("profile-0.json")).unwrap();
     assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
     assert!(read("console-0@far-vm1.log").contains("login:"));
     assert!(world.lab.path("R/environment/world-0-before@far.json").exists());
-    assert_eq!(world.seen(), before);
+    assert_eq!(world.machine_state(), before);
     drop(sshd);
 }
 
@@ -327,13 +332,13 @@ fn stopped_libvirt_is_reported() {
     let lab = Lab::new();
     let mut command = libvirt.command(&lab.path(""), PROGRAM);
     command.args(["run", "steady", "--into", "R", "--profiles", "DefaultLibvirt"]).stdin(Stdio::null());
-    let ran = lab.ran(
+    let ran = lab.run_command(
         command
             .env("XDG_CONFIG_HOME", lab.path("config"))
             .env("TMPDIR", lab.path(""))
             .env("WEIGHBRIDGE_LOCKS", lab.path("")),
     );
-    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
     assert!(
         ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"),
         "{}",

@@ -25,7 +25,7 @@ fn missing_asset_folder_is_an_error() {
     for line in ["plan steady --paths nosuch", "profile list --paths nosuch"] {
         let ran = lab.weighbridge(line);
         let is_named = ran.err.contains("'nosuch'") && ran.err.contains("no such folder");
-        assert!(ran.code == 1 && is_named, "{}", ran.seen());
+        assert!(ran.code == 1 && is_named, "{}", ran.transcript());
     }
 }
 
@@ -33,7 +33,7 @@ fn missing_asset_folder_is_an_error() {
 fn each_worker_measures_and_throughput_adds_up() {
     let Some(lab) = Lab::with_hosts() else { return };
     let ran = lab.weighbridge(&format!("run steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let study = ran.json();
     let cell = &study["cells"][0];
     // Each worker reports 97.
@@ -53,11 +53,11 @@ fn each_worker_measures_and_throughput_adds_up() {
     assert!(
         alone.code == 1 && alone.err.contains("was measured in this folder with other parameters"),
         "{}",
-        alone.seen()
+        alone.transcript()
     );
     let again = lab.weighbridge(&format!("run steady --hosts x:127.0.0.2,y:127.0.0.3 {QUICK} --into R"));
-    assert_eq!(again.code, 4, "the identity of the workers does not matter: {}", again.seen());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(again.code, 4, "the identity of the workers does not matter: {}", again.transcript());
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn summary_names_the_workers_of_a_figure() {
     let Some(lab) = Lab::with_hosts() else { return };
     let tests = "steady:id=both steady:id=one,on=b";
     let ran = lab.weighbridge(&format!("run {tests} --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let summary = lab.weighbridge("summary R").out;
     let line = |figure: &str| summary.lines().find(|line| line.contains(figure)).unwrap_or_default().to_owned();
     assert!(line(" 194 /s ").ends_with(", sum of a and b"), "{summary}");
@@ -77,9 +77,9 @@ fn summary_names_the_workers_of_a_figure() {
         &format!("{lacking}[[requires]]\nprogram = \"no-such-program\"\npackage = \"none\"\n"),
     );
     let ran = lab.weighbridge(&format!("run lacking --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into L"));
-    assert!(ran.code == 3 && ran.out.contains("unsupported, on a and b"), "{}", ran.seen());
+    assert!(ran.code == 3 && ran.out.contains("unsupported, on a and b"), "{}", ran.transcript());
     let alone = lab.weighbridge(&format!("run steady {QUICK} --into S"));
-    assert_eq!(alone.code, 0, "{}", alone.seen());
+    assert_eq!(alone.code, 0, "{}", alone.transcript());
     let summary = lab.weighbridge("summary S").out;
     let alone = summary.lines().find(|line| line.contains(" 97 /s ")).unwrap();
     assert!(!alone.contains(", on ") && !alone.contains(" of "), "{summary}");
@@ -97,7 +97,7 @@ fn values_of_each_worker_are_recorded() {
         assert_eq!(value("throughput/figure"), sum);
     }
     let csv = lab.weighbridge("report R --csv R");
-    assert_eq!(csv.code, 0, "{}", csv.seen());
+    assert_eq!(csv.code, 0, "{}", csv.transcript());
     let rows = std::fs::read_to_string(lab.path("R.csv")).unwrap();
     assert_eq!(rows.lines().filter(|row| row.contains("throughput/figure@b")).count(), 1, "{rows}");
     let compared = lab.weighbridge("compare R R2");
@@ -129,11 +129,11 @@ fn parameters_select_the_workers_of_a_test() {
     assert_eq!(workers(uperf), ["b<a", "c<a"]);
     assert_eq!(workers(&format!("{uperf},server=c,clients=a")), ["a<c"]);
     let ran = lab.weighbridge("plan steady:on=d --hosts a:127.0.0.2,b:127.0.0.3");
-    assert_eq!((ran.code, ran.err.contains("unknown worker `d`")), (1, true), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.contains("unknown worker `d`")), (1, true), "{}", ran.transcript());
     let ran = lab.weighbridge("plan steady:server=a --hosts a:127.0.0.2,b:127.0.0.3");
-    assert!(ran.err.contains("test `steady` takes no `server`"), "{}", ran.seen());
+    assert!(ran.err.contains("test `steady` takes no `server`"), "{}", ran.transcript());
     let ran = lab.weighbridge("plan steady --hosts a:local,a:local");
-    assert!(ran.code == 1 && ran.err.contains("duplicate host name `a`"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("duplicate host name `a`"), "{}", ran.transcript());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn network_test_uses_the_named_workers_as_its_sides() {
     let Some(lab) = Lab::with_hosts() else { return };
     let test = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=300ms,samples=2,server=c";
     let ran = lab.weighbridge(&format!("run {test} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --into R --json"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let study = ran.json();
     let cell = &study["cells"][0];
     assert_eq!((&cell["params"]["sides"], &cell["params"]["workers"]), (&"apart".into(), &2.into()), "{cell}");
@@ -153,7 +153,7 @@ fn network_test_uses_the_named_workers_as_its_sides() {
     assert_eq!(values[key].as_f64().unwrap(), of("a") + of("b"));
     let folder = lab.path("R").join(sample["folder"].as_str().unwrap());
     assert!(folder.join("a/telemetry@c.json").is_file(), "{}", folder.display());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
         "run deadly:on=b steady:on=a steady:on=b steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"
     );
     let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let study = ran.json();
     let outcomes: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
@@ -177,7 +177,7 @@ fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
     let ended: Vec<&str> =
         study["cells"].as_array().unwrap().iter().filter_map(|cell| cell["ended_by"].as_str()).collect();
     assert!(ended.iter().any(|by| by.contains("its worker `b` is lost")), "{ended:?}");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -195,7 +195,11 @@ fn resuming_on_another_machine_is_refused() {
     head["entries"][0]["facts"]["local"]["hostname"] = "elsewhere".into();
     std::fs::write(&path, head.to_string()).unwrap();
     let ran = lab.weighbridge(&line);
-    assert!(ran.code == 1 && ran.err.contains("on another machine named `local`: elsewhere with"), "{}", ran.seen());
+    assert!(
+        ran.code == 1 && ran.err.contains("on another machine named `local`: elsewhere with"),
+        "{}",
+        ran.transcript()
+    );
 }
 
 #[test]
@@ -203,19 +207,19 @@ fn empty_inventory_is_an_error() {
     let lab = Lab::new();
     lab.write("hosts.toml", "");
     let ran = lab.weighbridge("run steady --inventory hosts.toml --into R");
-    assert!(ran.code == 1 && ran.err.contains("the inventory hosts.toml has no hosts"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("the inventory hosts.toml has no hosts"), "{}", ran.transcript());
 }
 
 #[test]
 fn this_machine_under_two_names_is_refused() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R"));
-    assert_snapshot!(ran.seen(), @r"
+    assert_snapshot!(ran.transcript(), @r"
     exit 1
     error: `a` and `b` are both this machine
     help: name each machine once; `NAME:ADDRESS` names another machine
     ");
     let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack");
-    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are both this machine"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are both this machine"), "{}", ran.transcript());
     assert!(!lab.path("R").exists());
 }

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use wb_test_net::eventually;
+use wb_test_net::wait_until;
 
 use crate::guests::built;
 use crate::lab::Lab;
@@ -32,14 +32,14 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     };
     let before = seen();
     assert!(before.contains("LABEL=weighbridge") && !before.contains("audit"), "{before}");
-    let line = |line: &str| format!("{line} {QUICK} --ssh-config {}", machine.way().display());
+    let line = |line: &str| format!("{line} {QUICK} --ssh-config {}", machine.ssh_config().display());
 
     let both = "--profiles Localhost,TunedHost:{\"grub_args\":\"audit=0\",\"sets\":[]} --into R";
     let ran = lab.weighbridge(&line(&format!("run sees {both} --json")));
-    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), machine.console());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), machine.console());
     let study = ran.json();
     let median = |at: usize| study["cells"][at]["metrics"][0]["summary"]["median"].as_f64();
-    assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.seen());
+    assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.transcript());
     assert!(ran.err.contains("`box` reboots with ") && ran.err.contains("weighbridge.added audit=0"), "{}", ran.err);
     assert_eq!(seen(), before);
     let reboots = || {
@@ -49,7 +49,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     assert_eq!(reboots().collect::<Vec<_>>(), [true, false]);
     // Complete cells need no reboot.
     let again = lab.weighbridge(&line(&format!("run sees {both}")));
-    assert!([3, 4].contains(&again.code), "{}", again.seen());
+    assert!([3, 4].contains(&again.code), "{}", again.transcript());
     assert_eq!(reboots().count(), 2);
 
     // After a controller was killed, `profile revert` restores the default kernel arguments.
@@ -63,16 +63,16 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     }
     run.kill().unwrap();
     run.wait().unwrap();
-    eventually("the end of its agent", || seen().contains("audit=0"));
-    let revert = format!("profile revert --hosts box --ssh-config {}", machine.way().display());
+    wait_until("the end of its agent", || seen().contains("audit=0"));
+    let revert = format!("profile revert --hosts box --ssh-config {}", machine.ssh_config().display());
     let reverted = lab.weighbridge(&revert);
-    assert!(reverted.code == 0 && reverted.out.contains("rebooted without audit=0"), "{}", reverted.seen());
+    assert!(reverted.code == 0 && reverted.out.contains("rebooted without audit=0"), "{}", reverted.transcript());
     assert_eq!(seen(), before);
 
     // A setup script, followed by a reboot.
     lab.write("script", "#!/bin/sh\necho $WEIGHBRIDGE_WORKER > /root/set-up\n");
     let ran = lab.weighbridge(&line("run sees --into S --host-setup-script script --host-setup-script-reboot"));
-    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), machine.console());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), machine.console());
     let ended = lab.journal("S").into_iter().find(|line| line["event"] == "reboot-ended").unwrap();
     assert_eq!(ended["outcome"], "done", "{ended}");
     assert_ne!(ended["next_boot_id"], ended["boot_id"]);
@@ -84,7 +84,7 @@ fn profile_that_would_reboot_this_machine_is_refused() {
     let lab = Lab::new();
     lab.define_figure("sees", SEES);
     let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");
-    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
     assert!(ran.err.contains("the kernel arguments of `Localhost` would reboot this machine"), "{}", ran.err);
     assert!(!lab.path("R").exists());
 }

@@ -51,7 +51,7 @@ fn check(lab: &Lab, run: &str) {
 fn run_killed_repeatedly_has_the_same_result() {
     let lab = Lab::new();
     let whole = lab.weighbridge(&format!("{PLAN} whole"));
-    assert_eq!(whole.code, 0, "{}", whole.seen());
+    assert_eq!(whole.code, 0, "{}", whole.transcript());
     let expected = essence(&lab, "whole");
 
     let mut rng = ChaCha8Rng::seed_from_u64(20);
@@ -72,11 +72,11 @@ fn run_killed_repeatedly_has_the_same_result() {
             }
         }
         let end = lab.weighbridge(&format!("{PLAN} {run}"));
-        assert!([0, 4].contains(&end.code), "{run}: {}", end.seen());
+        assert!([0, 4].contains(&end.code), "{run}: {}", end.transcript());
         check(&lab, &run);
         assert_eq!(essence(&lab, &run), expected, "{run}");
     }
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
     println!("{killed} kills in {runs} runs: no finished sample was lost or repeated");
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Lab {
 }
 
 /// Result of a command: exit status and output.
-pub(crate) struct Ran {
+pub(crate) struct CommandResult {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -170,15 +170,15 @@ impl Lab {
     }
 
     /// Runs the program to completion.
-    pub(crate) fn weighbridge(&self, line: &str) -> Ran {
-        self.ran(&mut self.command(line))
+    pub(crate) fn weighbridge(&self, line: &str) -> CommandResult {
+        self.run_command(&mut self.command(line))
     }
 
     /// Runs a command to completion.
-    pub(crate) fn ran(&self, command: &mut Command) -> Ran {
+    pub(crate) fn run_command(&self, command: &mut Command) -> CommandResult {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+        CommandResult { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
     }
 
     /// Starts the program in the background.
@@ -207,7 +207,7 @@ impl Lab {
     }
 
     /// Waits until no such process is left; returns those left after ten seconds.
-    pub(crate) fn processes_left(&self) -> Vec<String> {
+    pub(crate) fn wait_for_processes(&self) -> Vec<String> {
         for _ in 0..200 {
             if self.processes().is_empty() {
                 return Vec::new();
@@ -218,13 +218,13 @@ impl Lab {
     }
 }
 
-impl Ran {
+impl CommandResult {
     /// The exit status and both streams, for a snapshot.
-    pub(crate) fn seen(&self) -> String {
+    pub(crate) fn transcript(&self) -> String {
         format!("exit {}\n{}{}", self.code, self.out, self.err)
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.seen()))
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.transcript()))
     }
 }

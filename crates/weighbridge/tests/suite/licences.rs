@@ -4,7 +4,7 @@ use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
 use spdx::{Expression, Licensee, ParseMode};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-const OURS: &str = "MIT OR Apache-2.0";
+const LICENCE: &str = "MIT OR Apache-2.0";
 
 const ALLOWED: [&str; 10] = [
     "Apache-2.0",
@@ -28,7 +28,7 @@ fn every_dependency_has_an_allowed_licence() {
 #[test]
 fn every_workspace_crate_is_mit_or_apache() {
     for package in workspace().workspace_packages() {
-        assert_eq!(package.license.as_deref(), Some(OURS), "{}", package.name);
+        assert_eq!(package.license.as_deref(), Some(LICENCE), "{}", package.name);
     }
 }
 

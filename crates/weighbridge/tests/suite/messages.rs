@@ -2,12 +2,12 @@
 
 use insta::assert_snapshot;
 
-use crate::compare::{around, made};
+use crate::compare::{samples_around, write_build};
 use crate::lab::Lab;
 
 /// Runs the program with arguments that may contain spaces.
 fn words(lab: &Lab, words: &[&str]) -> String {
-    lab.ran(lab.command("").args(words)).seen()
+    lab.run_command(lab.command("").args(words)).transcript()
 }
 
 #[test]
@@ -26,13 +26,13 @@ fn profiles_without_a_name_are_refused_by_every_command() {
 #[test]
 fn second_word_after_profiles_or_hosts_suggests_a_comma() {
     let lab = Lab::new();
-    assert_snapshot!(lab.weighbridge("plan steady --profiles Localhost TunedHost").seen(), @r"
+    assert_snapshot!(lab.weighbridge("plan steady --profiles Localhost TunedHost").transcript(), @r"
     exit 1
     error: unknown test `TunedHost`: the word after `--profiles Localhost` is read as a test
     help: separate the values of --profiles with commas, or repeat the flag: `--profiles Localhost,TunedHost`
     ");
     let ran = lab.weighbridge("plan --hosts a b c:root@d steady");
-    assert!(ran.code == 1 && ran.err.contains("or repeat the flag: `--hosts a,b`"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("or repeat the flag: `--hosts a,b`"), "{}", ran.transcript());
     // A test in the same position is accepted.
     assert_eq!(lab.weighbridge("plan --profiles Localhost steady --no-worker").code, 0);
 }
@@ -40,9 +40,9 @@ fn second_word_after_profiles_or_hosts_suggests_a_comma() {
 #[test]
 fn build_named_with_a_colon_suggests_an_equals_sign() {
     let lab = Lab::new();
-    made(&lab, "src", &around(1000.0));
-    made(&lab, "dst", &around(1000.0));
-    assert_snapshot!(lab.weighbridge("compare a:src b:dst").seen(), @r"
+    write_build(&lab, "src", &samples_around(1000.0));
+    write_build(&lab, "dst", &samples_around(1000.0));
+    assert_snapshot!(lab.weighbridge("compare a:src b:dst").transcript(), @r"
     exit 1
     error: cannot read a:src: No such file or directory (os error 2)
     help: separate the name with `=`: `a=src`
@@ -54,46 +54,54 @@ fn build_named_with_a_colon_suggests_an_equals_sign() {
 fn folder_of_result_folders_is_refused_and_lists_them() {
     let lab = Lab::new();
     for build in ["all/one", "all/two", "all/three"] {
-        made(&lab, build, &around(1000.0));
+        write_build(&lab, build, &samples_around(1000.0));
     }
     lab.write("all/notes/text", "");
-    assert_snapshot!(lab.weighbridge("compare all all/one").seen(), @r"
+    assert_snapshot!(lab.weighbridge("compare all all/one").transcript(), @r"
     exit 1
     error: all is not a single result folder: it contains 3 result folders: one, three, two
     help: name the folders themselves: `all/one all/three`
     ");
     let ran = lab.weighbridge("compare all/notes all/one");
-    assert!(ran.err.starts_with("error: all/notes has no results: expected PROFILE/TEST/SERIAL/"), "{}", ran.seen());
+    assert!(
+        ran.err.starts_with("error: all/notes has no results: expected PROFILE/TEST/SERIAL/"),
+        "{}",
+        ran.transcript()
+    );
 }
 
 #[test]
 fn copy_of_a_result_folder_is_refused() {
     let lab = Lab::new();
     for build in ["perf", "copy", "dst"] {
-        made(&lab, build, &around(1000.0));
+        write_build(&lab, build, &samples_around(1000.0));
     }
-    made(&lab, "other", &around(1001.0));
+    write_build(&lab, "other", &samples_around(1001.0));
     let ran = lab.weighbridge("compare src=perf,copy dst");
-    assert!(ran.code == 1 && ran.err.contains("copy is a copy of perf: a run counts once"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("copy is a copy of perf: a run counts once"), "{}", ran.transcript());
     assert_eq!(lab.weighbridge("compare src=perf,other dst").code, 0);
 }
 
 #[test]
 fn own_runs_and_run_perf_results_are_not_mixed() {
     let lab = Lab::new();
-    made(&lab, "perf", &around(1000.0));
+    write_build(&lab, "perf", &samples_around(1000.0));
     assert_eq!(lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").code, 0);
-    assert_snapshot!(lab.weighbridge("compare own perf").seen(), @r"
+    assert_snapshot!(lab.weighbridge("compare own perf").transcript(), @r"
     exit 4
     error: `own` is a run of Weighbridge and `perf` is a result folder of run-perf: they name their checks differently and have none in common
     help: measure all builds with `weighbridge run`, or all with run-perf
     ");
     let ran = lab.weighbridge("compare perf own");
-    assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.seen());
+    assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.transcript());
     for line in ["analyze perf own", "nearest own perf", "model fit --linear --output m perf own", "diff-perf own perf"]
     {
         let ran = lab.weighbridge(line);
-        assert!(ran.code != 0 && ran.err.contains("they name their checks differently"), "{line}: {}", ran.seen());
+        assert!(
+            ran.code != 0 && ran.err.contains("they name their checks differently"),
+            "{line}: {}",
+            ran.transcript()
+        );
     }
 }
 
@@ -115,7 +123,7 @@ fn invalid_profile_parameter_is_reported_as_typed() {
 fn plan_errors_do_not_mention_rust_types() {
     let lab = Lab::new();
     lab.write("p.toml", "[sampling]\nwarm-up = \"two\"\n\n[[test]]\nname = \"steady\"\n");
-    assert_snapshot!(lab.weighbridge("plan --plan p.toml").seen(), @r#"
+    assert_snapshot!(lab.weighbridge("plan --plan p.toml").transcript(), @r#"
     exit 1
     error: invalid plan: invalid value "two": expected a whole number from 0 to 4294967295
        ╭─[p.toml:2:11]
@@ -134,7 +142,7 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
     let lab = Lab::new();
     let plan = "publish = \"upload '\"\n\n[sampling]\nmin-samples = 0\n\n[[test]]\nname = \"steady\"\nid = \"0001\"\n\n[[test]]\nkind = \"a\"\n";
     lab.write("read.toml", plan);
-    assert_snapshot!(lab.weighbridge("plan --plan read.toml").seen(), @r#"
+    assert_snapshot!(lab.weighbridge("plan --plan read.toml").transcript(), @r#"
     exit 1
     error: `min-samples` must be greater than 0
        ╭─[read.toml:4:1]
@@ -197,7 +205,7 @@ fn long_line_is_cut_around_the_mistake() {
     let sizes: Vec<String> = (1..100).map(|size| format!("{size}k")).collect();
     let line = format!("plan fio:rw=read,bs=[{}],iodepht=1 --no-worker", sizes.join(","));
     assert!(line.len() > 400);
-    assert_snapshot!(lab.weighbridge(&line).seen(), @r"
+    assert_snapshot!(lab.weighbridge(&line).transcript(), @r"
     exit 1
     error: `fio` has no parameter `iodepht`
        ╭─[command line:1:405]
@@ -216,19 +224,19 @@ fn long_path_is_printed_in_full() {
     let path = format!("{folder}plan.toml");
     lab.write(&path, "[[test]]\nname = \"steady\"\nkidn = \"a\"\n");
     let ran = lab.weighbridge(&format!("plan --plan {path} --no-worker"));
-    assert!(ran.err.contains(&format!("[{path}:3:1]")), "{}", ran.seen());
+    assert!(ran.err.contains(&format!("[{path}:3:1]")), "{}", ran.transcript());
     let ran = lab.weighbridge(&format!("compare {folder} {folder}"));
-    assert!(ran.err.lines().next().unwrap().contains(&folder), "{}", ran.seen());
+    assert!(ran.err.lines().next().unwrap().contains(&folder), "{}", ran.transcript());
     let missing = format!("{folder}nothing");
     let ran = lab.weighbridge(&format!("plan steady --paths {missing}"));
-    assert!(ran.err.contains(&missing), "{}", ran.seen());
+    assert!(ran.err.contains(&missing), "{}", ran.transcript());
 }
 
 #[test]
 fn mistake_in_a_custom_profile_is_shown_with_its_position() {
     let lab = Lab::new();
     lab.write("config/weighbridge/profiles.d/Mine.toml", "summary = 'x'\n[guests]\ncpus = 'two'\n");
-    let seen = lab.weighbridge("plan steady --profiles Mine").seen();
+    let seen = lab.weighbridge("plan steady --profiles Mine").transcript();
     assert_snapshot!(seen.replace(&format!("{}", lab.path("").display()), "LAB/"), @r#"
     exit 1
     error: invalid value "two": expected a whole number from 0 to 4294967295

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wb_test_vm::{Errand, GuestError, carry_out};
+use wb_test_vm::{GuestError, GuestScript, run_script};
 
 /// Sets a token and starts a server.
 const BEGINNING: &str = "export WEIGHBRIDGE_NET_TOKEN=$(weighbridge net token)\n\
@@ -27,18 +27,18 @@ const KERNEL_TLS: &str = r#"<profile name="ktls">
 "#;
 
 /// Runs command lines in a guest; returns exit status and output of each, or `None` if no guest can be started.
-fn seen(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, String)>> {
+fn run_in_guest(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, String)>> {
     let script = lines.iter().map(|line| format!("{line} 2>&1\necho \"ended with $?\"\n")).collect::<String>();
     let program = (PathBuf::from(env!("CARGO_BIN_EXE_weighbridge")), "bin/weighbridge".to_owned());
     let files: Vec<_> =
         files.iter().chain([&program]).map(|(local, remote)| (local.as_path(), remote.as_str())).collect();
-    let errand = Errand {
+    let errand = GuestScript {
         modules: &["sctp", "vsock_loopback", "tls", "gcm", "ctr", "aesni_intel"],
         files: &files,
         script: &format!("{BEGINNING}{script}"),
     };
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
-    let outcome = match carry_out(&errand, &cache) {
+    let outcome = match run_script(&errand, &cache) {
         Err(missing @ GuestError::Missing { .. }) => {
             println!("SKIPPED: the network engine where the kernel has all protocols: {missing}");
             return None;
@@ -86,7 +86,7 @@ fn presets_and_profiles_run_over_sctp_vsock_and_kernel_tls() {
         lines.push(format!("weighbridge net check {profile} {VARIABLES}"));
         lines.push(format!("weighbridge net run {profile} {VARIABLES} -q --max-duration 1s"));
     }
-    let Some(seen) = seen(&lines, &files) else { return };
+    let Some(seen) = run_in_guest(&lines, &files) else { return };
     for ((code, output), line) in seen.iter().zip(&lines) {
         assert_eq!(*code, 0, "{line}: {output}");
         assert!(!output.contains("NaN"), "{line}: {output}");

@@ -15,7 +15,7 @@ fn requests_and_responses_are_measured_without_leftover_processes() {
     let lab = Lab::new();
     let cell = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=0.3s,sysinfo=none";
     let ran = lab.weighbridge(&format!("run {cell} --samples 2 --warm-up 0 --precision 1000 --into R"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     assert!(ran.out.contains("rounds, higher is better"), "{}", ran.out);
     let study = lab.weighbridge("summary R --json").json();
     let samples = study["cells"][0]["samples"].as_array().unwrap();
@@ -28,7 +28,7 @@ fn requests_and_responses_are_measured_without_leftover_processes() {
         assert_eq!((value("check/errors"), value("check/lost-datagrams")), (0.0, 0.0));
     }
     assert!(!study["cells"][0]["latency"].as_array().unwrap().is_empty());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn both_sides_are_recorded_without_the_token() {
     let cell =
         "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=0.1s,log-response-times=true";
     let ran = lab.weighbridge(&format!("run {cell} --samples 1 --warm-up 0 --into R"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let case = std::fs::read_dir(lab.path("R/Localhost/uperf/0000")).unwrap().flatten();
     let case = case.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap().join("0000.0");
     for side in ["client", "server-0"] {
@@ -49,7 +49,7 @@ fn both_sides_are_recorded_without_the_token() {
     assert!(log.starts_with("serving at 127.0.0.1:") && log.trim_end().ends_with("done"), "{log}");
     assert!(std::fs::read_to_string(case.join("response-times.txt")).unwrap().lines().count() > 100);
     assert!(case.join("sysinfo-block.txt").is_file());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn profile_beside_its_plan_is_part_of_the_definition() {
     lab.write("plans/net.toml", plan);
     let run = "run --plan plans/net.toml --samples 1 --warm-up 0 --into R";
     let ran = lab.weighbridge(run);
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     assert!(ran.out.contains("received, higher is better"), "{}", ran.out);
     lab.write("plans/rr.xml", &RR.replace("size=90", "size=91"));
     let other = lab.weighbridge(run);
-    assert_eq!(other.code, 1, "{}", other.seen());
+    assert_eq!(other.code, 1, "{}", other.transcript());
     assert!(other.err.contains("profile-text"), "{}", other.err);
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn unsupported_requests_are_refused_with_a_reason() {
     lab.write("rr.xml", RR);
     let reports = |cell: &str, reason: &str| {
         let ran = lab.weighbridge(&format!("plan {cell}"));
-        assert!(ran.out.contains(reason) || ran.err.contains(reason), "{}", ran.seen());
+        assert!(ran.out.contains(reason) || ran.err.contains(reason), "{}", ran.transcript());
     };
     reports("uperf:test-types=rr,server-node=999", "no such NUMA node on this worker: 999");
     reports("uperf:test-types=udp-rr,protocols=tcp", "udp-rr requires `protocols=udp`, got tcp");
@@ -90,8 +90,8 @@ fn run_stopped_by_max_duration_is_valid() {
     lab.write("rr.xml", RR);
     let run = "net:profile=rr.xml,vars=[time=60s],max-duration=0.2s";
     let ran = lab.weighbridge(&format!("run {run} --samples 1 --warm-up 0 --into R --json"));
-    assert_eq!(ran.json()["cells"][0]["samples"][0]["validity"]["validity"], "valid", "{}", ran.seen());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(ran.json()["cells"][0]["samples"][0]["validity"]["validity"], "valid", "{}", ran.transcript());
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn example_can_be_planned() {
     let lab = Lab::new();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/network.toml");
     let ran = lab.weighbridge(&format!("plan --plan {example} --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let cells = ran.json()["cells"].as_array().unwrap().clone();
     let unsupported: Vec<_> = cells.iter().filter(|cell| !cell["unsupported"].is_null()).collect();
     assert!(unsupported.is_empty(), "{unsupported:?}");

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 /// A test whose first sample lasts until a file exists.
 const WAITS: &str = r#"
@@ -51,7 +51,7 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let first = lab.command("run --plan waits.toml --into A").stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let first = first.unwrap();
     let first_pid = first.id();
-    wb_test_net::eventually("the first run to measure", || flag("begun").exists());
+    wb_test_net::wait_until("the first run to measure", || flag("begun").exists());
 
     // Another TMPDIR, as of another user or terminal, makes no difference.
     let mut second = lab.command(&format!("run steady --into B {QUICK}"));
@@ -60,23 +60,23 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let second_pid = second.id();
     let second = finished(second);
-    assert_eq!(second.code, 0, "{}", second.seen());
+    assert_eq!(second.code, 0, "{}", second.transcript());
     let warning = "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
-    assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.seen());
-    assert_eq!(second.err.matches(warning).count(), 1, "{}", second.seen());
+    assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.transcript());
+    assert_eq!(second.err.matches(warning).count(), 1, "{}", second.transcript());
     assert_eq!(disturbed(&lab, "B", first_pid), (6, 6));
 
     // A run that changes the machine is refused while the first one measures.
     let changing = lab.weighbridge(&format!("run steady:knobs.drop-caches=all --into K {QUICK}"));
-    assert_ne!(changing.code, 0, "{}", changing.seen());
+    assert_ne!(changing.code, 0, "{}", changing.transcript());
     let refused = "cannot change this machine while another run measures on it: ";
-    assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.seen());
+    assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.transcript());
 
     std::fs::write(flag("go"), "").unwrap();
     let first = finished(first);
-    assert_eq!(first.code, 0, "{}", first.seen());
-    assert!(first.err.contains(warning) && first.err.contains(&of(second_pid)), "{}", first.seen());
+    assert_eq!(first.code, 0, "{}", first.transcript());
+    assert!(first.err.contains(warning) && first.err.contains(&of(second_pid)), "{}", first.transcript());
     // The second run ended before the other samples of the first one started.
     assert_eq!(disturbed(&lab, "A", second_pid), (1, 6));
     for run in ["A", "B"] {
@@ -85,11 +85,11 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     }
 
     let alone = lab.weighbridge(&format!("run steady --into C {QUICK}"));
-    assert!(alone.code == 0 && !alone.err.contains("another run"), "{}", alone.seen());
+    assert!(alone.code == 0 && !alone.err.contains("another run"), "{}", alone.transcript());
 }
 
-fn finished(child: std::process::Child) -> Ran {
+fn finished(child: std::process::Child) -> CommandResult {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, Ran, copy_folder};
+use crate::lab::{CommandResult, Lab, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --retakes 0 --attempts 1";
 
@@ -29,7 +29,7 @@ fn lab() -> Lab {
     let lab = Lab::new();
     define(&lab);
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     copy_folder(&lab.path("new"), &lab.path("old"));
     lab
 }
@@ -48,7 +48,7 @@ fn kill_after(lab: &Lab, samples: usize, run: &str) {
     assert!(child.try_wait().unwrap().is_none(), "the run is still measuring");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 /// Number of counted samples and mean of the only cell, in a study.
@@ -74,7 +74,7 @@ fn samples_of_a_killed_controller_are_compared() {
     assert_eq!(lab.weighbridge("compare old new --trust-single-run").code, 0);
     kill_after(&lab, 25, "new");
     let ran = lab.weighbridge("compare old new --trust-single-run");
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     assert!(ran.out.contains("loss         Localhost/falling/0000:-/throughput/figure#mean"), "{}", ran.out);
     assert!(ran.err.contains(NOTE), "{}", ran.err);
     let outcome = lab.weighbridge("compare old new --json").json();
@@ -97,7 +97,7 @@ fn run_without_results_is_compared() {
     let ran = lab.weighbridge("compare old killed --json");
     assert_eq!(of_comparison(&ran.json()), of_study(&lab, "killed"));
     let solved = lab.weighbridge("solve killed");
-    assert_eq!(solved.code, 0, "{}", solved.seen());
+    assert_eq!(solved.code, 0, "{}", solved.transcript());
 }
 
 #[test]
@@ -105,16 +105,16 @@ fn run_with_a_lost_agent_has_results() {
     let lab = lab();
     lab.write("deadly", "");
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 60 --into new"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let outcome = lab.weighbridge("compare old new --json --strict");
     assert!(!outcome.err.contains("older"), "{}", outcome.err);
     let expected = of_study(&lab, "new");
     assert_eq!((of_comparison(&outcome.json()), expected.0), (expected, 11));
     // A run without any completed sample is an error with the reason.
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into lost"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let ran = lab.weighbridge("compare old lost");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let text: Vec<&str> = ran.out.split_whitespace().collect();
     assert!(
         text.join(" ").contains("error Localhost/falling/0000:- `lost` failed: lost (local: its agent ended"),
@@ -138,7 +138,7 @@ fn damaged_sample_does_not_count_and_is_an_error() {
     damage(&lab);
     for flags in ["", " -q"] {
         let ran = lab.weighbridge(&format!("compare old new{flags}"));
-        assert_eq!(ran.code, 3, "{}", ran.seen());
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
         let text: Vec<&str> = ran.out.split_whitespace().collect();
         let error = "error Localhost/falling/0000:- `new` failed: 1 damaged sample: Localhost/falling/0000/-/0003.0/";
         assert!(text.join(" ").contains(error), "{}", ran.out);
@@ -148,7 +148,7 @@ fn damaged_sample_does_not_count_and_is_an_error() {
     assert_eq!(outcome["builds"][1]["samples"]["counted"], 5);
     for line in ["analyze new -q", "model fit --linear -o model.json new", "nearest new old"] {
         let ran = lab.weighbridge(line);
-        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{line}: {}", ran.seen());
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{line}: {}", ran.transcript());
         assert!(ran.err.contains("error: new: `Localhost/falling/0000:-` has 1 damaged sample: "), "{}", ran.err);
     }
     // Rewriting the results does not help.
@@ -157,7 +157,7 @@ fn damaged_sample_does_not_count_and_is_an_error() {
     // Running the same command again retakes the sample.
     assert_eq!(lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new")).code, 0);
     let ran = lab.weighbridge("compare old new");
-    assert!(!ran.out.contains("damaged"), "{}", ran.seen());
+    assert!(!ran.out.contains("damaged"), "{}", ran.transcript());
 }
 
 #[test]
@@ -169,16 +169,16 @@ fn sample_changed_at_the_same_length_is_damaged() {
     let text = std::fs::read_to_string(&output).unwrap();
     std::fs::write(&output, text.replace("100", "200")).unwrap();
     let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.out.contains("1 damaged sample"), "{}", ran.out);
 }
 
 /// Checks that all comparing commands refuse `new` with exit status 3 and this message.
 fn assert_refused(lab: &Lab, message: &str) {
-    let refused = |ran: &Ran| ran.code == 3 && ran.out.is_empty() && ran.err.contains(message);
+    let refused = |ran: &CommandResult| ran.code == 3 && ran.out.is_empty() && ran.err.contains(message);
     for line in ["compare old new", "compare -q old new", "analyze -q new", "model fit --linear -q -o model.json new"] {
         let ran = lab.weighbridge(line);
-        assert!(refused(&ran), "{line}: {}", ran.seen());
+        assert!(refused(&ran), "{line}: {}", ran.transcript());
     }
 }
 
@@ -213,7 +213,7 @@ fn publishing_does_not_outdate_results() {
     let lab = Lab::new();
     define(&lab);
     let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --publish true --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert_eq!(lab.journal("R").last().unwrap()["event"], "published");
     let ran = lab.weighbridge("compare R R --strict");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -224,7 +224,7 @@ fn copy_of_a_run_is_refused() {
     let lab = lab();
     for (build, copy) in [("old,new old", "new is a copy of old"), ("old new,old", "old is a copy of new")] {
         let ran = lab.weighbridge(&format!("compare {build}"));
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         assert!(ran.err.contains(&format!("error: {copy}: a run counts once\nhelp: ")), "{}", ran.err);
     }
     assert_eq!(lab.weighbridge("compare old new").code, 0, "a run may be compared with itself");

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 #[test]
 fn empty_selection_exits_with_4() {
     let lab = Lab::new();
-    assert_snapshot!(lab.weighbridge("plan steady:kind=[a,b] --select nosuch*").seen(), @r"
+    assert_snapshot!(lab.weighbridge("plan steady:kind=[a,b] --select nosuch*").transcript(), @r"
     exit 4
     error: no cell matches `nosuch*`
     help: `weighbridge plan steady:kind=[a,b]` without --select and --ignore lists all 2
@@ -40,9 +40,9 @@ fn lists_may_be_strings_with_commas() {
     let lab = Lab::new();
     lab.write("commas.toml", "[[test]]\nname = \"fio\"\nrw = \"read,randwrite\"\nbs = \"4k,64k\"\n");
     let cells = |words: &[&str]| -> Vec<String> {
-        let ran = lab.ran(lab.command("plan --json").args(words));
+        let ran = lab.run_command(lab.command("plan --json").args(words));
         // 3 if fio is not installed.
-        assert!([0, 3].contains(&ran.code), "{words:?}: {}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{words:?}: {}", ran.transcript());
         ran.json()["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap().to_owned()).collect()
     };
     let lists = cells(&["fio:rw=[read,randwrite],bs=[4k,64k]"]);
@@ -57,13 +57,13 @@ fn lists_may_be_strings_with_commas() {
     }
     // Parameters that are plain text are not split.
     assert_eq!(cells(&[r#"fio:{"rw":"read","bs":"4k","config":"a,b","targets":"/var/tmp/a,b"}"#]).len(), 1);
-    let ran = lab.ran(lab.command("plan").arg(r#"fio:{"rw":"read,raed"}"#));
-    assert_eq!(ran.code, 1, "{}", ran.seen());
+    let ran = lab.run_command(lab.command("plan").arg(r#"fio:{"rw":"read,raed"}"#));
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
     assert!(ran.err.contains("invalid value `raed`"), "{}", ran.err);
-    let ran = lab.ran(lab.command("run --samples 1 --warm-up 0 --into out").arg(r#"steady:{"kind":"a,b"}"#));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(lab.command("run --samples 1 --warm-up 0 --into out").arg(r#"steady:{"kind":"a,b"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     for kind in ["a", "b"] {
-        assert!(lab.path(&format!("out/Localhost/steady/0000/kind={kind}")).is_dir(), "{}", ran.seen());
+        assert!(lab.path(&format!("out/Localhost/steady/0000/kind={kind}")).is_dir(), "{}", ran.transcript());
     }
 }
 
@@ -315,7 +315,7 @@ fn plan_sets_the_workers_of_tests_without_workers() {
     assert_eq!(workers, ["b", "a", "b"], "{json}");
     lab.write("wrong.toml", &format!("on = [\"c\"]\n{tests}"));
     let ran = lab.weighbridge("plan --plan wrong.toml --hosts a:127.0.0.2,b:127.0.0.3");
-    assert_eq!((ran.code, ran.err.matches("error: ").count()), (1, 1), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.matches("error: ").count()), (1, 1), "{}", ran.transcript());
     assert!(ran.err.contains("unknown worker `c`") && ran.err.contains("wrong.toml:1:6"), "{}", ran.err);
 }
 
@@ -325,7 +325,7 @@ fn host_as_both_server_and_client_among_others_is_refused() {
     // The first command transfers the program, which is reported.
     assert_ne!(lab.weighbridge("plan uperf:server=a,client=a --hosts a:127.0.0.2,b:127.0.0.3").code, 1);
     let ran = lab.weighbridge("plan uperf:server=a,clients=each --hosts a:127.0.0.2,b:127.0.0.3");
-    assert_snapshot!(ran.seen(), @r"
+    assert_snapshot!(ran.transcript(), @r"
     exit 1
     error: `a` would be both server and client of `uperf`
        ╭─[command line:1:24]

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 /// Programs that every machine has, available besides the stubs.
 const USUAL: [&str; 12] =
@@ -16,9 +16,9 @@ const STUBS: [(&str, &str); 3] = [
 ];
 
 /// Plans with only the programs of the lab's `bin` on the PATH.
-fn plan(lab: &Lab, profile: &str, more: &str) -> Ran {
+fn plan(lab: &Lab, profile: &str, more: &str) -> CommandResult {
     let mut command = lab.command(&format!("plan steady {more} --paths . --profiles"));
-    lab.ran(command.arg(profile).env("PATH", lab.path("bin")))
+    lab.run_command(command.arg(profile).env("PATH", lab.path("bin")))
 }
 
 fn lab(stubs: &[(&str, &str)]) -> Option<Lab> {
@@ -53,8 +53,8 @@ fn guests(lab: &Lab, more: &str) -> String {
 fn plan_shows_the_sizes_of_guests() {
     let Some(lab) = lab(&STUBS) else { return };
     let ran = plan(&lab, &guests(&lab, r#","force_no_vms":2"#), "");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    let section = ran.out.split("\nguests\n").nth(1).unwrap_or_else(|| panic!("{}", ran.seen()));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let section = ran.out.split("\nguests\n").nth(1).unwrap_or_else(|| panic!("{}", ran.transcript()));
     let lines: Vec<&str> = section.lines().take(2).collect();
     let disk = lab.path("disk.qcow2").display().to_string();
     let line = |number: u8| {
@@ -63,7 +63,7 @@ fn plan_shows_the_sizes_of_guests() {
              software"
         )
     };
-    assert_eq!(lines, [line(1), line(2)], "{}", ran.seen());
+    assert_eq!(lines, [line(1), line(2)], "{}", ran.transcript());
     let json = plan(&lab, &guests(&lab, ""), "--json").json();
     let guest = &json["guests"][0]["guests"][0];
     assert_eq!(
@@ -85,8 +85,8 @@ fn plan_reports_missing_programs_for_guests() {
         let stubs: Vec<(&str, &str)> = STUBS.into_iter().filter(|(name, _)| *name != missing).collect();
         let Some(lab) = lab(&stubs) else { return };
         let ran = plan(&lab, &guests(&lab, ""), "");
-        assert_eq!(ran.code, 3, "{}", ran.seen());
-        assert!(ran.out.contains("cannot be measured here\n") && ran.out.contains(reason), "{}", ran.seen());
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        assert!(ran.out.contains("cannot be measured here\n") && ran.out.contains(reason), "{}", ran.transcript());
     }
 }
 
@@ -106,7 +106,7 @@ fn plan_reports_the_refusal_of_libvirt() {
         let stubs = [("virsh", script), STUBS[1], STUBS[2]];
         let Some(lab) = lab(&stubs) else { return };
         let ran = plan(&lab, &guests(&lab, ""), "");
-        assert!(ran.code == 3 && ran.out.contains(reason), "{}", ran.seen());
+        assert!(ran.code == 3 && ran.out.contains(reason), "{}", ran.transcript());
     }
 }
 
@@ -133,7 +133,7 @@ fn plan_reports_unusable_images_domains_and_arguments() {
         ),
     ] {
         let ran = plan(&lab, &profile, "");
-        assert!(ran.code == 3 && ran.out.contains(reason), "{reason}: {}", ran.seen());
+        assert!(ran.code == 3 && ran.out.contains(reason), "{reason}: {}", ran.transcript());
     }
 }
 
@@ -142,7 +142,7 @@ fn plan_reports_kernel_arguments_that_need_a_reboot() {
     let Some(lab) = lab(&STUBS) else { return };
     let profile = r#"TunedHost:{"grub_args":"weighbridge.test"}"#;
     let ran = plan(&lab, profile, "");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(
         ran.out.contains("its kernel arguments require a reboot of this machine, which would end the run"),
         "{}",
@@ -150,17 +150,17 @@ fn plan_reports_kernel_arguments_that_need_a_reboot() {
     );
     // A profile without kernel arguments is planned all the same.
     let both = plan(&lab, &format!("Localhost,{profile}"), "");
-    assert!(both.code == 3 && both.out.contains("\n1 of 2 cells, about 140 ms with"), "{}", both.seen());
+    assert!(both.code == 3 && both.out.contains("\n1 of 2 cells, about 140 ms with"), "{}", both.transcript());
 }
 
 #[test]
 fn run_warns_about_later_profiles_before_measuring() {
     let Some(lab) = lab(&STUBS[1..]) else { return };
     let mut command = lab.command("run steady --min-time 1ms --warm-up 0 --samples 6 --into R --profiles");
-    let ran = lab.ran(command.arg(format!("Localhost,{}", guests(&lab, ""))).env("PATH", lab.path("bin")));
+    let ran = lab.run_command(command.arg(format!("Localhost,{}", guests(&lab, ""))).env("PATH", lab.path("bin")));
     let warning = "warning: `DefaultLibvirt` on `local` will not be measured: no such program: `virsh`";
     let (at, measured) = (ran.err.find(warning), ran.err.find("Localhost/steady"));
-    assert!(ran.code == 3 && at.is_some() && (measured.is_none() || at < measured), "{}", ran.seen());
+    assert!(ran.code == 3 && at.is_some() && (measured.is_none() || at < measured), "{}", ran.transcript());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn plan_reports_knobs_files_and_commands_that_a_host_refuses() {
     let folder = folder.display().to_string();
     let folder = folder.trim_end_matches('/');
     let command = |apply: &str| {
-        format!("[[commands]]\nname = \"broken\"\nis = \"true\"\napply = \"{apply}\"\nrevert = \"true\"\n")
+        format!("[[commands]]\nname = \"broken\"\ncheck = \"true\"\napply = \"{apply}\"\nrevert = \"true\"\n")
     };
     profile("Knob", "[knobs]\nswappiness = \"many\"\n");
     profile("NoFolder", "[[files]]\npath = \"/no/such/folder/x\"\ntext = \"x\"\n");
@@ -190,9 +190,13 @@ fn plan_reports_knobs_files_and_commands_that_a_host_refuses() {
         ("Broken", "invalid command `broken`: expected a shell script: "),
     ] {
         let ran = plan(&lab, name, "");
-        assert!(ran.code == 3 && ran.out.contains(reason), "{name}: {}", ran.seen());
-        assert!(ran.out.contains("\n0 of 1 cells") || ran.out.contains("cannot be measured here"), "{}", ran.seen());
+        assert!(ran.code == 3 && ran.out.contains(reason), "{name}: {}", ran.transcript());
+        assert!(
+            ran.out.contains("\n0 of 1 cells") || ran.out.contains("cannot be measured here"),
+            "{}",
+            ran.transcript()
+        );
     }
     let ran = plan(&lab, "Brings", "");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
 }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use wb_test_net::eventually;
+use wb_test_net::wait_until;
 
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
 
 /// Defines a profile with a file and a command, both in the lab's folder.
-fn mine(lab: &Lab) -> [PathBuf; 2] {
+fn define_profile(lab: &Lab) -> [PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let text = format!(
         "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
-         \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\nis = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
+         \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
          \"rm {flag}\"\n",
         file.display(),
         flag = flag.display()
@@ -40,7 +40,7 @@ fn kill_with_agents(mut run: Child) {
 #[test]
 fn custom_profile_is_applied_measured_and_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     // The test sees the changes of the profile.
     lab.define_figure(
         "sees",
@@ -52,7 +52,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
         ),
     );
     let ran = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let study = ran.json();
     let cells: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
@@ -71,7 +71,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
 #[test]
 fn host_is_reverted_after_a_killed_run() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     lab.define_figure(
         "long",
         "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
@@ -82,19 +82,19 @@ fn host_is_reverted_after_a_killed_run() {
             let journal = lab.path(&format!("R{both}/journal.jsonl"));
             std::fs::read_to_string(journal).is_ok_and(|text| text.contains("Mine/long"))
         };
-        eventually("the long test to start", measures);
+        wait_until("the long test to start", measures);
         assert!(flag.exists() && std::fs::read_to_string(&file).unwrap() == "measuring\n");
         if both {
             kill_with_agents(run);
             assert!(flag.exists());
             let reverted = lab.weighbridge("profile revert");
-            assert_eq!(reverted.code, 0, "{}", reverted.seen());
-            assert!(reverted.out.contains("the flag: restored"), "{}", reverted.seen());
+            assert_eq!(reverted.code, 0, "{}", reverted.transcript());
+            assert!(reverted.out.contains("the flag: restored"), "{}", reverted.transcript());
         } else {
             run.kill().unwrap();
             run.wait().unwrap();
         }
-        eventually("the host to be reverted", || {
+        wait_until("the host to be reverted", || {
             !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
         });
     }
@@ -104,7 +104,7 @@ fn host_is_reverted_after_a_killed_run() {
 #[test]
 fn value_changed_by_somebody_else_is_left_and_reported() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     let changes = format!(
         "name = \"changes\"\nsummary = \"changes what the profile did\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo mine > {}; \
          sleep 0.02; echo figure: 1\"]\n",
@@ -112,7 +112,7 @@ fn value_changed_by_somebody_else_is_left_and_reported() {
     );
     lab.define_figure("changes", &changes);
     let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.err.contains("left at `mine`, since somebody else changed it"), "{}", ran.err);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
     assert!(!flag.exists());
@@ -123,10 +123,10 @@ fn profile_that_cannot_be_applied_does_not_stop_the_others() {
     let Some(lab) = Lab::with_own_state() else { return };
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
-        "[[commands]]\nname = 'it'\nis = 'false'\napply = 'echo no >&2; exit 3'\nrevert = 'true'\n",
+        "[[commands]]\nname = 'it'\ncheck = 'false'\napply = 'echo no >&2; exit 3'\nrevert = 'true'\n",
     );
     let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("warning: `Wrong` on `local`: ") && ran.err.contains("exit status: 3"), "{}", ran.err);
     let cells = ran.json()["cells"].clone();
     let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
@@ -135,25 +135,25 @@ fn profile_that_cannot_be_applied_does_not_stop_the_others() {
     // Once it can be, the same command resumes.
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
-        "[[commands]]\nname = 'it'\nis = 'true'\napply = 'true'\nrevert = 'true'\n",
+        "[[commands]]\nname = 'it'\ncheck = 'true'\napply = 'true'\nrevert = 'true'\n",
     );
     let right = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
     let cells = right.json()["cells"].clone();
     let measured = |cell: &serde_json::Value| cell["outcome"]["outcome"] == "measured";
-    assert!(right.code == 0 && cells.as_array().unwrap().iter().all(measured), "{}", right.seen());
+    assert!(right.code == 0 && cells.as_array().unwrap().iter().all(measured), "{}", right.transcript());
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
-        "[[commands]]\nname = 'it'\nis = 'false'\napply = 'exit 3'\nrevert = 'true'\n",
+        "[[commands]]\nname = 'it'\ncheck = 'false'\napply = 'exit 3'\nrevert = 'true'\n",
     );
     let alone = lab.weighbridge("run steady --profiles Wrong --into S");
-    assert_eq!(alone.code, 1, "{}", alone.seen());
+    assert_eq!(alone.code, 1, "{}", alone.transcript());
     assert!(!lab.path("S").exists());
 }
 
 #[test]
 fn invalid_profiles_are_refused_with_help() {
     let lab = Lab::new();
-    let seen = |line: &str| lab.weighbridge(line).seen();
+    let seen = |line: &str| lab.weighbridge(line).transcript();
     let all = [
         seen("plan steady --no-worker --profiles Lokalhost"),
         seen("plan steady --no-worker --profiles Localhost:{\"force_no_vms\":2}"),
@@ -166,13 +166,13 @@ fn invalid_profiles_are_refused_with_help() {
     insta::assert_snapshot!(all.join("\n"));
     lab.write("config/weighbridge/profiles.d/Bad.toml", "summary = 'x'\nknob = 1\n");
     let list = lab.weighbridge("profile list");
-    assert!(list.code == 1 && list.err.contains("unknown field `knob`"), "{}", list.seen());
+    assert!(list.code == 1 && list.err.contains("unknown field `knob`"), "{}", list.transcript());
 }
 
 #[test]
 fn profiles_are_listed_shown_and_planned() {
     let lab = Lab::new();
-    let seen = |line: &str| lab.weighbridge(line).seen();
+    let seen = |line: &str| lab.weighbridge(line).transcript();
     let all = [
         seen("profile list"),
         seen("profile show DefaultLibvirtMulti"),
@@ -184,18 +184,18 @@ fn profiles_are_listed_shown_and_planned() {
 #[test]
 fn run_folder_has_one_definition_of_a_profile_without_its_secrets() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, _] = mine(&lab);
+    let [file, _] = define_profile(&lab);
     let profile = |more: &str| {
         let text = format!(
             "summary = \"mine\"\n{more}\n[[files]]\npath = \"{}\"\ntext = \"password = planted-one\\nport = 1\\n\"\n\
-             [[commands]]\nname = \"c\"\nis = \"true\"\napply = \"x --token planted-two\"\nrevert = \"true\"\n",
+             [[commands]]\nname = \"c\"\ncheck = \"true\"\napply = \"x --token planted-two\"\nrevert = \"true\"\n",
             file.display()
         );
         lab.write("config/weighbridge/profiles.d/Mine.toml", &text);
     };
     profile("");
     let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let recorded = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
     assert!(recorded.contains("port = 1") && !recorded.contains("planted"), "{recorded}");
     // The tests of a profile are not part of its definition.
@@ -206,7 +206,7 @@ fn run_folder_has_one_definition_of_a_profile_without_its_secrets() {
     assert!(
         ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Mine`"),
         "{}",
-        ran.seen()
+        ran.transcript()
     );
 }
 
@@ -220,14 +220,14 @@ fn edited_set_changes_the_profile() {
     lab.write("config/weighbridge/profiles.d/Db.toml", "summary = \"a database's\"\nsets = [\"db\"]\n");
     set("none");
     let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     assert_eq!(lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).code, 4);
     set("mq-deadline");
     let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
     assert!(
         ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Db`"),
         "{}",
-        ran.seen()
+        ran.transcript()
     );
 }
 
@@ -235,20 +235,20 @@ fn edited_set_changes_the_profile() {
 fn command_without_effect_is_an_error() {
     let Some(lab) = Lab::with_own_state() else { return };
     let text =
-        "summary = \"idle\"\n[[commands]]\nname = \"idle\"\nis = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
+        "summary = \"idle\"\n[[commands]]\nname = \"idle\"\ncheck = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
     lab.write("config/weighbridge/profiles.d/Idle.toml", text);
     let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("command `idle` had no effect"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("command `idle` had no effect"), "{}", ran.transcript());
 }
 
 #[test]
 fn runs_differ_only_if_the_content_of_their_profile_differs() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     let quick = QUICK.trim_end_matches("--into R");
     let run = |name: &str| {
         let ran = lab.weighbridge(&format!("run steady --profiles Mine {quick} --into {name}"));
-        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     };
     // Other tests may run on this machine meanwhile, so only the sections of the profile are compared.
     let differing = |one: &str, other: &str| {
@@ -257,7 +257,7 @@ fn runs_differ_only_if_the_content_of_their_profile_differs() {
         let of_profile =
             all.into_iter().filter(|section| ["profile", "knobs"].contains(&section["section"].as_str().unwrap()));
         of_profile
-            .map(|section| (section["places"][0]["environment"].clone(), section["changes"].clone()))
+            .map(|section| (section["machines"][0]["environment"].clone(), section["changes"].clone()))
             .collect::<Vec<_>>()
     };
     run("R1");
@@ -272,17 +272,17 @@ fn runs_differ_only_if_the_content_of_their_profile_differs() {
     let of = |name: &str| changes.as_array().unwrap().iter().find(|change| change["name"] == name).unwrap().clone();
     let of_file = of(&format!("files.{}.text", file.display()));
     assert_eq!((&of_file["before"], &of_file["after"]), (&"measuring".into(), &"otherwise".into()));
-    assert_eq!(of("commands.a flag.is")["after"], format!("test -e {}", flag.display()));
+    assert_eq!(of("commands.a flag.check")["after"], format!("test -e {}", flag.display()));
 }
 
 /// Kills a run and its agent while a command of its profile sleeps.
 fn killed_while_a_command_runs(lab: &Lab) -> [PathBuf; 2] {
-    let [file, flag] = mine(lab);
+    let [file, flag] = define_profile(lab);
     let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
     let text = std::fs::read_to_string(&profile).unwrap().replace("apply = \"touch", "apply = \"sleep 25; touch");
     std::fs::write(&profile, text).unwrap();
     let run = lab.start("run steady --profiles Mine --into killed");
-    eventually("the command to sleep", || lab.processes().iter().any(|command| command.starts_with("sleep 25")));
+    wait_until("the command to sleep", || lab.processes().iter().any(|command| command.starts_with("sleep 25")));
     kill_with_agents(run);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "measuring\n");
     [file, flag]
@@ -294,30 +294,30 @@ fn half_applied_profile_is_reverted_after_its_command_ends() {
     let [file, flag] = killed_while_a_command_runs(&lab);
     let reverted = lab.weighbridge("profile revert");
     let line = format!("`local`: {}: restored\n", file.display());
-    assert!(reverted.code == 0 && reverted.out.contains(&line), "{}", reverted.seen());
+    assert!(reverted.code == 0 && reverted.out.contains(&line), "{}", reverted.transcript());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
-    assert_eq!(lab.processes_left(), [""; 0], "processes of the command have ended");
+    assert_eq!(lab.wait_for_processes(), [""; 0], "processes of the command have ended");
     assert!(!flag.exists());
 
     killed_while_a_command_runs(&lab);
     let ran = lab.weighbridge(&format!("run steady {QUICK}"));
     let note = format!("note: a run that was killed had changed {}: restored", file.display());
-    assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.seen());
+    assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.transcript());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
-    assert!(!flag.exists() && lab.processes_left().is_empty());
+    assert!(!flag.exists() && lab.wait_for_processes().is_empty());
 }
 
 #[test]
 fn host_held_by_another_run_is_neither_measured_nor_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     lab.define_figure(
         "long",
         "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
     );
     let mut run = lab.start("run long --profiles Mine --min-time 1ms --into A");
     let measures = || std::fs::read_to_string(lab.path("A/journal.jsonl")).is_ok_and(|text| text.contains("Mine/long"));
-    eventually("the long test to start", measures);
+    wait_until("the long test to start", measures);
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).unwrap();
     let reason = format!("this machine is being changed by `weighbridge run` (process {}, since ", children.trim());
     for line in ["profile revert", &format!("run steady {QUICK}")] {
@@ -325,14 +325,14 @@ fn host_held_by_another_run_is_neither_measured_nor_reverted() {
         let still = format!("); still changed: {}, the flag\nhelp: wait for it to finish or stop it: ", file.display());
         let error = format!("error: `local`: {reason}");
         let is_named = refused.err.contains(&error) && refused.err.contains(&still);
-        assert!(refused.code == 1 && is_named && refused.out.is_empty(), "{}", refused.seen());
+        assert!(refused.code == 1 && is_named && refused.out.is_empty(), "{}", refused.transcript());
     }
     let tune = lab.weighbridge("tune revert");
-    assert!(tune.code == 1 && tune.err.contains(&format!("error: {reason}")), "{}", tune.seen());
+    assert!(tune.code == 1 && tune.err.contains(&format!("error: {reason}")), "{}", tune.transcript());
     assert!(flag.exists() && !lab.path("R").exists());
     run.kill().unwrap();
     run.wait().unwrap();
-    eventually("the host to be reverted", || {
+    wait_until("the host to be reverted", || {
         !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
     });
 }
@@ -340,14 +340,14 @@ fn host_held_by_another_run_is_neither_measured_nor_reverted() {
 #[test]
 fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [_, flag] = mine(&lab);
+    let [_, flag] = define_profile(&lab);
     let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
     let text = std::fs::read_to_string(&profile).unwrap();
     let fixed = lab.path("fixed");
     std::fs::write(&profile, text.replace("revert = \"", &format!("revert = \"test -e {} && ", fixed.display())))
         .unwrap();
     let ran = lab.weighbridge(&format!("run steady --profiles Mine,Localhost {QUICK} --json"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("; still changed: the flag\nhelp: `weighbridge profile revert`"), "{}", ran.err);
     let cells = ran.json()["cells"].clone();
     let of =
@@ -357,29 +357,34 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     assert!(other["outcome"] == "unsupported" && other.to_string().contains("still changed: the flag"), "{other}");
     // Another run does not measure on it either.
     let next = lab.weighbridge(&format!("run steady {QUICK}S"));
-    assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.seen());
+    assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.transcript());
     let reverted = lab.weighbridge("profile revert");
     assert!(
         reverted.code == 3 && reverted.err.contains("error: `local`: not everything was restored: the flag: "),
         "{}",
-        reverted.seen()
+        reverted.transcript()
     );
     std::fs::write(&fixed, "").unwrap();
     let reverted = lab.weighbridge("profile revert");
-    assert_eq!((reverted.code, reverted.out.as_str()), (0, "`local`: the flag: restored\n"), "{}", reverted.seen());
+    assert_eq!(
+        (reverted.code, reverted.out.as_str()),
+        (0, "`local`: the flag: restored\n"),
+        "{}",
+        reverted.transcript()
+    );
     assert!(!flag.exists());
 }
 
 #[test]
 fn host_is_reverted_by_a_new_agent_after_its_agent_is_killed() {
     let Some(lab) = Lab::with_own_state() else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     lab.define_figure(
         "deadly",
         "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
     );
     let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("note: a run that was killed had changed the flag: restored"), "{}", ran.err);
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
     assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing to revert\n");

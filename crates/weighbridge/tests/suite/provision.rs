@@ -24,8 +24,8 @@ fn command_provisions_each_host_once_and_failed_hosts_are_excluded() {
     let provisioner = r#"command:{"command":"sh prov.sh %(name)s %(host)s"}"#;
     let line =
         format!("run steady:on=a steady:id=both --hosts a:local,b:127.0.0.3 {QUICK} --into R --json --provisioner");
-    let ran = lab.ran(lab.command(&line).arg(provisioner));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let ran = lab.run_command(lab.command(&line).arg(provisioner));
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let warning = "warning: `b` is left out: the provisioner `command` failed: exit status 7: no disk";
     assert!(ran.err.contains("provisioning 2 hosts by `command`") && ran.err.contains(warning), "{}", ran.err);
     let study = ran.json();
@@ -39,22 +39,22 @@ fn command_provisions_each_host_once_and_failed_hosts_are_excluded() {
     );
     assert_eq!(steps(&lab), ["provisioned a done", "provisioned b failed"]);
     // Only the failed host is provisioned again.
-    let again = lab.ran(lab.command(&line).arg(provisioner));
-    assert_eq!(again.code, 3, "{}", again.seen());
+    let again = lab.run_command(lab.command(&line).arg(provisioner));
+    assert_eq!(again.code, 3, "{}", again.transcript());
     assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap().matches('a').count(), 1);
     assert!(lab.path("R/environment/provision-1@b.log").is_file());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
 fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
     let Some(lab) = Lab::with_hosts() else { return };
-    let program = "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"told\",\"text\":\"looking for machines\"}'\n\
+    let program = "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"message\",\"text\":\"looking for machines\"}'\n\
                    echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"why\":\"none is free\"}'\n";
     lab.program("weighbridge-provision-pool", program);
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 --distro debian-12 {QUICK} --into R --provisioner");
-    let ran = lab.ran(lab.with_programs(&line).arg(r#"pool:{"rack":"B7"}"#));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(lab.with_programs(&line).arg(r#"pool:{"rack":"B7"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.err.contains("pool: looking for machines"), "{}", ran.err);
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `pool` failed: none is free"), "{}", ran.err);
     let request: serde_json::Value =
@@ -73,9 +73,9 @@ fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
 fn invalid_or_missing_provisioners_are_refused() {
     let lab = Lab::new();
     let seen = |provisioner: &str| {
-        let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
-        assert!(!lab.path("R").exists(), "{}", ran.seen());
-        ran.seen()
+        let ran = lab.run_command(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
+        assert!(!lab.path("R").exists(), "{}", ran.transcript());
+        ran.transcript()
     };
     insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @r"
     exit 1
@@ -90,12 +90,12 @@ fn invalid_or_missing_provisioners_are_refused() {
     lab.write("site.yml", "- hosts: all\n");
     let path = lab.path("only");
     lab.write("only/sh", "");
-    let ran = lab.ran(
+    let ran = lab.run_command(
         lab.command(&format!("run steady {QUICK} --into R --provisioner"))
             .arg(r#"ansible:{"playbook":"site.yml"}"#)
             .env("PATH", path),
     );
-    insta::assert_snapshot!(ran.seen(), @r"
+    insta::assert_snapshot!(ran.transcript(), @r"
     exit 1
     error: the provisioner `ansible` requires `ansible-playbook`, which is not in PATH
     help: install the package `ansible-core` on this machine
@@ -112,10 +112,10 @@ fn setup_scripts_run_once_per_boot() {
     let run = |more: &str| {
         let mut command = lab.command(&line);
         command.args(["--host-setup-script", &format!("host.sh 'a b' {made}"), "--worker-setup-script"]);
-        lab.ran(command.arg(format!("worker.py {made}")).args(more.split_whitespace()))
+        lab.run_command(command.arg(format!("worker.py {made}")).args(more.split_whitespace()))
     };
     let ran = run("");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.err.contains("`local` is set up by host.sh\n`local` is set up by worker.py\n"), "{}", ran.err);
     assert_eq!(steps(&lab), ["script-ran host-setuplocal done", "script-ran worker-setuplocal done"]);
     let log = std::fs::read_to_string(lab.path("R/environment/host-setup-0@local.log")).unwrap();
@@ -126,10 +126,10 @@ fn setup_scripts_run_once_per_boot() {
     lab.write("host.sh", "echo other >> \"$2\"\n");
     assert_eq!(run("--samples 7").code, 1, "--samples given twice");
     let more = run("--attempts 2");
-    assert_eq!(more.code, 4, "{}", more.seen());
+    assert_eq!(more.code, 4, "{}", more.transcript());
     assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\nother\n");
     assert!(lab.path("R/environment/host-setup-1@local.log").is_file());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -138,22 +138,22 @@ fn failed_or_hanging_script_excludes_its_host() {
     lab.write("fail.sh", "[ $WEIGHBRIDGE_WORKER = a ] || { sleep 300 & echo half done; exit 3; }\n");
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 {QUICK} --into R --worker-setup-script fail.sh");
     let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let warning = "warning: `b` is left out: the worker-setup script fail.sh: exit status 3: half done\n\
                    help: see its output in R/environment/worker-setup-0@b.log\n";
     assert!(ran.err.contains(warning), "{}", ran.err);
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
     lab.write("hang.sh", "sleep 300\n");
     let hung =
         lab.weighbridge(&format!("run steady {QUICK} --into S --host-setup-script hang.sh --script-limit 200ms"));
-    assert_eq!(hung.code, 3, "{}", hung.seen());
+    assert_eq!(hung.code, 3, "{}", hung.transcript());
     assert!(
         hung.err.contains("`local` is left out: the host-setup script hang.sh: timeout after 200ms"),
         "{}",
         hung.err
     );
     assert!(hung.err.contains("error: no host left to measure on"), "{}", hung.err);
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -163,11 +163,11 @@ fn this_machine_is_never_rebooted() {
     for hosts in ["", "--hosts local", "--hosts 10.99.99.99,b:local"] {
         let ran = lab
             .weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         assert!(ran.err.contains("would reboot this machine"), "{}", ran.err);
     }
     let alone = lab.weighbridge("run steady --into R --host-setup-script-reboot");
-    assert!(alone.code == 1 && alone.err.contains("--host-setup-script <FILE>"), "{}", alone.seen());
+    assert!(alone.code == 1 && alone.err.contains("--host-setup-script <FILE>"), "{}", alone.transcript());
     assert!(!lab.path("R").exists() && !lab.path("ran").exists());
 }
 
@@ -178,15 +178,15 @@ fn interrupted_preparation_can_be_resumed() {
     let mut command = lab.command(&line);
     command.arg(r#"command:{"command":"sh -c 'touch begun; sleep 300'"}"#);
     let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    wb_test_net::eventually("the provisioner to begin", || lab.path("begun").exists());
+    wb_test_net::wait_until("the provisioner to begin", || lab.path("begun").exists());
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{err}");
     assert!(err.contains("interrupted before anything was measured"), "{err}");
-    assert_eq!(lab.processes_left(), [""; 0]);
-    let ran = lab.ran(lab.command(&line).arg(r#"command:{"command":"true"}"#));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
+    let ran = lab.run_command(lab.command(&line).arg(r#"command:{"command":"true"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn every_attempt_is_recorded_and_retry_tests_limits_them() {
     for (option, attempts) in [("", 3), ("--retry-tests 2", 2)] {
         let into = format!("R{attempts}");
         let ran = lab.weighbridge(&format!("run failing --warm-up 0 --min-time 1ms --into {into} {option}"));
-        assert_eq!(ran.code, 3, "{}", ran.seen());
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
         let ended = lab.journal(&into).into_iter().filter(|line| line["event"] == "attempt-ended").count();
         assert_eq!(ended, attempts);
         for attempt in 0..attempts {

@@ -29,7 +29,7 @@ fn tests_are_published_when_measured_and_the_run_at_its_end() {
     );
     let line = format!("run --plan p.toml {QUICK} --metadata build-url=https://ci/7 --into R");
     let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let mut all = published(&lab);
     assert_eq!(all.pop().unwrap(), "all https://ci/7");
     all.sort();
@@ -37,7 +37,7 @@ fn tests_are_published_when_measured_and_the_run_at_its_end() {
     let log = std::fs::read_to_string(lab.path("R/environment/publish-0.log")).unwrap();
     assert!(log.starts_with("sh hook.sh ") && log.contains("exit status 0"), "{log}");
     assert_eq!((lab.weighbridge(&line).code, published(&lab).len()), (4, 0), "everything is published already");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     lab.write("down", "");
     let hook = format!("sh hook.sh {}", lab.path("").display());
     let line = format!("run steady {QUICK} --into R --quiet --publish");
-    let run = || lab.ran(lab.command(&line).arg(&hook));
+    let run = || lab.run_command(lab.command(&line).arg(&hook));
     let ran = run();
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let warning = "is not published: exit status 7: the server is down\n";
     assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
     assert!(
@@ -64,7 +64,7 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
     std::fs::remove_file(lab.path("down")).unwrap();
     let again = run();
-    assert_eq!(again.code, 0, "{}", again.seen());
+    assert_eq!(again.code, 0, "{}", again.transcript());
     assert_eq!(published(&lab), ["Localhost/steady/0000 ", "all "]);
     assert_eq!(run().code, 4);
 }
@@ -73,7 +73,7 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
 fn missing_publishing_program_is_refused() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --publish ./nosuch.sh"));
-    insta::assert_snapshot!(ran.seen(), @r"
+    insta::assert_snapshot!(ran.transcript(), @r"
     exit 1
     error: no such program: `./nosuch.sh`, which would publish the run
     help: name a file, or a program on the PATH of this machine
@@ -82,7 +82,11 @@ fn missing_publishing_program_is_refused() {
     lab.write("p.toml", "publish = \"nosuch-program now\"\n[[test]]\nname = \"steady\"\n");
     for line in ["plan --plan p.toml", "run --plan p.toml --into R"] {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 1 && ran.err.starts_with("error: no such program: `nosuch-program`, "), "{}", ran.seen());
+        assert!(
+            ran.code == 1 && ran.err.starts_with("error: no such program: `nosuch-program`, "),
+            "{}",
+            ran.transcript()
+        );
     }
     assert!(!lab.path("R").exists());
 }
@@ -91,7 +95,7 @@ fn missing_publishing_program_is_refused() {
 fn run_perf_publishing_metadata_is_noted() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(
         ran.err.contains("note: `pbench_server_publish` has no effect: use --publish with a command"),
         "{}",
@@ -107,8 +111,8 @@ fn pages_link_to_build_and_machines_but_not_to_scripts() {
         for one in metadata {
             command.args(["--metadata", one]);
         }
-        let ran = lab.ran(&mut command);
-        assert_eq!(ran.code, 0, "{}", ran.seen());
+        let ran = lab.run_command(&mut command);
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
         assert_eq!(lab.weighbridge(&format!("report {into} --html {into}.html")).code, 0);
         std::fs::read_to_string(lab.path(&format!("{into}.html"))).unwrap()
     };

@@ -5,7 +5,7 @@ use crate::lab::Lab;
 fn lab_with_run() -> Lab {
     let lab = Lab::new();
     let ran = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 --precision 100 --into R");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     lab
 }
 
@@ -14,9 +14,9 @@ fn run_can_be_read_by_every_command() {
     let lab = lab_with_run();
     for line in ["summary R", "format R", "format R --select *kind=a", "study R", "solve R"] {
         let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 0, "{line}: {}", ran.seen());
+        assert_eq!(ran.code, 0, "{line}: {}", ran.transcript());
         let json = lab.weighbridge(&format!("{line} --json"));
-        assert_eq!(json.code, 0, "{line}: {}", json.seen());
+        assert_eq!(json.code, 0, "{line}: {}", json.transcript());
         json.json();
     }
     let nothing = lab.weighbridge("format R --select nosuch");
@@ -37,7 +37,7 @@ fn study_is_reproducible() {
 fn pages_and_tables_are_written() {
     let lab = lab_with_run();
     let ran = lab.weighbridge("report R --html R/report.html --csv R/figures");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let page = std::fs::read_to_string(lab.path("R/report.html")).unwrap();
     assert!(page.contains("kind=a") && page.contains("<svg"), "the page shows its cells");
     let csv = std::fs::read_to_string(lab.path("R/figures.csv")).unwrap();
@@ -53,8 +53,8 @@ fn unreadable_telemetry_causes_a_warning() {
     let folder = study["cells"][0]["samples"][1]["folder"].as_str().unwrap();
     lab.write(&format!("R/{folder}/telemetry.json"), "{");
     let ran = lab.weighbridge("report R --html R/report.html");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.err.contains(&format!("warning: the page has no telemetry of {folder}: ")), "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(ran.err.contains(&format!("warning: the page has no telemetry of {folder}: ")), "{}", ran.transcript());
 }
 
 #[test]

@@ -2,22 +2,22 @@
 
 use std::process::{Command, Stdio};
 
-use wb_test_net::{Host, SshHosts, Sshd};
+use wb_test_net::{Host, SshHosts, SshdConfig};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 const HOST: Host = Host(1);
 
 /// A host whose `reboot` only creates a file. No program that would reboot this machine can be called there.
 fn rebootable() -> Option<(SshHosts, Lab)> {
-    let mut hosts = SshHosts::bare(1)?;
+    let mut hosts = SshHosts::without_sshd(1)?;
     let marker = hosts.path("reboot-asked").display().to_string();
-    hosts.script(
+    hosts.write_script(
         "reboot",
         &format!("#!/bin/sh\n[ ! -e {marker}.refuse ] || {{ echo no, thanks >&2; exit 1; }}\ntouch {marker}\n"),
     );
-    hosts.script("none", "#!/bin/sh\nexit 1\n");
+    hosts.write_script("none", "#!/bin/sh\nexit 1\n");
     boot(&hosts, 1);
     start(&mut hosts);
     let lab = Lab::new();
@@ -56,7 +56,7 @@ fn start(hosts: &mut SshHosts) {
         hosts.cache(HOST).display(),
         hosts.temporary(HOST).display()
     );
-    hosts.start(HOST, &Sshd { lines: &lines, before: &before });
+    hosts.start(HOST, &SshdConfig { config_lines: &lines, setup_command: &before });
 }
 
 /// Kills all processes on the host, as a reboot does.
@@ -64,7 +64,7 @@ fn go_down(hosts: &SshHosts) {
     for process in hosts.lab.processes(HOST) {
         let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
     }
-    wb_test_net::eventually("everything to end", || !hosts.lab.processes(HOST).into_iter().any(wb_test_net::alive));
+    wb_test_net::wait_until("everything to end", || !hosts.lab.processes(HOST).into_iter().any(wb_test_net::is_alive));
 }
 
 fn command(hosts: &SshHosts, lab: &Lab, more: &str) -> Command {
@@ -76,8 +76,8 @@ fn command(hosts: &SshHosts, lab: &Lab, more: &str) -> Command {
     lab.with_programs(&line)
 }
 
-fn run(hosts: &SshHosts, lab: &Lab, more: &str) -> Ran {
-    lab.ran(&mut command(hosts, lab, more))
+fn run(hosts: &SshHosts, lab: &Lab, more: &str) -> CommandResult {
+    lab.run_command(&mut command(hosts, lab, more))
 }
 
 fn steps(lab: &Lab) -> Vec<String> {
@@ -90,22 +90,22 @@ fn steps(lab: &Lab) -> Vec<String> {
 }
 
 /// Runs the command, and simulates the reboot that it requests.
-fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> Ran {
+fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> CommandResult {
     let mut command = command(hosts, lab, "--host-setup-script-reboot");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let marker = hosts.path("reboot-asked");
-    wb_test_net::eventually("the reboot to be requested", || marker.exists());
+    wb_test_net::wait_until("the reboot to be requested", || marker.exists());
     std::fs::remove_file(&marker).unwrap();
     go_down(hosts);
     boot(hosts, next);
     // Keep it down until the controller has noticed: a second connection attempt means that the first one failed.
     let calls = || std::fs::read_to_string(hosts.path("ssh-calls")).unwrap().len();
     let before = calls();
-    wb_test_net::eventually("the host to be found down", || calls() >= before + 2);
+    wb_test_net::wait_until("the host to be found down", || calls() >= before + 2);
     start(hosts);
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn host_is_set_up_rebooted_and_measured() {
     let Some((mut hosts, lab)) = rebootable() else { return };
     lab.write("set-up.sh", "echo setting up $WEIGHBRIDGE_WORKER; echo ran >> \"$HOME\"/../tmp/x 2>/dev/null || true\n");
     let ran = run_with_reboots(&mut hosts, &lab, 2);
-    assert_eq!(ran.code, 0, "{}\n{}", ran.seen(), hosts.log(HOST));
+    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), hosts.log(HOST));
     assert!(ran.err.contains("`h` reboots\n") && ran.err.contains("`h` is back after "), "{}", ran.err);
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started", "reboot-ended done"]);
     let head: serde_json::Value =
@@ -121,15 +121,15 @@ fn host_is_set_up_rebooted_and_measured() {
     assert_eq!(head["entries"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
     // In the new boot the script is not run again, and nothing reboots.
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
-    assert_eq!((again.code, steps(&lab).len()), (4, 3), "{}", again.seen());
+    assert_eq!((again.code, steps(&lab).len()), (4, 3), "{}", again.transcript());
     // In any other boot it is.
     go_down(&hosts);
     boot(&hosts, 3);
     start(&mut hosts);
     let other = run_with_reboots(&mut hosts, &lab, 4);
-    assert_eq!((other.code, steps(&lab).len()), (4, 6), "{}", other.seen());
-    hosts.is_quiet(HOST);
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!((other.code, steps(&lab).len()), (4, 6), "{}", other.transcript());
+    hosts.wait_until_idle(HOST);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -138,14 +138,14 @@ fn run_killed_during_a_reboot_is_resumed() {
     lab.write("set-up.sh", "true\n");
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot");
     let mut child = line.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wb_test_net::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
+    wb_test_net::wait_until("the reboot to be requested", || hosts.path("reboot-asked").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     go_down(&hosts);
     boot(&hosts, 2);
     start(&mut hosts);
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
-    assert_eq!(again.code, 0, "{}", again.seen());
+    assert_eq!(again.code, 0, "{}", again.transcript());
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started"]);
 }
 
@@ -155,7 +155,7 @@ fn host_that_does_not_reboot_is_excluded() {
     lab.write("set-up.sh", "true\n");
     // The host ignores the request.
     let same = run(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 2s");
-    assert_eq!(same.code, 3, "{}\n{}", same.seen(), hosts.log(HOST));
+    assert_eq!(same.code, 3, "{}\n{}", same.transcript(), hosts.log(HOST));
     assert!(
         same.err.contains("`h` is left out: `h` was told to reboot and is still in the same boot after 2s\nhelp: "),
         "{}",
@@ -163,7 +163,7 @@ fn host_that_does_not_reboot_is_excluded() {
     );
     std::fs::write(hosts.path("reboot-asked.refuse"), "").unwrap();
     let refused = run(&hosts, &lab, "--host-setup-script-reboot");
-    assert_eq!(refused.code, 3, "{}", refused.seen());
+    assert_eq!(refused.code, 3, "{}", refused.transcript());
     assert!(
         refused.err.contains("cannot reboot `h`: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"),
         "{}",
@@ -173,7 +173,7 @@ fn host_that_does_not_reboot_is_excluded() {
     std::fs::remove_file(hosts.path("reboot-asked")).unwrap();
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 6s");
     let child = line.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wb_test_net::eventually("the reboot to be requested", || hosts.path("reboot-asked").exists());
+    wb_test_net::wait_until("the reboot to be requested", || hosts.path("reboot-asked").exists());
     go_down(&hosts);
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -187,15 +187,15 @@ fn host_that_does_not_reboot_is_excluded() {
 
 #[test]
 fn setup_script_has_the_umask_of_the_host() {
-    let Some(mut hosts) = SshHosts::bare(1) else { return };
-    hosts.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
+    let Some(mut hosts) = SshHosts::without_sshd(1) else { return };
+    hosts.start(HOST, &SshdConfig { setup_command: "umask 027", ..SshdConfig::default() });
     let lab = Lab::new();
     lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
     lab.write("set-up.sh", &format!("umask > {}\n", lab.path("umask").display()));
     let ran = run(&hosts, &lab, "");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert_eq!(std::fs::read_to_string(lab.path("umask")).unwrap(), "0027\n");
-    hosts.is_quiet(HOST);
+    hosts.wait_until_idle(HOST);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn provisioner_gets_values_from_ssh_and_the_host() {
         hosts.path("config").display()
     );
     let provisioner = r#"command:{"command":"echo %(user)s %(port)s %(arch)s %(distro)s"}"#;
-    let ran = lab.ran(lab.with_programs(&line).arg(provisioner));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(lab.with_programs(&line).arg(provisioner));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0@h.log")).unwrap();
     let release = std::fs::read_to_string("/etc/os-release").unwrap();
     let id = release.lines().find_map(|line| line.strip_prefix("ID=")).unwrap().trim_matches('"').to_owned();
     assert!(log.contains(&format!("root 22 {} {id}", std::env::consts::ARCH)), "{log}");
-    hosts.is_quiet(HOST);
+    hosts.wait_until_idle(HOST);
 }
 
 #[test]
@@ -237,10 +237,11 @@ fn playbook_runs_on_hosts_and_failed_hosts_are_excluded() {
         hosts.path("config").display()
     );
     let provisioner = r#"ansible:{"playbook":"site.yml","vars":{"what":"played"}}"#;
-    let ran = lab.ran(lab.with_programs(&line).arg(provisioner).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
+    let ran =
+        lab.run_command(lab.with_programs(&line).arg(provisioner).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0.log")).unwrap_or_default();
-    assert_eq!(ran.code, 0, "{}\n{log}", ran.seen());
+    assert_eq!(ran.code, 0, "{}\n{log}", ran.transcript());
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `ansible` failed: "), "{}\n{log}", ran.err);
     assert!(log.contains("PLAY RECAP"), "{log}");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }

@@ -35,7 +35,7 @@ fn summary_gives_the_reason_of_an_invalid_sample() {
     let lab = Lab::new();
     define(&lab, "[ $n = 4 ] && f=-7");
     let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --min-samples 6 --max-samples 8 --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let summary = lab.weighbridge("summary R");
     assert!(summary.out.contains("1 invalid"), "{}", summary.out);
     let text = words(&summary.out);
@@ -52,7 +52,7 @@ fn summary_reports_a_damaged_sample() {
     let output = files.into_iter().find(|path| path.extension().is_some_and(|name| name == "stdout")).unwrap();
     std::fs::write(output, "figure: 98\n").unwrap();
     let summary = lab.weighbridge("summary R");
-    assert_eq!(summary.code, 3, "{}", summary.seen());
+    assert_eq!(summary.code, 3, "{}", summary.transcript());
     let reason = "sample 2 is invalid (output: its artefacts were modified): it does not count";
     assert!(words(&summary.out).contains(reason), "{}", summary.out);
 }
@@ -62,11 +62,11 @@ fn contradictions_of_secondary_metrics_are_only_reported() {
     let lab = Lab::new();
     define(&lab, "[ $n = 3 ] && r=5000");
     let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --samples 6 --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let finding = "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: ";
     for line in ["summary R", "format R"] {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 0 && words(&ran.out).contains(finding), "{line}: {}", ran.seen());
+        assert!(ran.code == 0 && words(&ran.out).contains(finding), "{line}: {}", ran.transcript());
     }
 }
 
@@ -76,7 +76,7 @@ fn calibration_names_the_incomplete_run() {
     define(&lab, "[ $n = 8 ] && f=1");
     let line = format!("calibrate turns {QUICK} --runs 2 --samples 3 --into R");
     let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let reason = "failed (its values contradict each other: figure is ";
     assert!(words(&ran.out).contains(&format!("run-001 {reason}")), "{}", ran.out);
     let json = lab.weighbridge(&format!("{line} --json")).json();
@@ -90,7 +90,7 @@ fn contradictory_variants_report_the_measured_blocks() {
     let lab = Lab::new();
     define(&lab, "[ $n = 9 ] && f=1");
     let ran = lab.weighbridge(&format!("ab turns {QUICK} --into R -- base other:env:A=1"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let end = ran.out.lines().find(|line| line.contains("not decided")).unwrap_or_default().trim();
     let measured = end.strip_prefix("not decided: ").and_then(|rest| rest.split(' ').next());
     assert!(["4", "5"].contains(&measured.unwrap_or_default()), "the ninth sample is in the fifth block: {}", ran.out);

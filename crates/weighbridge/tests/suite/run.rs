@@ -9,7 +9,7 @@ const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precis
 fn run_is_recorded_studied_and_summarised() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(ran.out.contains("measured"), "{}", ran.out);
     for file in ["run.json", "journal.jsonl", "environment/world-0-before.json", "environment/world-0-after.json"] {
         assert!(lab.path("R").join(file).is_file(), "{file}");
@@ -27,7 +27,7 @@ fn run_is_recorded_studied_and_summarised() {
         .map(|sample| sample["values"]["throughput/figure"].as_f64().unwrap())
         .collect();
     assert_eq!(values, [97.0; 6], "the letter a");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn complete_cells_are_not_repeated_and_runs_can_be_extended() {
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let before = lab.journal("R").len();
     let again = lab.weighbridge(&format!("run steady {QUICK} --into R"));
-    assert_eq!(again.code, 4, "{}", again.seen());
+    assert_eq!(again.code, 4, "{}", again.transcript());
     assert_eq!(lab.journal("R").len(), before);
     let more = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 8 --retakes 0 --precision 100 --into R");
-    assert_eq!(more.code, 0, "{}", more.seen());
+    assert_eq!(more.code, 0, "{}", more.transcript());
     let study = lab.weighbridge("summary R --json").json();
     let counted = |cell: usize| {
         let samples = study["cells"][cell]["samples"].as_array().unwrap();
@@ -79,7 +79,7 @@ fn native_workload_is_measured_as_requested() {
 fn placement_is_set_and_verified() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let sample = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
     let process = std::fs::read_dir(sample)
         .unwrap()
@@ -87,9 +87,9 @@ fn placement_is_set_and_verified() {
         .find(|entry| entry.file_name().to_string_lossy().ends_with(".process.json"))
         .unwrap();
     let process: serde_json::Value = serde_json::from_slice(&std::fs::read(process.path()).unwrap()).unwrap();
-    assert_eq!(process["verified"]["cpus"], serde_json::json!([0]));
-    assert_eq!(process["verified"]["aslr"], false);
-    assert_eq!(process["verified"]["huge-pages"], false);
+    assert_eq!(process["effective"]["cpus"], serde_json::json!([0]));
+    assert_eq!(process["effective"]["aslr"], false);
+    assert_eq!(process["effective"]["huge-pages"], false);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn output_of_tools_is_recorded() {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let output = lab.path("R/Localhost/steady/0000/kind=a/0000.0/tool-0.stdout");
     assert_eq!(std::fs::read_to_string(output).unwrap(), "around\n");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{err}");
     assert!(err.contains("To resume:\n") && err.contains("--into R"), "{err}");
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
     assert!(cancelled, "the interrupted attempt is recorded");
 }
@@ -147,7 +147,7 @@ same-output = '^answer .*$'
 "#,
     );
     let ran = lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     for line in ["summary R", "format R", "report R"] {
         let shown = lab.weighbridge(line);
         let words: Vec<&str> = shown.out.split_whitespace().collect();
@@ -157,7 +157,7 @@ same-output = '^answer .*$'
             "and min-time is 10s: short samples vary more",
             "the standard output is not the same in every sample",
         ] {
-            assert!(words.contains(finding), "{line}: {finding}: {}", shown.seen());
+            assert!(words.contains(finding), "{line}: {finding}: {}", shown.transcript());
         }
     }
 }
@@ -167,9 +167,9 @@ fn one_sample_of_the_pbench_rule_is_one_sample() {
     let lab = Lab::new();
     let cell = "uperf:samples=1,runtime=100ms,test-types=rr,message-sizes=64,protocols=tcp,instances=1";
     let plan = lab.weighbridge(&format!("plan {cell} --warm-up 0"));
-    assert!(plan.out.contains(" 0+1 "), "{}", plan.seen());
+    assert!(plan.out.contains(" 0+1 "), "{}", plan.transcript());
     let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let cell = &ran.json()["cells"][0];
     assert_eq!(cell["outcome"]["outcome"], "measured");
     assert_eq!(cell["samples"].as_array().unwrap().len(), 1);

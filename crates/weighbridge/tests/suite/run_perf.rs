@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::compare::{around, made};
-use crate::lab::{Lab, Ran};
+use crate::compare::{samples_around, write_build};
+use crate::lab::{CommandResult, Lab};
 
 const PROGRAMS: [&str; 6] = ["weighbridge", "run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
 
@@ -23,15 +23,15 @@ fn lab() -> Lab {
 fn with_builds() -> Lab {
     let lab = lab();
     for (name, level) in [("src", 1000.0), ("result_1", 1004.0), ("result_2", 996.0), ("result_3", 1001.0)] {
-        made(&lab, name, &around(level));
+        write_build(&lab, name, &samples_around(level));
     }
-    made(&lab, "dst", &around(900.0));
-    made(&lab, "slow", &around(901.0));
+    write_build(&lab, "dst", &samples_around(900.0));
+    write_build(&lab, "slow", &samples_around(901.0));
     lab
 }
 
 /// Runs a command line in a shell.
-fn typed(lab: &Lab, line: &str) -> Ran {
+fn run_in_shell(lab: &Lab, line: &str) -> CommandResult {
     let mut shell = Command::new("sh");
     let program = lab.with_programs("");
     shell.args(["-c", line]).current_dir(lab.path("")).env_remove("NO_COLOR").stdin(std::process::Stdio::null());
@@ -41,20 +41,20 @@ fn typed(lab: &Lab, line: &str) -> Ran {
             None => shell.env_remove(name),
         };
     }
-    lab.ran(&mut shell)
+    lab.run_command(&mut shell)
 }
 
 /// The equivalent command that the program prints.
-fn spelled(ran: &Ran) -> &str {
+fn equivalent_command(ran: &CommandResult) -> &str {
     let mut lines = ran.err.lines().filter_map(|line| line.strip_prefix("note: equivalent command: "));
-    let line = lines.next().unwrap_or_else(|| panic!("no equivalent command: {}", ran.seen()));
-    assert_eq!(lines.next(), None, "printed once: {}", ran.seen());
+    let line = lines.next().unwrap_or_else(|| panic!("no equivalent command: {}", ran.transcript()));
+    assert_eq!(lines.next(), None, "printed once: {}", ran.transcript());
     line
 }
 
 /// The table of scores in the output.
-fn scores(ran: &Ran) -> String {
-    let (_, rest) = ran.out.split_once("scores of primary checks").unwrap_or_else(|| panic!("{}", ran.seen()));
+fn scores(ran: &CommandResult) -> String {
+    let (_, rest) = ran.out.split_once("scores of primary checks").unwrap_or_else(|| panic!("{}", ran.transcript()));
     rest.lines().skip(1).take_while(|line| !line.is_empty()).map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -64,12 +64,12 @@ fn provisioner_gets_the_hosts_of_run_perf() {
     let program =
         "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"failed\",\"host\":\"lab\",\"why\":\"no free machine\"}'\n";
     lab.program("weighbridge-provision-pool", program);
-    let ran = typed(
+    let ran = run_in_shell(
         &lab,
         r#"run-perf -vvv --hosts lab:192.0.2.1 --provisioner pool --distro Fedora-32 --default-password s3cret-word --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
     );
-    assert_eq!(ran.code, 3, "{}", ran.seen());
-    let line = spelled(&ran);
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let line = equivalent_command(&ran);
     let (before, folder) = line.split_once(" --into result_").unwrap();
     insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --provisioner pool");
     insta::assert_snapshot!(folder.split_once(' ').unwrap().1, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
@@ -85,37 +85,37 @@ fn provisioner_gets_the_hosts_of_run_perf() {
     // The password is not recorded anywhere.
     let grep = Command::new("grep").args(["-rl", "s3cret-word", "."]).current_dir(lab.path("")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
-    assert!(!ran.seen().contains("s3cret-word"), "{}", ran.seen());
+    assert!(!ran.transcript().contains("s3cret-word"), "{}", ran.transcript());
 }
 
 #[test]
 fn run_perf_command_line_can_be_planned() {
     let lab = lab();
     lab.program("weighbridge-provision-pool", "#!/bin/sh\n");
-    let ran = typed(
+    let ran = run_in_shell(
         &lab,
         r#"run-perf --plan -vvv --hosts lab:127.0.0.1 --provisioner pool --distro Fedora-32 --default-password x --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
     );
     // 3 if fio is not installed.
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     for cell in [
         "Localhost/fio/0000:block-sizes=64k,test-types=read ",
         "Localhost/uperf/0000:instances=8,message-sizes=16k,",
         "TunedLibvirt/fio/0000:test-types=read ",
         "TunedLibvirt/uperf/0000:message-sizes=16k,",
     ] {
-        assert!(ran.out.contains(cell), "{cell}: {}", ran.seen());
+        assert!(ran.out.contains(cell), "{cell}: {}", ran.transcript());
     }
     std::fs::create_dir(lab.path("assets")).unwrap();
-    let ran = typed(
+    let ran = run_in_shell(
         &lab,
         r#"run-perf --plan -vvv --hosts 127.0.0.1 --distro Fedora-33 --default-password x --profiles DefaultLibvirt --paths assets -- linpack:'{"threads": "32"}'"#,
     );
     // 3 if no guest can be run.
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
-    assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.transcript());
     assert!(ran.out.contains("1+3 "), "as many samples as run-perf takes: {}", ran.out);
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts localhost:local --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts localhost:local --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
 }
 
 /// A stub of fio with the engine libblkio: it checks that the socket exists, and runs the real fio on a file instead.
@@ -146,9 +146,9 @@ fn vhost_user_export_is_created_for_fio_and_removed() {
     let lab = lab();
     lab.program("fio", FIO_WITH_LIBBLKIO);
     let line = r#"run-perf --output run -- fio-libblkio:'{"type":"read,randrw","block-sizes":"4","runtime":"1","ramptime":"0","samples":"1","file-size":"8","hipri":1,"sysinfo":"none"}'"#;
-    let ran = typed(&lab, line);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
+    let ran = run_in_shell(&lab, line);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
     assert!(ran.err.contains("replaces the RAM disk `/dev/ram0` of `fio-libblkio`"), "{}", ran.err);
     let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
     let text =
@@ -169,11 +169,11 @@ fn plan_reports_a_missing_fio_engine() {
     let lab = lab();
     lab.program("qemu-storage-daemon", "#!/bin/sh\n");
     lab.program("fio", "#!/bin/sh\ncase $* in --enghelp*) exit 1 ;; esac\n");
-    let ran = typed(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k");
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let ran = run_in_shell(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k");
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let reason = "`fio` on local lacks the ioengine `libblkio`: build fio 3.34 or newer with libblkio (Debian's \
                   package libblkio-dev)";
-    assert!(ran.out.contains(reason), "{}", ran.seen());
+    assert!(ran.out.contains(reason), "{}", ran.transcript());
 }
 
 #[test]
@@ -186,44 +186,44 @@ fn plan_checks_the_preparation_of_machines() {
         ("weighbridge plan --host-setup-script /bin/nosuch steady", "/bin/nosuch"),
         ("weighbridge plan --publish nosuch steady", "no such program: `nosuch`"),
     ] {
-        let ran = typed(&lab, line);
-        assert!(ran.code == 1 && ran.err.contains(reason), "{line}: {}", ran.seen());
+        let ran = run_in_shell(&lab, line);
+        assert!(ran.code == 1 && ran.err.contains(reason), "{line}: {}", ran.transcript());
     }
 }
 
 #[test]
 fn models_are_fitted_and_tables_written() {
     let lab = with_builds();
-    let ran = typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge model fit --linear --output model1.json --tolerance 3 -- result_1 result_2 result_3");
+    let ran = run_in_shell(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge model fit --linear --output model1.json --tolerance 3 -- result_1 result_2 result_3");
     let model: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(lab.path("model1.json")).unwrap()).unwrap();
     assert!(model.to_string().contains("iops_sec.mean"), "{model}");
 
-    let ran = typed(&lab, "analyze-perf -c values.csv -l linear.json -s stddev.json -t 4 -- src dst");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge analyze --primary --output values.csv -- src dst && weighbridge model fit --linear --output linear.json --tolerance 4 -- src dst && weighbridge model fit --stddev --output stddev.json --tolerance 4 -- src dst");
+    let ran = run_in_shell(&lab, "analyze-perf -c values.csv -l linear.json -s stddev.json -t 4 -- src dst");
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge analyze --primary --output values.csv -- src dst && weighbridge model fit --linear --output linear.json --tolerance 4 -- src dst && weighbridge model fit --stddev --output stddev.json --tolerance 4 -- src dst");
     let table = std::fs::read_to_string(lab.path("values.csv")).unwrap();
     assert!(table.starts_with("check,src,dst\n") && table.contains("iops_sec.mean,999.5,899.55"), "{table}");
     assert!(lab.path("linear.json").is_file() && lab.path("stddev.json").is_file());
-    let rebased = typed(&lab, "analyze-perf --rebase-model linear.json -l rebased.json -- dst");
-    assert_eq!(rebased.code, 0, "{}", rebased.seen());
-    insta::assert_snapshot!(spelled(&rebased), @"weighbridge model rebase --linear --output rebased.json -- linear.json dst");
-    let nothing = typed(&lab, "analyze-perf --rebase-model linear.json dst");
-    assert_eq!(nothing.code, 1, "{}", nothing.seen());
+    let rebased = run_in_shell(&lab, "analyze-perf --rebase-model linear.json -l rebased.json -- dst");
+    assert_eq!(rebased.code, 0, "{}", rebased.transcript());
+    insta::assert_snapshot!(equivalent_command(&rebased), @"weighbridge model rebase --linear --output rebased.json -- linear.json dst");
+    let nothing = run_in_shell(&lab, "analyze-perf --rebase-model linear.json dst");
+    assert_eq!(nothing.code, 1, "{}", nothing.transcript());
 }
 
 #[test]
 fn builds_are_compared_with_tolerances_and_a_model() {
     let lab = with_builds();
-    assert_eq!(typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*").code, 0);
-    let ran = typed(
+    assert_eq!(run_in_shell(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*").code, 0);
+    let ran = run_in_shell(
         &lab,
         "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
     );
-    assert_eq!(ran.code, 2, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge compare --method tolerance --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge compare --method tolerance --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
     insta::assert_snapshot!(scores(&ran), @r"
                   n  median     min     max     sum    mean
     total         2   -5.52  -11.03    0.00  -11.03   -5.52
@@ -242,15 +242,20 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
         "analyze-perf -vvv -l model2.json -t 3 -- result*",
     ] {
-        let again = typed(&lab, line);
-        assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.seen());
-        assert!(again.err.contains("note: `result.html` is a file, not a results folder: skipped"), "{}", again.seen());
+        let again = run_in_shell(&lab, line);
+        assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.transcript());
+        assert!(
+            again.err.contains("note: `result.html` is a file, not a results folder: skipped"),
+            "{}",
+            again.transcript()
+        );
     }
 
-    let charted = typed(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
-    assert_eq!(charted.code, 2, "{}", charted.seen());
-    let small = typed(&lab, "compare-perf --html small.html --html-small-file -- src dst");
-    assert_eq!(small.code, 2, "{}", small.seen());
+    let charted =
+        run_in_shell(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
+    assert_eq!(charted.code, 2, "{}", charted.transcript());
+    let small = run_in_shell(&lab, "compare-perf --html small.html --html-small-file -- src dst");
+    assert_eq!(small.code, 2, "{}", small.transcript());
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
     let model = "<small class=model>model1.json</small>";
     for (name, has_charts, has_model, has_tests) in
@@ -263,17 +268,18 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         assert!(page.contains(">not primary, failed</th>"), "{name}");
     }
 
-    let page = typed(&lab, "compare-perf --html comparison.html result_*");
-    assert_eq!(page.code, 0, "{}", page.seen());
+    let page = run_in_shell(&lab, "compare-perf --html comparison.html result_*");
+    assert_eq!(page.code, 0, "{}", page.transcript());
     assert!(lab.path("comparison.html").is_file());
-    let named = typed(&lab, "compare-perf old:src new:dst");
-    assert_eq!(named.code, 2, "{}", named.seen());
-    insta::assert_snapshot!(spelled(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
-    let as_subcommand = typed(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
-    assert_eq!(as_subcommand.code, 0, "the last value is used: {}", as_subcommand.seen());
+    let named = run_in_shell(&lab, "compare-perf old:src new:dst");
+    assert_eq!(named.code, 2, "{}", named.transcript());
+    insta::assert_snapshot!(equivalent_command(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
+    let as_subcommand =
+        run_in_shell(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
+    assert_eq!(as_subcommand.code, 0, "the last value is used: {}", as_subcommand.transcript());
     assert!(lab.path("table.csv").is_file());
-    let nowhere = typed(&lab, "compare-perf old:nowhere new:dst");
-    insta::assert_snapshot!(nowhere.seen(), @r"
+    let nowhere = run_in_shell(&lab, "compare-perf old:nowhere new:dst");
+    insta::assert_snapshot!(nowhere.transcript(), @r"
     exit 1
     error: cannot read `old:nowhere`: neither `nowhere` nor `old:nowhere` exists
     help: a build is written FOLDER or NAME:FOLDER
@@ -283,16 +289,16 @@ fn builds_are_compared_with_tolerances_and_a_model() {
 #[test]
 fn nearest_build_is_the_exit_status() {
     let lab = with_builds();
-    let ran = typed(&lab, "diff-perf slow src -- dst");
-    assert_eq!((ran.code, ran.out.as_str()), (1, "1\n"), "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge nearest --exit-index -- slow src dst");
+    let ran = run_in_shell(&lab, "diff-perf slow src -- dst");
+    assert_eq!((ran.code, ran.out.as_str()), (1, "1\n"), "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge nearest --exit-index -- slow src dst");
     let grouped =
-        typed(&lab, "diff-perf -vvv --flatten-coefficient 2 -g dst slow -g result_1 result_2 -- src result_3");
-    assert_eq!(grouped.code, 0, "{}", grouped.seen());
-    insta::assert_snapshot!(spelled(&grouped), @"weighbridge nearest --exit-index --flatten 2 --group dst slow --group result_1 result_2 -- src result_3");
+        run_in_shell(&lab, "diff-perf -vvv --flatten-coefficient 2 -g dst slow -g result_1 result_2 -- src result_3");
+    assert_eq!(grouped.code, 0, "{}", grouped.transcript());
+    insta::assert_snapshot!(equivalent_command(&grouped), @"weighbridge nearest --exit-index --flatten 2 --group dst slow --group result_1 result_2 -- src result_3");
     for line in ["diff-perf slow src", "diff-perf --nope slow src dst", "diff-perf slow src nowhere"] {
-        let ran = typed(&lab, line);
-        assert_eq!(ran.code, 255, "{}", ran.seen());
+        let ran = run_in_shell(&lab, line);
+        assert_eq!(ran.code, 255, "{}", ran.transcript());
     }
 }
 
@@ -304,15 +310,15 @@ fn results_are_stripped_with_system_information() {
         "src/Localhost/fio/failed/result.json",
         &std::fs::read_to_string(lab.path("src/Localhost/fio/0000/result.json")).unwrap(),
     );
-    let ran = typed(&lab, "strip-run-perf src small");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge strip -- src small");
+    let ran = run_in_shell(&lab, "strip-run-perf src small");
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge strip -- src small");
     assert!(!lab.path("small/__sysinfo_before__").exists() && !lab.path("small/Localhost/fio/failed").exists());
-    let ran = typed(&lab, "strip-run-perf -i -s src all");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    insta::assert_snapshot!(spelled(&ran), @"weighbridge strip --include-incorrect --attach-sysinfo -- src all");
+    let ran = run_in_shell(&lab, "strip-run-perf -i -s src all");
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge strip --include-incorrect --attach-sysinfo -- src all");
     assert!(lab.path("all/__sysinfo_before__/host/dmesg").is_file() && lab.path("all/Localhost/fio/failed").is_dir());
-    assert_eq!(typed(&lab, "compare-perf small all").code, 0);
+    assert_eq!(run_in_shell(&lab, "compare-perf small all").code, 0);
 }
 
 #[test]
@@ -320,11 +326,11 @@ fn run_perf_command_is_measured_recorded_and_logged() {
     let lab = lab();
     lab.program("dnf", &format!("#!/bin/sh\necho \"$@\" >> {}\n", lab.path("dnf.log").display()));
     std::fs::create_dir(lab.path("out")).unwrap();
-    let ran = typed(
+    let ran = run_in_shell(
         &lab,
         r#"run-perf --log log.txt --output out/R --metadata build=7 project=nightly --host-rpms a-1.rpm b --worker-rpms c --default-passwords s3cret-one s3cret-two --profiles 'Localhost:{"RUNPERF_TESTS": ["$@", ["steady", {"kind": ["b"]}]], "__NAME__": "My host"}' -- steady:'{"kind": "a", "__NAME__": "first"}'"#,
     );
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let cells = ["My_host/steady/first:kind=a", "My_host/steady/0000:kind=b"];
     let study = lab.weighbridge("summary out/R --json").json();
     let all: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
@@ -343,11 +349,11 @@ fn run_perf_command_is_measured_recorded_and_logged() {
         "{log}"
     );
     // The same command resumes the run.
-    let quiet = typed(
+    let quiet = run_in_shell(
         &lab,
         "run-perf -q --output out/R --profiles 'Localhost:{\"__NAME__\": \"My host\"}' -- steady:'{\"kind\": \"a\", \"__NAME__\": \"first\"}'",
     );
-    assert_eq!(quiet.code, 4, "{}", quiet.seen());
+    assert_eq!(quiet.code, 4, "{}", quiet.transcript());
     assert!(!quiet.err.contains("equivalent"), "{}", quiet.err);
 }
 
@@ -355,7 +361,7 @@ fn run_perf_command_is_measured_recorded_and_logged() {
 fn differences_and_errors_are_explained() {
     let lab = lab();
     let seen = |line: &str| {
-        let ran = typed(&lab, line);
+        let ran = run_in_shell(&lab, line);
         let lines = ran.err.lines().filter(|line| !line.starts_with("note: equivalent")).collect::<Vec<_>>();
         format!("exit {}\n{}", ran.code, lines.join("\n"))
     };
@@ -407,21 +413,25 @@ fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
     ] {
         let forced = format!("{{\"{address}\":{{\"guest_cpus\":4}}}}");
         let ran = lab.weighbridge(&format!("run-perf --plan --force-params {forced} {hosts} -- linpack"));
-        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
     let other = lab.weighbridge("run-perf --plan --force-params {\"10.0.0.1\":{\"guest_cpus\":4}} -- linpack");
-    assert!(other.code == 1 && other.err.contains("--force-params names unknown host `10.0.0.1`"), "{}", other.seen());
+    assert!(
+        other.code == 1 && other.err.contains("--force-params names unknown host `10.0.0.1`"),
+        "{}",
+        other.transcript()
+    );
     for address in ["localhost", "127.0.0.1"] {
         lab.write(&format!("assets-{address}/hosts/{address}.yaml"), "rack: B7\n");
         let line = format!("run-perf --paths assets-{address} --hosts foo:127.0.0.1 -- steady");
         let planned = lab.weighbridge(&line.replace("run-perf", "run-perf --plan"));
-        assert_eq!(planned.code, 0, "{}", planned.seen());
+        assert_eq!(planned.code, 0, "{}", planned.transcript());
         let quick = "--min-time 1ms --warm-up 0 --samples 6";
         let line = format!("run steady --paths assets-{address} {quick} --into R-{address}");
         let ran = lab.weighbridge(&line);
-        assert_eq!(ran.code, 0, "{}", ran.seen());
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
         let head = std::fs::read_to_string(lab.path(&format!("R-{address}/run.json"))).unwrap();
         let head: serde_json::Value = serde_json::from_str(&head).unwrap();
-        assert_eq!(head["entries"][0]["hosts"]["local"]["params"]["own"]["rack"], "B7", "{head}");
+        assert_eq!(head["entries"][0]["hosts"]["local"]["params"]["extra"]["rack"], "B7", "{head}");
     }
 }

@@ -29,7 +29,7 @@ fn schemas_match_the_types() {
 fn files_and_outputs_match_the_schemas() {
     let lab = Lab::new();
     let ran = lab.weighbridge("run steady --min-time 1ms --samples 6 --retakes 0 --into R");
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
     let file = |path: &str| json(std::fs::read_to_string(lab.path("R").join(path)).unwrap());
     let valid = |name: &str, value: &serde_json::Value| {
@@ -49,12 +49,12 @@ fn files_and_outputs_match_the_schemas() {
     let export = r#"{"results": [{"command": "true", "times": [1.5]}]}"#;
     lab.write("hyperfine.json", export);
     assert_eq!(lab.weighbridge("import --into R hyperfine.json").code, 0);
-    valid("imported", &file("Localhost/hyperfine/0000/command=true/0000.0/imported.json"));
+    valid("imported-sample", &file("Localhost/hyperfine/0000/command=true/0000.0/imported.json"));
     valid("run", &file("run.json"));
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());
     let thin = lab.weighbridge("model fit --noise -o noise.json a=R b=R");
-    assert_eq!(thin.code, 3, "{}", thin.seen());
+    assert_eq!(thin.code, 3, "{}", thin.transcript());
     valid("noise-model", &json(std::fs::read_to_string(lab.path("noise.json")).unwrap()));
     valid("plan", &lab.weighbridge("plan steady himeno --json").json());
     valid("doctor", &lab.weighbridge("doctor --json").json());

@@ -7,13 +7,13 @@ use crate::lab::Lab;
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
 /// The files in a folder whose name or content contains a text.
-fn holding(folder: &Path, text: &str) -> Vec<String> {
+fn files_containing(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         let name = path.display().to_string();
         if path.is_dir() {
-            found.extend(holding(&path, text));
+            found.extend(files_containing(&path, text));
         } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(text) {
             found.push(name.clone());
         }
@@ -59,11 +59,11 @@ fn run_folder_contains_no_secrets() {
     command.env("MY_WORD", "declared-bb").env("OTHER_TOKEN", "planted-own-env");
     lab.write("more", "declared-dd-argv\ndeclared-dd-script");
     command.args(["--secret-from", "more"]);
-    let ran = lab.ran(&mut command);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let _ = lab.weighbridge("report R --html R/report.html --csv R/report");
     for secret in ["planted", "declared-aa", "declared-bb", "declared-cc", "declared-dd", "with blanks"] {
-        assert_eq!(holding(&lab.path("R"), secret), [""; 0], "{secret}");
+        assert_eq!(files_containing(&lab.path("R"), secret), [""; 0], "{secret}");
     }
     // The samples can still be read with only the recorded definition.
     std::fs::remove_dir_all(lab.path("config")).unwrap();
@@ -79,9 +79,9 @@ fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
     let lab = Lab::new();
     let provisioner =
         r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password planted-said failed >&2; exit 1'"}"#;
-    let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
-    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+    let ran = lab.run_command(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
     let provisioned = &lab.journal("R")[0];
     assert!(provisioned["reason"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
     let log = std::fs::read_to_string(lab.path("R").join(provisioned["log"].as_str().unwrap())).unwrap();
@@ -97,14 +97,14 @@ fn variants_retries_and_failures_do_not_record_declared_secrets() {
         "name = \"telling\"\nsummary = \"s\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo it was $WORD >&2; exit 3\"]\n",
     );
     let mut command = lab.command(&format!("run telling {QUICK} --attempts 1 --into R --secret-from word --tool"));
-    let ran = lab.ran(command.arg("sh -c 'sleep 60' declared-word"));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let ran = lab.run_command(command.arg("sh -c 'sleep 60' declared-word"));
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let ab = lab.weighbridge(
         "ab steady base x:env:WORD=declared-word --max-blocks 6 --warm-up 0 --min-time 1ms --into A --secret-from word",
     );
-    assert_eq!(ab.code, 0, "{}", ab.seen());
+    assert_eq!(ab.code, 0, "{}", ab.transcript());
     for run in ["R", "A"] {
-        assert_eq!(holding(&lab.path(run), "declared-word"), [""; 0]);
+        assert_eq!(files_containing(&lab.path(run), "declared-word"), [""; 0]);
     }
 }
 
@@ -112,8 +112,9 @@ fn variants_retries_and_failures_do_not_record_declared_secrets() {
 fn invalid_secret_sources_are_refused() {
     let lab = Lab::new();
     lab.write("short", "abc\n");
-    let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"]
-        .map(|from| lab.ran(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).seen());
+    let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"].map(|from| {
+        lab.run_command(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).transcript()
+    });
     insta::assert_snapshot!(all.concat(), @r"
     exit 1
     error: --secret-from short: no line has at least 6 characters
@@ -138,7 +139,7 @@ fn secret_in_a_cell_name_is_refused() {
          [[param]]\nname = \"word\"\nhelp = \"a word\"\nkind = \"text\"\ndefault = \"x\"\naxis = true\n",
     );
     let ran = lab.weighbridge(&format!("run named:word=sesame-open {QUICK} --into R --secret-from word"));
-    insta::assert_snapshot!(ran.seen(), @r"
+    insta::assert_snapshot!(ran.transcript(), @r"
     exit 1
     error: a declared secret is part of a cell name of `named`
     help: pass it in a file or a variable: cell names cannot be masked
@@ -164,10 +165,10 @@ fn secrets_of_several_words_or_in_urls_are_not_recorded() {
         command.args(["--metadata", metadata]);
     }
     command.args(["--provisioner", r#"command:{"command":"true https://joe:planted-h@h/?token=a"}"#]);
-    let ran = lab.ran(&mut command);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(!ran.seen().contains("planted"), "{}", ran.seen());
-    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+    let ran = lab.run_command(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(!ran.transcript().contains("planted"), "{}", ran.transcript());
+    assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
     let metadata = &lab.weighbridge("study R --json").json()["run"]["metadata"];
     assert_eq!((&metadata["h"], &metadata["url"]), (&"Bearer ***".into(), &"https://***@x/y?token=***".into()));
 }
@@ -177,9 +178,13 @@ fn variant_names_contain_no_secrets() {
     let lab = Lab::new();
     let mut command = lab.command("ab steady --max-blocks 8 --warm-up 0 --min-time 1ms --into A --");
     command.args(["base", "env:AUTH=Bearer planted-a", "env:URL=https://joe:planted-b@h/?token=abc"]);
-    let ran = lab.ran(&mut command);
-    assert!(!ran.seen().contains("planted") && ran.seen().contains("URL-https-h-token"), "{}", ran.seen());
-    assert_eq!(holding(&lab.path("A"), "planted"), [""; 0]);
+    let ran = lab.run_command(&mut command);
+    assert!(
+        !ran.transcript().contains("planted") && ran.transcript().contains("URL-https-h-token"),
+        "{}",
+        ran.transcript()
+    );
+    assert_eq!(files_containing(&lab.path("A"), "planted"), [""; 0]);
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn command_with_a_secret_in_a_cell_name_is_refused() {
     let mut plan = lab.command(&format!("run --plan p.toml {QUICK} --into R"));
     let mut line = lab.command(&format!("run {QUICK} --into R"));
     line.arg("steady:before=[\"true --password planted-line -u joe:planted-user\", \"true\"]");
-    let seen = [&mut plan, &mut line].map(|command| lab.ran(command).seen());
+    let seen = [&mut plan, &mut line].map(|command| lab.run_command(command).transcript());
     insta::assert_snapshot!(seen.concat(), @r#"
     exit 1
     error: `before` of `steady` appears to contain a secret, and its value is part of cell names
@@ -208,9 +213,9 @@ fn command_with_a_secret_in_a_cell_name_is_refused() {
         "steady:env=[\"MY_PASSWORD=planted-variable\"],\
          before=[\"test x$MY_PASSWORD != x\", \"true --password $MY_PASSWORD\"]",
     );
-    let ran = lab.ran(&mut variable);
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+    let ran = lab.run_command(&mut variable);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
 }
 
 #[test]
@@ -219,6 +224,6 @@ fn equivalent_command_of_run_perf_shows_no_secret() {
     let mut command = lab.command("run-perf --plan");
     command.args(["--metadata", "x=Bearer planted-a", "--metadata", "url=https://joe:planted-b@x/y?token=abcdef"]);
     command.args(["--", "linpack"]);
-    let ran = lab.ran(&mut command);
-    assert!(!ran.seen().contains("planted"), "{}", ran.seen());
+    let ran = lab.run_command(&mut command);
+    assert!(!ran.transcript().contains("planted"), "{}", ran.transcript());
 }

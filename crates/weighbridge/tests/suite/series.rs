@@ -1,7 +1,7 @@
 //! Resumed runs: all samples of a cell have the same definition, files, programs and
 //! machine.
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0";
 
@@ -55,18 +55,18 @@ fn scripted() -> Lab {
     lab
 }
 
-fn ran(lab: &Lab, line: &str) -> Ran {
-    lab.ran(lab.with_programs(line).env("HOME", lab.path("home")))
+fn run_line(lab: &Lab, line: &str) -> CommandResult {
+    lab.run_command(lab.with_programs(line).env("HOME", lab.path("home")))
 }
 
 /// Measures, makes a change, and checks that resuming is refused without any attempt. Returns the message.
 fn refused(lab: &Lab, test: &str, change: impl FnOnce(&Lab)) -> String {
-    let first = ran(lab, &format!("run {test} {QUICK} --samples 6 --into R"));
-    assert_eq!(first.code, 0, "{}", first.seen());
+    let first = run_line(lab, &format!("run {test} {QUICK} --samples 6 --into R"));
+    assert_eq!(first.code, 0, "{}", first.transcript());
     let before = lab.journal("R");
     change(lab);
-    let second = ran(lab, &format!("run {test} {QUICK} --samples 12 --into R"));
-    assert_eq!(second.code, 1, "{}", second.seen());
+    let second = run_line(lab, &format!("run {test} {QUICK} --samples 12 --into R"));
+    assert_eq!(second.code, 1, "{}", second.transcript());
     let attempts =
         |journal: &[serde_json::Value]| journal.iter().filter(|line| line["event"] == "attempt-started").count();
     assert_eq!(attempts(&lab.journal("R")), attempts(&before), "nothing is measured");
@@ -123,8 +123,8 @@ fn resuming_with_another_source_or_build_is_refused() {
     assert!(message.contains("with another build of `program` (HASH, now HASH)"), "{message}");
     let lab = built();
     for samples in [6, 8] {
-        let more = ran(&lab, &format!("run built {QUICK} --samples {samples} --into R"));
-        assert_eq!(more.code, 0, "the same build is resumed: {}", more.seen());
+        let more = run_line(&lab, &format!("run built {QUICK} --samples {samples} --into R"));
+        assert_eq!(more.code, 0, "the same build is resumed: {}", more.transcript());
     }
 }
 
@@ -136,8 +136,8 @@ fn irreproducible_build_is_a_finding() {
     lab.write("config/weighbridge/tests.d/source", "# source\n");
     lab.write("home/library", &printing(1000));
     for samples in [6, 8] {
-        let ran = ran(&lab, &format!("run built {QUICK} --samples {samples} --into R"));
-        assert_eq!(ran.code, 0, "{}", ran.seen());
+        let ran = run_line(&lab, &format!("run built {QUICK} --samples {samples} --into R"));
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
     }
     let summary = lab.weighbridge("summary R");
     assert!(
@@ -170,10 +170,10 @@ fn resuming_an_experiment_with_an_edited_script_is_refused() {
         let line = line.replacen(" --into", &format!(" {QUICK} --into"), 1);
         lab.write("config/weighbridge/tests.d/load.sh", &printing(1000));
         let first = lab.weighbridge(&line);
-        assert_eq!(first.code, 0, "{}", first.seen());
+        assert_eq!(first.code, 0, "{}", first.transcript());
         lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
         let second = lab.weighbridge(&line);
-        assert_eq!(second.code, 1, "{}", second.seen());
+        assert_eq!(second.code, 1, "{}", second.transcript());
         assert!(second.err.contains("in this folder with another `{here}/load.sh`"), "{}", second.err);
     }
 }
@@ -185,7 +185,7 @@ fn test_without_completed_samples_may_be_fixed_in_the_same_folder() {
     assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R")).code, 3);
     lab.write("config/weighbridge/tests.d/load.sh", &printing(1000));
     let fixed = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
-    assert_eq!(fixed.code, 0, "{}", fixed.seen());
+    assert_eq!(fixed.code, 0, "{}", fixed.transcript());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn script_that_changes_during_a_run_is_a_finding() {
     let script = format!("{script}test $(wc -l <../count) != 2 || (cp $0 new; echo '# edited' >>new; mv new $0)\n");
     lab.write("config/weighbridge/tests.d/load.sh", &script);
     let first = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
-    assert_eq!(first.code, 0, "{}", first.seen());
+    assert_eq!(first.code, 0, "{}", first.transcript());
     let recorded = |sample: u32| {
         let path = format!("R/Localhost/scripted/0000/-/{sample:04}.0/provenance.json");
         let text = std::fs::read_to_string(lab.path(&path)).unwrap();
@@ -224,7 +224,7 @@ fn comparison_shows_the_differing_script() {
         assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into {folder}")).code, 0);
     }
     let text = lab.weighbridge("compare A B --trust-single-run");
-    assert!(text.out.contains("scripted: file {here}/load.sh sha256"), "{}", text.seen());
+    assert!(text.out.contains("scripted: file {here}/load.sh sha256"), "{}", text.transcript());
     let json = lab.weighbridge("compare A B --trust-single-run --json").json();
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
@@ -260,7 +260,7 @@ fn resuming_on_another_machine_with_the_same_boot_id_is_refused() {
     facts["cpu_model"] = "Another CPU".into();
     lab.write("R/run.json", &json.to_string());
     let more = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R"));
-    assert_eq!(more.code, 1, "{}", more.seen());
+    assert_eq!(more.code, 1, "{}", more.transcript());
     assert!(more.err.contains("on another machine named `local`: elsewhere with"), "{}", more.err);
 }
 
@@ -273,6 +273,6 @@ fn another_kernel_is_reported() {
     json["entries"][0]["facts"]["local"]["kernel"] = "2.6.32".into();
     lab.write("R/run.json", &json.to_string());
     let more = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R"));
-    assert_eq!(more.code, 0, "{}", more.seen());
+    assert_eq!(more.code, 0, "{}", more.transcript());
     assert!(more.err.contains("earlier samples in this folder were taken with 2.6.32"), "{}", more.err);
 }

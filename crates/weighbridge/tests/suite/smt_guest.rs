@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_test_vm::{Errand, GuestError, carry_out};
+use wb_test_vm::{GuestError, GuestScript, run_script};
 
 /// A test that records which CPUs are online while it is measured.
 const TEST: &str = r#"
@@ -40,7 +40,7 @@ fn smt_is_off_while_measuring_and_restored_afterwards() {
     let files: [(&Path, &str); 2] =
         [(program, "bin/weighbridge"), (&definition, "config/weighbridge/tests.d/sees.toml")];
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
-    let outcome = match carry_out(&Errand { modules: &[], files: &files, script: SCRIPT }, &cache) {
+    let outcome = match run_script(&GuestScript { modules: &[], files: &files, script: SCRIPT }, &cache) {
         Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: threads of a core: {missing}"),
         outcome => outcome.expect("a machine"),
     };

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use wb_test_net::{Host, SshHosts, Sshd};
+use wb_test_net::{Host, SshHosts, SshdConfig};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
@@ -18,10 +18,10 @@ fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
 }
 
 /// Runs the program with the lab's `ssh` on the PATH.
-fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> Ran {
+fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> CommandResult {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     let line = format!("{line} --ssh-config {}", hosts.path("config").display());
-    lab.ran(lab.command(&line).env("PATH", path))
+    lab.run_command(lab.command(&line).env("PATH", path))
 }
 
 fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
@@ -33,7 +33,7 @@ fn two_remote_hosts_are_measured_and_left_clean() {
     let Some((hosts, lab)) = lab(2) else { return };
     let line = format!("run steady himeno:grid=XS,threads=1 --hosts {} {QUICK} --into R --json", addresses(1..=2));
     let ran = weighbridge(&hosts, &lab, &line);
-    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), hosts.log(Host(1)));
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), hosts.log(Host(1)));
     let study = ran.json();
     let cells = study["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2);
@@ -47,20 +47,20 @@ fn two_remote_hosts_are_measured_and_left_clean() {
     for host in ["host1", "host2"] {
         let text = std::fs::read_to_string(folder.join(host).join("report.process.json")).unwrap();
         let process: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(process["start"]["late"].is_number() || process["start"]["late"].is_string(), "{process}");
+        assert!(process["start"]["delay"].is_number() || process["start"]["delay"].is_string(), "{process}");
     }
     let head: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
     assert!(head["entries"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
     // The same command measures nothing; the program is cached on the hosts.
     let again = weighbridge(&hosts, &lab, &line);
-    assert_eq!(again.code, 4, "{}", again.seen());
+    assert_eq!(again.code, 4, "{}", again.transcript());
     for host in [Host(1), Host(2)] {
-        hosts.is_quiet(host);
-        let found = hosts.cached(host);
+        hosts.wait_until_idle(host);
+        let found = hosts.cached_paths(host);
         assert_eq!(found.iter().filter(|path| path.ends_with("/weighbridge")).count(), 1, "{found:?}");
     }
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn network_test_runs_between_hosts() {
     let test = "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=300ms,samples=2";
     let line = format!("run {test},server=host3 --hosts {} --into R --json", addresses(1..=3));
     let ran = weighbridge(&hosts, &lab, &line);
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let study = ran.json();
     let cell = &study["cells"][0];
     let summary = |worker: Option<&str>| {
@@ -78,13 +78,13 @@ fn network_test_runs_between_hosts() {
     };
     let (all, each) = (summary(None), summary(Some("host1")) + summary(Some("host2")));
     assert!((all - each).abs() < all * 1e-9, "{all} {each}");
-    hosts.is_quiet(Host(3));
+    hosts.wait_until_idle(Host(3));
 }
 
 #[test]
 fn unreachable_host_does_not_stop_the_others() {
-    let Some((mut hosts, lab)) = (|| Some((SshHosts::bare(2)?, Lab::new())))() else { return };
-    hosts.start(Host(1), &Sshd::default());
+    let Some((mut hosts, lab)) = (|| Some((SshHosts::without_sshd(2)?, Lab::new())))() else { return };
+    hosts.start(Host(1), &SshdConfig::default());
     lab.write("bin/ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
     Command::new("chmod").arg("755").arg(lab.path("bin/ssh")).status().unwrap();
     let inventory = format!(
@@ -95,14 +95,14 @@ fn unreachable_host_does_not_stop_the_others() {
     lab.write("hosts.toml", &inventory);
     let run = format!("run steady:on=up steady:id=all --inventory hosts.toml {QUICK} --into R --json");
     let ran = weighbridge(&hosts, &lab, &run);
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.err.contains("warning: `down` (") && ran.err.contains("help: "), "{}", ran.err);
     let study = ran.json();
     let outcomes: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["measured", "unsupported"]);
     let none = weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml --hosts down {QUICK} --into S"));
-    assert_eq!(none.code, 1, "{}", none.seen());
+    assert_eq!(none.code, 1, "{}", none.transcript());
     assert!(!lab.path("S").exists());
 }
 
@@ -122,8 +122,8 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let started =
         || std::fs::read_to_string(lab.path("R/journal.jsonl")).is_ok_and(|text| text.contains("attempt-started"));
     let on_two = || started() && std::fs::read_to_string(lab.path("R/journal.jsonl")).unwrap().contains("/long/");
-    wb_test_net::eventually("the long test to start", on_two);
-    hosts.lab.cut(Host(2));
+    wb_test_net::wait_until("the long test to start", on_two);
+    hosts.lab.disconnect(Host(2));
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");
@@ -145,21 +145,21 @@ fn clean_removes_programs_from_a_host() {
     let Some((hosts, lab)) = lab(1) else { return };
     let address = addresses(1..=1);
     let shown = weighbridge(&hosts, &lab, &format!("clean --programs --dry-run --hosts {address}"));
-    assert!(shown.code == 0 && shown.out.contains("host1  program"), "{}", shown.seen());
-    assert!(!hosts.cached(Host(1)).is_empty());
+    assert!(shown.code == 0 && shown.out.contains("host1  program"), "{}", shown.transcript());
+    assert!(!hosts.cached_paths(Host(1)).is_empty());
     let cleaned = weighbridge(&hosts, &lab, &format!("clean --programs --yes --hosts {address}"));
-    assert_eq!(cleaned.code, 0, "{}", cleaned.seen());
-    assert_eq!(hosts.cached(Host(1)), [""; 0]);
-    hosts.is_quiet(Host(1));
+    assert_eq!(cleaned.code, 0, "{}", cleaned.transcript());
+    assert_eq!(hosts.cached_paths(Host(1)), [""; 0]);
+    hosts.wait_until_idle(Host(1));
 }
 
 #[test]
 fn custom_inventory_values_are_recorded_without_secrets() {
     let Some((hosts, lab)) = lab(1) else { return };
-    let own = "[hosts.h.own]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
+    let own = "[hosts.h.extra]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
     lab.write("hosts.toml", &format!("[hosts.h]\naddress = '{}'\n{own}", Host(1).v4()));
     let ran = weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml {QUICK} --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     for file in ["run.json", "journal.jsonl"] {
         let text = std::fs::read_to_string(lab.path("R").join(file)).unwrap();
         assert!(!text.contains("planted"), "{file}: {text}");
@@ -167,14 +167,14 @@ fn custom_inventory_values_are_recorded_without_secrets() {
     let head = std::fs::read_to_string(lab.path("R/run.json")).unwrap();
     let head: serde_json::Value = serde_json::from_str(&head).unwrap();
     let own = serde_json::json!({"password": "***", "rack": "B7", "note": "use Bearer ***"});
-    assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["own"], own);
+    assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["extra"], own);
 }
 
 /// Defines a profile with a file and a command, and a test that kills its agent.
-fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
+fn define_profile(lab: &Lab) -> [std::path::PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let profile = format!(
-        "[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n[[commands]]\nname = \"the flag\"\nis = \"test -e {flag}\"\n\
+        "[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\n\
          apply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
         file.display(),
         flag = flag.display()
@@ -191,18 +191,18 @@ fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
 #[test]
 fn host_is_reverted_over_a_new_connection_after_its_agent_is_killed() {
     let Some((hosts, lab)) = lab(1) else { return };
-    let [file, flag] = mine(&lab);
+    let [file, flag] = define_profile(&lab);
     let ran =
         weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let note = "note: `host1`: a run that was killed had changed the flag: restored";
-    assert!(ran.err.contains(note), "{}", ran.seen());
+    assert!(ran.err.contains(note), "{}", ran.transcript());
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
 /// Leaves a host in a profile: its agent is killed while the host is unreachable; then it is reachable again.
-fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
-    let [file, flag] = mine(lab);
+fn leave_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
+    let [file, flag] = define_profile(lab);
     // While the file `gone` exists, the host is unreachable.
     let ssh = std::fs::read_to_string(hosts.path("ssh")).unwrap();
     let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
@@ -216,10 +216,10 @@ fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
     );
     let ran =
         weighbridge(hosts, lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     let still = format!("; still changed: {}, the flag\nhelp: `weighbridge profile revert`", file.display());
     let warned = ran.err.contains("warning: `host1`: its agent is unreachable, and a new one cannot be started: ");
-    assert!(warned && ran.err.contains(&still), "{}", ran.seen());
+    assert!(warned && ran.err.contains(&still), "{}", ran.transcript());
     assert!(flag.exists());
     std::fs::remove_file(lab.path("gone")).unwrap();
     [file, flag]
@@ -229,10 +229,10 @@ fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
 fn read_only_commands_report_what_the_agent_reverted() {
     let Some((hosts, lab)) = lab(1) else { return };
     for line in ["plan steady", "tune status"] {
-        let [file, flag] = left_changed(&hosts, &lab);
+        let [file, flag] = leave_changed(&hosts, &lab);
         let ran = weighbridge(&hosts, &lab, &format!("{line} --hosts {}", addresses(1..=1)));
         let note = "note: `host1`: a run that was killed had changed the flag: restored";
-        assert!(ran.code == 0 && ran.err.contains(note), "{}", ran.seen());
+        assert!(ran.code == 0 && ran.err.contains(note), "{}", ran.transcript());
         assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
         std::fs::remove_dir_all(lab.path("R")).unwrap();
     }
@@ -241,9 +241,9 @@ fn read_only_commands_report_what_the_agent_reverted() {
 #[test]
 fn changes_on_an_unreachable_host_are_reported_and_reverted_later() {
     let Some((hosts, lab)) = lab(1) else { return };
-    let [file, flag] = left_changed(&hosts, &lab);
+    let [file, flag] = leave_changed(&hosts, &lab);
     let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1)));
-    assert!(reverted.code == 0 && reverted.out.contains("the flag: restored"), "{}", reverted.seen());
+    assert!(reverted.code == 0 && reverted.out.contains("the flag: restored"), "{}", reverted.transcript());
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
@@ -262,10 +262,10 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
         weighbridge(&hosts, &lab, &line)
     };
     let first = run("", 6);
-    assert!([0, 3].contains(&first.code), "{}", first.seen());
+    assert!([0, 3].contains(&first.code), "{}", first.transcript());
     // No sshd listens on that port.
     let second = run(":2", 7);
-    assert_eq!(second.code, 3, "{}", second.seen());
+    assert_eq!(second.code, 3, "{}", second.transcript());
     assert!(second.err.contains("warning: `host2` ("), "{}", second.err);
     let (before, after) = (first.json(), second.json());
     let cell = |study: &serde_json::Value, serial: &str| {
@@ -285,7 +285,7 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
     }
     // Once it is back, the same command resumes.
     let third = run("", 7);
-    assert!([0, 3].contains(&third.code), "{}", third.seen());
+    assert!([0, 3].contains(&third.code), "{}", third.transcript());
     let third = third.json();
     let counted = |cell: &serde_json::Value| {
         cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count()
@@ -295,14 +295,14 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
 
 #[test]
 fn knobs_of_remote_hosts_are_shown_applied_and_reverted() {
-    let Some(mut hosts) = SshHosts::bare(2) else { return };
+    let Some(mut hosts) = SshHosts::without_sshd(2) else { return };
     // Each host has its own copy of the setting, which is a file.
     let setting = |host: u8| hosts.path(&format!("aslr{host}"));
     let settings = [1, 2].map(setting);
     for (host, file) in (1..).zip(&settings) {
         std::fs::write(file, "2\n").unwrap();
         let before = format!("mount --bind {} /proc/sys/kernel/randomize_va_space", file.display());
-        hosts.start(Host(host), &Sshd { before: &before, ..Sshd::default() });
+        hosts.start(Host(host), &SshdConfig { setup_command: &before, ..SshdConfig::default() });
     }
     let values = || settings.clone().map(|file| std::fs::read_to_string(file).unwrap());
     let lab = Lab::new();
@@ -310,42 +310,42 @@ fn knobs_of_remote_hosts_are_shown_applied_and_reverted() {
     lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
     let both = format!("--hosts {}", addresses(1..=2));
     let status = weighbridge(&hosts, &lab, &format!("tune status mine --json {both}"));
-    assert_eq!(status.code, 0, "{}", status.seen());
+    assert_eq!(status.code, 0, "{}", status.transcript());
     for host in ["host1", "host2"] {
-        assert_eq!(status.json()[host]["changed"], serde_json::json!([]), "{}", status.seen());
-        assert_eq!(status.json()[host]["would"][0]["knob"], "aslr", "{}", status.seen());
+        assert_eq!(status.json()[host]["changed"], serde_json::json!([]), "{}", status.transcript());
+        assert_eq!(status.json()[host]["planned"][0]["knob"], "aslr", "{}", status.transcript());
     }
     let unknown = weighbridge(&hosts, &lab, &format!("tune apply nosuch {both}"));
-    assert!(unknown.code == 1 && unknown.err.matches("nosuch").count() == 1, "{}", unknown.seen());
+    assert!(unknown.code == 1 && unknown.err.matches("nosuch").count() == 1, "{}", unknown.transcript());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
     assert_eq!((reverted.code, reverted.out.matches("nothing is changed on this machine").count()), (4, 2));
     let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}"));
-    assert!([0, 3].contains(&doctor.code), "{}", doctor.seen());
-    assert!(doctor.out.contains("`host1`:\n") && doctor.out.contains("`host2`:\n"), "{}", doctor.seen());
+    assert!([0, 3].contains(&doctor.code), "{}", doctor.transcript());
+    assert!(doctor.out.contains("`host1`:\n") && doctor.out.contains("`host2`:\n"), "{}", doctor.transcript());
     let remedies = weighbridge(&hosts, &lab, &format!("doctor --json {both}")).json();
     for (number, host) in [(1, "host1"), (2, "host2")] {
         let Some(words) = remedies[host]["remedies"].as_array() else { continue };
         let words: Vec<&str> = words.iter().filter_map(serde_json::Value::as_str).collect();
         let options = format!("--hosts {host}:{} --ssh-config {}", Host(number).v4(), hosts.path("config").display());
         let line = format!("  weighbridge tune apply {} {options}\n", words.join(" "));
-        assert!(doctor.out.contains(&line), "{line}{}", doctor.seen());
+        assert!(doctor.out.contains(&line), "{line}{}", doctor.transcript());
         let revert = format!("  weighbridge tune revert {options}\n");
-        assert!(doctor.out.contains(&revert), "{revert}{}", doctor.seen());
+        assert!(doctor.out.contains(&revert), "{revert}{}", doctor.transcript());
     }
     let applied = weighbridge(&hosts, &lab, &format!("tune apply mine {both}"));
-    assert_eq!((applied.code, values()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.seen());
+    assert_eq!((applied.code, values()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.transcript());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
-    assert_eq!((reverted.code, values()), (0, ["2\n", "2\n"].map(str::to_owned)), "{}", reverted.seen());
+    assert_eq!((reverted.code, values()), (0, ["2\n", "2\n"].map(str::to_owned)), "{}", reverted.transcript());
     assert_eq!(reverted.out.matches("randomize_va_space: restored (`2`)").count(), 2, "{}", reverted.out);
-    hosts.is_quiet(Host(1));
+    hosts.wait_until_idle(Host(1));
 }
 
 #[test]
 fn host_without_space_for_its_lock_is_reported() {
-    let Some(mut hosts) = SshHosts::bare(1) else { return };
+    let Some(mut hosts) = SshHosts::without_sshd(1) else { return };
     let full =
         "mount -t tmpfs -o size=8k,mode=755 full /var/lib; head -c 64k /dev/zero > /var/lib/full 2>/dev/null || true";
-    hosts.start(Host(1), &Sshd { before: full, ..Sshd::default() });
+    hosts.start(Host(1), &SshdConfig { setup_command: full, ..SshdConfig::default() });
     let lab = Lab::new();
     lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
     let ran = weighbridge(&hosts, &lab, &format!("run steady --hosts host1:{} --into R", Host(1).v4()));
@@ -353,14 +353,14 @@ fn host_without_space_for_its_lock_is_reported() {
     let is_transfer =
         |line: &&str| line.starts_with("note: `host1`: sending the program, ") || line.contains(": sent the");
     let (transfer, error): (Vec<&str>, Vec<&str>) = ran.err.lines().partition(is_transfer);
-    assert_eq!(transfer.len(), 2, "{}", ran.seen());
+    assert_eq!(transfer.len(), 2, "{}", ran.transcript());
     let error = error.join("\n");
     insta::assert_snapshot!(format!("exit {}\n{error}", ran.code), @r"
     exit 1
     error: `host1` (10.77.0.2) cannot start the agent: the worker `host1` is lost: its agent ended: the agent cannot lock the machine for its controller: No space left on device (os error 28)
     help: free some space in /var/lib and in the folder for temporary files on that host
     ");
-    hosts.is_quiet(Host(1));
+    hosts.wait_until_idle(Host(1));
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn two_names_of_one_host_are_refused() {
     let [one, two] = [Host(1).v4(), Host(2).v4()];
     let line = format!("run steady --hosts x:{one},z:{two},y:{one} {QUICK} --into R --json");
     let ran = weighbridge(&hosts, &lab, &line);
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     // The name that connects first is used.
     let refused = |name: &str, other: &str| {
         format!(
@@ -378,6 +378,6 @@ fn two_names_of_one_host_are_refused() {
         )
     };
     let is_named = ran.err.contains(&refused("x", "y")) || ran.err.contains(&refused("y", "x"));
-    assert!(is_named && !ran.err.contains("in use by"), "{}", ran.seen());
+    assert!(is_named && !ran.err.contains("in use by"), "{}", ran.transcript());
     assert_eq!(ran.json()["cells"][0]["outcome"]["outcome"], "unsupported");
 }

@@ -48,12 +48,12 @@ fn max_stdout_limits_the_recorded_output_of_a_run() {
     lab.define("wordy", &WORDY.replace("STDOUT", "stdout = \"keep\""));
     lab.write("wordy.toml", PLAN);
     let ran = lab.weighbridge("run --plan wordy.toml --into R");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let (full, truncated) = (Some(100_000), Some(65_536));
     assert_eq!(recorded(&lab, "R"), [full, full, truncated, truncated, truncated, truncated]);
     // Output recorded by earlier entries counts, too.
     let more = lab.weighbridge("run --plan wordy.toml --into R --samples 7");
-    assert_eq!(more.code, 0, "{}", more.seen());
+    assert_eq!(more.code, 0, "{}", more.transcript());
     assert_eq!(recorded(&lab, "R")[6], truncated);
     let summary = lab.weighbridge("summary R").out;
     let finding = "standard output truncated to 64 KiB of 97.7 KiB: ";
@@ -66,6 +66,6 @@ fn unused_standard_output_is_not_recorded() {
     lab.define("wordy", &WORDY.replace("STDOUT", ""));
     lab.write("wordy.toml", PLAN);
     let ran = lab.weighbridge("run --plan wordy.toml --into R");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert_eq!(recorded(&lab, "R"), [None; 6]);
 }

@@ -9,7 +9,7 @@ fn unknown_knob_suggests_only_similar_names() {
     let lab = Lab::new();
     let help = |line: &str| {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 1 && ran.out.is_empty(), "{}", ran.seen());
+        assert!(ran.code == 1 && ran.out.is_empty(), "{}", ran.transcript());
         ran.err.lines().find(|line| line.contains("help: ")).unwrap_or_default().trim().to_owned()
     };
     assert_snapshot!(help("tune apply xyz=1"), @"help: `weighbridge doctor --all` shows each knob and its state here");
@@ -22,12 +22,12 @@ fn unreadable_sets_are_an_error() {
     let file = lab.write("config/weighbridge/knobs.d", "no folder");
     let ran = lab.weighbridge("tune status");
     let folder = file.display().to_string();
-    assert!(ran.code == 1 && ran.err.contains(&format!("{folder}: Not a directory")), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains(&format!("{folder}: Not a directory")), "{}", ran.transcript());
     std::fs::remove_file(&file).unwrap();
     assert_eq!(lab.weighbridge("tune status").code, 0, "the folder is optional");
     lab.write("config/weighbridge/knobs.d/mine.toml/other", "");
     let ran = lab.weighbridge("tune apply thp=never");
-    assert!(ran.code == 1 && ran.err.contains("mine.toml: Is a directory"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("mine.toml: Is a directory"), "{}", ran.transcript());
 }
 
 #[test]
@@ -49,13 +49,13 @@ fn ambiguous_huge_page_size_is_refused() {
         assert!(
             ran.code == 1 && contains("`hugetlb=4` needs a page size, since there are several here"),
             "{}",
-            ran.seen()
+            ran.transcript()
         );
-        assert!(sizes.iter().all(|size| contains(&format!("`hugetlb@{size}=4`"))), "{}", ran.seen());
+        assert!(sizes.iter().all(|size| contains(&format!("`hugetlb@{size}=4`"))), "{}", ran.transcript());
     }
     // In a plan the cell is refused with the same reason.
     let ran = lab.weighbridge("run steady:knobs.hugetlb=4 --into R");
-    assert!(ran.code == 3 && ran.seen().contains("needs a page size"), "{}", ran.seen());
+    assert!(ran.code == 3 && ran.transcript().contains("needs a page size"), "{}", ran.transcript());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn status_exits_with_3_if_a_named_knob_is_unsupported() {
     let lab = Lab::new();
     for line in ["tune status io-scheduler@nosuch=none", "tune status thp=maybe", "tune status dirty-limit=1"] {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 3 && ran.out.contains("unsupported: "), "{}", ran.seen());
+        assert!(ran.code == 3 && ran.out.contains("unsupported: "), "{}", ran.transcript());
     }
     assert_eq!(lab.weighbridge("tune status quiet").code, 0, "a set has values for other machines too");
     let help = lab.weighbridge("tune revert --help").out;
@@ -85,10 +85,10 @@ fn knob_with_target_is_accepted_in_plans_and_variants() {
     assert_eq!(knobs("plan --plan plan.toml --json"), &named[..1]);
     // A variant accepts the same form, and shows a mistake as typed.
     let ran = lab.weighbridge("ab steady --max-blocks 6 --into A -- base knob:hugetlb@nosuch=2");
-    assert!(ran.code == 3 && ran.seen().contains("no such target: `nosuch`"), "{}", ran.seen());
+    assert!(ran.code == 3 && ran.transcript().contains("no such target: `nosuch`"), "{}", ran.transcript());
     let ran = lab.weighbridge("ab steady --into B -- base knob:hugetbl@2048kB=2");
-    assert!(ran.code == 1 && ran.err.contains("unknown knob `hugetbl`"), "{}", ran.seen());
-    assert!(ran.err.contains("knob:hugetbl@2048kB=2") && !ran.err.contains("knobs.hugetbl"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("unknown knob `hugetbl`"), "{}", ran.transcript());
+    assert!(ran.err.contains("knob:hugetbl@2048kB=2") && !ran.err.contains("knobs.hugetbl"), "{}", ran.transcript());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn doctor_ends_with_the_command_that_applies_its_remedies() {
             assert!(
                 status.code == 0 && status.out.contains("would be changed") || status.out.contains("only root"),
                 "{}",
-                status.seen()
+                status.transcript()
             );
         }
         None => assert!(last.contains(" noisy, "), "{text}"),

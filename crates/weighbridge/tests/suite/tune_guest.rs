@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_test_vm::{Errand, GuestError, carry_out};
+use wb_test_vm::{GuestError, GuestScript, run_script};
 
 /// Prints the CPUs of another process and the state of the groups before, during and after shielding.
 const SCRIPT: &str = r#"
@@ -31,9 +31,9 @@ test ! -e /var/lib/weighbridge
 #[ignore = "starts a machine in software"]
 fn cpus_are_shielded_by_a_partition_and_restored() {
     let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
-    let errand = Errand { modules: &[], files: &[(program, "bin/weighbridge")], script: SCRIPT };
+    let errand = GuestScript { modules: &[], files: &[(program, "bin/weighbridge")], script: SCRIPT };
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
-    let outcome = match carry_out(&errand, &cache) {
+    let outcome = match run_script(&errand, &cache) {
         Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: a partition of version 2: {missing}"),
         outcome => outcome.expect("a machine"),
     };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::lab::Lab;
 
 /// A test whose figure is about 1000, or about $FIGURE, or computed by a program.
-const TOLD: &str = r#"
+const DEMO: &str = r#"
 name = "demo"
 summary = "a figure from the environment"
 version = 1
@@ -29,14 +29,14 @@ const QUICK: &str = "--min-time 1ms --warm-up 0";
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.define_figure("demo", TOLD);
+    lab.define_figure("demo", DEMO);
     lab
 }
 
 fn verdicts(result: &serde_json::Value) -> Vec<(String, String)> {
     let variants = result["cases"][0]["variants"].as_array().unwrap();
     let verdict = |variant: &serde_json::Value| {
-        let verdict = variant["standing"]["verdict"].as_str().unwrap_or("first");
+        let verdict = variant["result"]["verdict"].as_str().unwrap_or("first");
         (variant["name"].as_str().unwrap().to_owned(), verdict.to_owned())
     };
     variants.iter().map(verdict).collect()
@@ -50,12 +50,12 @@ fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
 fn variants_are_decided_early_and_reproducibly() {
     let lab = lab();
     let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let result = ran.json();
     assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "improved"), ("same", "equivalent")]));
     let blocks = result["cases"][0]["blocks"].as_u64().unwrap();
     assert!((6..30).contains(&blocks), "{blocks}");
-    let ratio = result["cases"][0]["variants"][1]["standing"]["ratio"].as_f64().unwrap();
+    let ratio = result["cases"][0]["variants"][1]["result"]["ratio"].as_f64().unwrap();
     assert!((1.49..1.51).contains(&ratio), "{ratio}");
     // Each block has each variant once, in random order.
     let starts: Vec<String> = lab
@@ -78,7 +78,7 @@ fn variants_are_decided_early_and_reproducibly() {
     assert_eq!(lab.weighbridge("summary R").code, 0, "the folder is an ordinary run");
     // The run folder contains the result.
     let report = lab.weighbridge("report R --html R.html");
-    assert_eq!(report.code, 0, "{}", report.seen());
+    assert_eq!(report.code, 0, "{}", report.transcript());
     let page = std::fs::read_to_string(lab.path("R.html")).unwrap();
     for text in [lab.weighbridge("report R").out, page] {
         assert!(text.contains(&format!("decided after {blocks} blocks")) && text.contains("improved"), "{text}");
@@ -94,7 +94,7 @@ fn worse_variant_is_a_regression() {
     let before = format!("cmd:echo>>{}", count.display());
     let ran =
         lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
-    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(ran.code, 2, "{}", ran.transcript());
     let result = ran.json();
     assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "regressed".to_owned()));
     assert_eq!(verdicts(&result)[2].1, "equivalent");
@@ -104,7 +104,7 @@ fn worse_variant_is_a_regression() {
     let slow = &study["cells"][1];
     assert_eq!(slow["provenance"]["expr path"], slow_program.display().to_string());
     assert!(slow["provenance"]["expr sha256"].is_string());
-    assert_eq!(lab.processes_left(), [""; 0]);
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn cases_are_decided_independently() {
     assert_eq!(cases, ["kind=a", "kind=b"]);
     // Parameters that variants change are not part of the case.
     let ran = lab.weighbridge(&format!("ab demo {QUICK} --into S --json -- param:kind=a param:kind=b"));
-    assert_eq!(verdicts(&ran.json()), pairs(&[("kind-a", "first"), ("kind-b", "equivalent")]), "{}", ran.seen());
+    assert_eq!(verdicts(&ran.json()), pairs(&[("kind-a", "first"), ("kind-b", "equivalent")]), "{}", ran.transcript());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn invalid_variants_are_refused() {
     let lab = lab();
     let message = |line: &str| {
         let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         ran.err
     };
     let all = [
@@ -157,13 +157,17 @@ fn resuming_with_other_variants_is_refused() {
     // Another program at the same path.
     lab.write("bin/slow", "#!/bin/sh\necho 1500\n");
     let ran = lab.weighbridge(&line);
-    assert!(ran.code == 1 && ran.err.contains("was measured in this folder with another `expr`"), "{}", ran.seen());
+    assert!(
+        ran.code == 1 && ran.err.contains("was measured in this folder with another `expr`"),
+        "{}",
+        ran.transcript()
+    );
     for other in ["--max-blocks 9 --into R -- base env:FIGURE=1", "--max-blocks 8 --into R -- base env:A=1"] {
         let ran = lab.weighbridge(&format!("ab demo {QUICK} {other}"));
-        assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.seen());
+        assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.transcript());
     }
     let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --into R"));
-    assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.seen());
+    assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.transcript());
 }
 
 #[test]
@@ -190,24 +194,24 @@ fn secrets_of_variants_are_not_recorded() {
 fn calibration_can_be_extended_with_more_runs() {
     let lab = lab();
     let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 2 --samples 6 --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let result = ran.json();
     let case = &result["cases"][0];
     assert_eq!((&case["runs"], &case["boots"], &case["calibration"]["samples"]), (&2.into(), &1.into(), &24.into()));
-    let orders = case["calibration"]["orders"].as_array().unwrap();
+    let orders = case["calibration"]["designs"].as_array().unwrap();
     assert_eq!(orders.len(), 3, "{orders:?}");
-    let of = |at: usize| orders[at]["beyond_chance"]["of"].clone();
+    let of = |at: usize| orders[at]["beyond_chance"]["total"].clone();
     assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
     assert!(result.get("added").is_none(), "all are of one command: {result}");
     let more = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 3 --samples 6 --into R"));
-    assert_eq!(more.code, 0, "{}", more.seen());
+    assert_eq!(more.code, 0, "{}", more.transcript());
     for expected in ["36 samples in 3 runs of 1 boot, ", "; added last: run-002", "interleaved, ABBA", "run to run"] {
         assert!(more.out.contains(expected), "{}", more.out);
     }
 }
 
 /// A test whose program is built by one of two build tools.
-const MADE: &str = r#"
+const BUILT: &str = r#"
 name = "made"
 summary = "the figure of a program that is built first"
 version = 1
@@ -239,7 +243,7 @@ fn maker(lab: &Lab, name: &str, figure: u32, note: &str) -> String {
 
 fn lab_with_makers() -> Lab {
     let lab = Lab::new();
-    lab.define_figure("made", MADE);
+    lab.define_figure("made", BUILT);
     maker(&lab, "make-a", 1000, "a");
     maker(&lab, "make-b", 1000, "b");
     lab
@@ -250,8 +254,8 @@ fn replaced_build_tool_and_built_program_are_recorded() {
     let lab = lab_with_makers();
     let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
     let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
-    let ran = lab.ran(&mut lab.with_programs(&line));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(&mut lab.with_programs(&line));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let result = ran.json();
     assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "improved")]));
     assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
@@ -271,20 +275,21 @@ fn variants_that_measured_the_same_program_cause_a_warning() {
         ("S", "param:maker=make-a param:maker=make-b".to_owned(), "maker"),
     ] {
         let line = format!("ab made {QUICK} --max-blocks 6 --into {folder}");
-        let ran = lab.ran(&mut lab.with_programs(&format!("{line} --json -- {variants}")));
+        let ran = lab.run_command(&mut lab.with_programs(&format!("{line} --json -- {variants}")));
         let duplicates = &ran.json()["cases"][0]["duplicates"];
-        assert_eq!(duplicates[0]["differ_in"], serde_json::json!([differ_in]), "{}", ran.seen());
+        assert_eq!(duplicates[0]["differ_in"], serde_json::json!([differ_in]), "{}", ran.transcript());
         assert_eq!(duplicates[0]["programs"]["program"].as_str().unwrap().len(), 64);
         assert!(ran.err.contains("measured the same thing: program (SHA-256 "), "{}", ran.err);
-        let text = lab.ran(&mut lab.with_programs(&format!("{line} -- {variants}")));
+        let text = lab.run_command(&mut lab.with_programs(&format!("{line} -- {variants}")));
         for shown in [text, lab.weighbridge(&format!("report {folder}"))] {
             let words: Vec<&str> = shown.out.split_whitespace().collect();
             let expected = format!("although they differ in {differ_in}; a ratio between them is noise");
-            assert!(words.join(" ").contains(&expected), "{}", shown.seen());
+            assert!(words.join(" ").contains(&expected), "{}", shown.transcript());
         }
     }
-    let ran = lab.ran(&mut lab.with_programs(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1")));
-    assert!(!ran.out.contains("measured the same"), "the environment differs: {}", ran.seen());
+    let ran =
+        lab.run_command(&mut lab.with_programs(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1")));
+    assert!(!ran.out.contains("measured the same"), "the environment differs: {}", ran.transcript());
 }
 
 #[test]
@@ -293,8 +298,8 @@ fn replacement_for_an_unused_program_is_refused() {
     let file = maker(&lab, "other/one", 1000, "one");
     let message = |test: &str, variant: &str| {
         let mut command = lab.with_programs(&format!("ab {test} {QUICK} -- base"));
-        let ran = lab.ran(command.arg(format!("{variant}={file}")));
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        let ran = lab.run_command(command.arg(format!("{variant}={file}")));
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         ran.err.replace(&file, "FILE")
     };
     insta::assert_snapshot!(message("made", "bin:make-b"), @r"
@@ -320,8 +325,9 @@ fn run_refuses_a_replacement_for_an_unused_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let message = |tests: &str, program: &str| {
-        let ran = lab.ran(&mut lab.with_programs(&format!("run {tests} {QUICK} --program {program}={file} --into N")));
-        assert_eq!(ran.code, 1, "{}", ran.seen());
+        let ran = lab
+            .run_command(&mut lab.with_programs(&format!("run {tests} {QUICK} --program {program}={file} --into N")));
+        assert_eq!(ran.code, 1, "{}", ran.transcript());
         assert!(!lab.path("N").exists(), "nothing is recorded");
         ran.err.replace(&file, "FILE")
     };
@@ -344,8 +350,8 @@ fn replacement_applies_to_the_cells_that_use_the_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let line = format!("run made:maker=[make-a,make-b] steady {QUICK} --samples 6 --program make-a={file} --into R");
-    let ran = lab.ran(&mut lab.with_programs(&line));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ran = lab.run_command(&mut lab.with_programs(&line));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let study = lab.weighbridge("summary R --json").json();
     let paths = |at: usize| {
         let provenance = study["cells"][at]["provenance"].as_object().unwrap().iter();
@@ -361,9 +367,9 @@ fn replacement_applies_to_the_cells_that_use_the_program() {
 fn equal_variants_of_a_test_without_programs_cause_a_warning() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into R --json -- base base"));
-    assert!(ran.err.contains("measured the same thing: definition (SHA-256 "), "{}", ran.seen());
+    assert!(ran.err.contains("measured the same thing: definition (SHA-256 "), "{}", ran.transcript());
     let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into S --json -- base env:A=1"));
-    assert!(!ran.err.contains("measured the same"), "{}", ran.seen());
+    assert!(!ran.err.contains("measured the same"), "{}", ran.transcript());
 }
 
 #[test]
@@ -372,12 +378,12 @@ fn compilers_are_compared_by_name_and_by_path() {
         return println!("SKIPPED: there is no `gcc` here");
     }
     let lab = Lab::new();
-    let gcc = lab.ran(std::process::Command::new("sh").args(["-c", "command -v gcc"])).out.trim().to_owned();
+    let gcc = lab.run_command(std::process::Command::new("sh").args(["-c", "command -v gcc"])).out.trim().to_owned();
     let slow = lab.program("slow-gcc", &format!("#!/bin/sh\nexec {gcc} \"$@\" -O0\n")).display().to_string();
     let quick = "--min-time 20ms --warm-up 0 --attempts 30 --max-blocks 6";
     let line = format!("ab compile-c {quick} --into R --json -- a:bin:gcc={gcc} b:bin:gcc={slow}");
     let result = lab.weighbridge(&line);
-    assert_eq!(result.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", result.seen());
+    assert_eq!(result.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", result.transcript());
     let study = lab.weighbridge("summary R --json").json();
     let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
     assert_eq!([of(0, "gcc path"), of(1, "gcc path")], [gcc.clone(), slow.clone()]);
@@ -386,5 +392,5 @@ fn compilers_are_compared_by_name_and_by_path() {
     let plan = lab.weighbridge(&format!("plan compile-c:cc=[gcc,{slow},no-such-cc] --json"));
     let cells = plan.json()["cells"].clone();
     let unsupported: Vec<bool> = cells.as_array().unwrap().iter().map(|cell| cell["unsupported"].is_string()).collect();
-    assert_eq!(unsupported, [false, false, true], "{}", plan.seen());
+    assert_eq!(unsupported, [false, false, true], "{}", plan.transcript());
 }

@@ -149,14 +149,15 @@ pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
     knobs.extend(irq.map(|number| format!("irq-affinity@irq{number}=0")));
     knobs.extend((!swaps.files.is_empty()).then(|| "swap=off".to_owned()));
     // Only knobs that this machine would change.
-    knobs
-        .retain(|one| lab.weighbridge(&format!("tune status --json {one}")).json()["would"][0]["outcome"] == "differs");
+    knobs.retain(|one| {
+        lab.weighbridge(&format!("tune status --json {one}")).json()["planned"][0]["outcome"] == "differs"
+    });
     assert!(knobs.len() > 3, "{knobs:?}");
     let apply = format!("tune apply {}", knobs.join(" "));
     let before = state();
     let restored = |what: &str| {
         let ran = lab.weighbridge("tune revert");
-        assert!(matches!(ran.code, 0 | 4), "{what}: {}", ran.seen());
+        assert!(matches!(ran.code, 0 | 4), "{what}: {}", ran.transcript());
         assert_eq!(state(), before, "{what}");
         assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing is left behind");
     };
@@ -167,7 +168,7 @@ pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
     });
     let reverting = at_every_call(|call| {
         let applied = lab.weighbridge(&apply);
-        assert_eq!(applied.code, 0, "{}", applied.seen());
+        assert_eq!(applied.code, 0, "{}", applied.transcript());
         assert_ne!(state(), before);
         let killed = is_killed(lab, call, "tune revert", None);
         restored(&format!("tune revert killed at {call:?}"));

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
@@ -94,7 +94,7 @@ fn related_settings_are_restored() {
 }
 
 /// Runs the program as an unprivileged user; `None`, with a message, if that is not possible.
-fn run_as_user(lab: &Lab, line: &str) -> Option<Ran> {
+fn run_as_user(lab: &Lab, line: &str) -> Option<CommandResult> {
     use std::os::unix::fs::PermissionsExt;
     const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Command::new("setpriv").args(USER).arg("true").status().is_ok_and(|status| status.success()) {
@@ -112,7 +112,7 @@ fn run_as_user(lab: &Lab, line: &str) -> Option<Ran> {
     command.args(USER).arg(&program).args(line.split_whitespace()).current_dir(&home);
     let folders = ["HOME", "TMPDIR", "WEIGHBRIDGE_LOCKS"].map(|name| (name, home.clone()));
     command.envs(folders).env("XDG_CONFIG_HOME", lab.path("config")).env_remove("XDG_CACHE_HOME");
-    Some(lab.ran(&mut command))
+    Some(lab.run_command(&mut command))
 }
 
 #[test]
@@ -123,21 +123,21 @@ fn knobs_reported_as_set_are_set_and_others_are_refused() {
     // A value that the kernel does not document is refused, and nothing is written.
     for line in ["tune apply aslr=3", "tune status aslr=3"] {
         let refused = lab.weighbridge(line);
-        assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.seen());
-        assert!(refused.out.contains("invalid value `3` for aslr: expected 0, 1 or 2"), "{}", refused.seen());
+        assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.transcript());
+        assert!(refused.out.contains("invalid value `3` for aslr: expected 0, 1 or 2"), "{}", refused.transcript());
     }
     for (knob, expected) in
         [("dirty-limit=1", "invalid value `1` for dirty-limit"), ("read-ahead=1", ""), ("nr-requests=1", "")]
     {
         let refused = lab.weighbridge(&format!("tune apply {knob}"));
-        assert!(refused.code == 3 && refused.out.contains("unsupported: "), "{}", refused.seen());
-        assert!(refused.out.contains(expected), "{}", refused.seen());
+        assert!(refused.code == 3 && refused.out.contains("unsupported: "), "{}", refused.transcript());
+        assert!(refused.out.contains(expected), "{}", refused.transcript());
     }
     assert_eq!(lab.weighbridge("tune revert").code, 4, "nothing is changed");
     for line in ["tune apply aslr=0", "tune apply quiet"] {
         let Some(refused) = run_as_user(&lab, line) else { continue };
         let reason = "error: changing system settings requires root";
-        assert!(refused.code == 3 && refused.err.starts_with(reason), "{}", refused.seen());
+        assert!(refused.code == 3 && refused.err.starts_with(reason), "{}", refused.transcript());
     }
     // The last value wins, and only that one is written.
     let applied = lab.weighbridge("tune apply aslr=0 aslr=1 --json");
@@ -163,11 +163,15 @@ fn changing_settings_during_a_run_causes_a_warning() {
     run.kill().unwrap();
     run.wait().unwrap();
     for ran in [applied, reverted] {
-        assert!(ran.code == 0 && ran.err.contains("is measuring here: its samples before and after"), "{}", ran.seen());
+        assert!(
+            ran.code == 0 && ran.err.contains("is measuring here: its samples before and after"),
+            "{}",
+            ran.transcript()
+        );
     }
     wait_until("the end of the run", || !is_announced());
     let applied = lab.weighbridge("tune apply aslr=0");
-    assert!(applied.code == 0 && applied.err.is_empty(), "{}", applied.seen());
+    assert!(applied.code == 0 && applied.err.is_empty(), "{}", applied.transcript());
     assert_eq!(lab.weighbridge("tune revert").code, 0);
 }
 
@@ -182,19 +186,29 @@ fn settings_are_applied_and_reverted() {
 
     // Applied, shown, reverted.
     let applied = lab.weighbridge("tune apply perf-sample-rate=777 aslr=0");
-    assert_eq!((applied.code, read(ASLR), read(RATE)), (0, "0".to_owned(), "777".to_owned()), "{}", applied.seen());
+    assert_eq!(
+        (applied.code, read(ASLR), read(RATE)),
+        (0, "0".to_owned(), "777".to_owned()),
+        "{}",
+        applied.transcript()
+    );
     let status = lab.weighbridge("tune status");
     assert!(status.out.contains(&format!("{RATE} was `{rate}`")), "{}", status.out);
     // A value that somebody else has changed meanwhile is left and reported.
     std::fs::write(RATE, "888").unwrap();
     for _ in 0..2 {
         let reverted = lab.weighbridge("tune revert");
-        assert_eq!((reverted.code, read(ASLR), read(RATE)), (3, aslr.clone(), "888".to_owned()), "{}", reverted.seen());
+        assert_eq!(
+            (reverted.code, read(ASLR), read(RATE)),
+            (3, aslr.clone(), "888".to_owned()),
+            "{}",
+            reverted.transcript()
+        );
         let left = format!("left at `888`, since somebody else changed it; it was `{rate}`");
         assert!(reverted.out.contains(&left) && reverted.out.contains("tune revert --force"), "{}", reverted.out);
     }
     let reverted = lab.weighbridge("tune revert --force");
-    assert_eq!((reverted.code, read(RATE)), (0, rate.clone()), "{}", reverted.seen());
+    assert_eq!((reverted.code, read(RATE)), (0, rate.clone()), "{}", reverted.transcript());
     assert_eq!(lab.weighbridge("tune revert").code, 4);
 
     // A custom set, and mistakes.
@@ -206,17 +220,17 @@ fn settings_are_applied_and_reverted() {
         ("run steady:knobs.tph=never", "unknown knob `tph`"),
     ] {
         let ran = lab.weighbridge(line);
-        assert!(ran.code == 1 && ran.err.contains(expected), "{}", ran.seen());
+        assert!(ran.code == 1 && ran.err.contains(expected), "{}", ran.transcript());
     }
     let unsupported = lab.weighbridge("tune apply io-scheduler@nosuchdisk=none");
-    assert_eq!(unsupported.code, 3, "{}", unsupported.seen());
+    assert_eq!(unsupported.code, 3, "{}", unsupported.transcript());
 
     // A variant is measured with its knobs; the settings are restored in between and afterwards.
     let quick = "--min-time 1ms --warm-up 0 --max-blocks 6";
     let ran = lab.weighbridge(&format!("ab slow {quick} --into A --json -- knob:aslr=2 knob:aslr=0"));
     let result = ran.json();
     let medians: Vec<f64> = (0..2).map(|at| result["cases"][0]["variants"][at]["median"].as_f64().unwrap()).collect();
-    assert_eq!((medians, read(ASLR)), (vec![21.0, 1.0], aslr.clone()), "{}", ran.seen());
+    assert_eq!((medians, read(ASLR)), (vec![21.0, 1.0], aslr.clone()), "{}", ran.transcript());
     // A knob as an axis of a plan.
     lab.write(
         "plan.toml",
@@ -252,7 +266,7 @@ fn settings_are_applied_and_reverted() {
     killed("R");
     assert!(leftovers() > 0);
     let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, read(ASLR), leftovers()), (0, aslr.clone(), 0), "{}", reverted.seen());
+    assert_eq!((reverted.code, read(ASLR), leftovers()), (0, aslr.clone(), 0), "{}", reverted.transcript());
 
     // The next start does the same, and reports it.
     killed("L");
@@ -262,15 +276,15 @@ fn settings_are_applied_and_reverted() {
         assert!(
             refused.code == 1 && contains("was killed and left settings changed, which only root"),
             "{}",
-            refused.seen()
+            refused.transcript()
         );
     }
     let next = lab.weighbridge("run steady --samples 1 --min-time 1ms --precision 100 --into N");
-    assert!(next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")), "{}", next.seen());
+    assert!(next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")), "{}", next.transcript());
     assert_eq!(read(ASLR), aslr);
     // `plan` reports that root is required.
     if let Some(planned) = run_as_user(&lab, "plan steady --profiles TunedHost") {
-        assert!(planned.code == 3 && planned.out.contains("root's rights"), "{}", planned.seen());
+        assert!(planned.code == 3 && planned.out.contains("root's rights"), "{}", planned.transcript());
     }
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
     assert!(!std::path::Path::new("/var/lib/weighbridge").exists(), "nothing is left behind");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 use crate::read;
 
 /// Settings related to knobs, each a file or a folder of files; `DISK` stands for each disk.
@@ -176,9 +176,9 @@ fn differences(before: &Settings, after: &Settings) -> Vec<String> {
     differing.map(|path| format!("{path}: {} is now {}", value(before, path), value(after, path))).collect()
 }
 
-fn tune(lab: &Lab, line: &str) -> Ran {
+fn tune(lab: &Lab, line: &str) -> CommandResult {
     let ran = lab.weighbridge(line);
-    assert!([0, 3].contains(&ran.code), "{line}: {}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{line}: {}", ran.transcript());
     ran
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     assert_eq!(holds(), requested);
 
     let applied = lab.weighbridge(&format!("tune apply io-scheduler@{disk}=none"));
-    assert_eq!(applied.code, 0, "{}", applied.seen());
+    assert_eq!(applied.code, 0, "{}", applied.transcript());
     assert_ne!(read(&queue("nr_requests")), "200", "the kernel resets it");
     for line in [
         format!(
@@ -252,24 +252,24 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
         ),
         format!("\n  {}: gone: ", queue("iosched")),
     ] {
-        assert!(applied.out.contains(&line), "{}", applied.seen());
+        assert!(applied.out.contains(&line), "{}", applied.transcript());
     }
     let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
+    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.transcript());
     assert!(reverted.out.contains(&format!("{}: restored (`120`)", queue("iosched/read_expire"))), "{}", reverted.out);
 
     // A value requested before is not reset.
     let applied = lab.weighbridge(&format!("tune apply nr-requests@{disk}=64 io-scheduler@{disk}=none"));
-    assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.seen());
+    assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.transcript());
     let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
+    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.transcript());
 
     // The same if the value was already set.
     fs::write(queue("nr_requests"), "64").unwrap();
     let both = format!("nr-requests@{disk}=64 io-scheduler@{disk}=none");
     let applied = lab.weighbridge(&format!("tune apply {both}"));
-    assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.seen());
-    assert!(!applied.out.contains(&queue("nr_requests")), "{}", applied.seen());
+    assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.transcript());
+    assert!(!applied.out.contains(&queue("nr_requests")), "{}", applied.transcript());
     assert_eq!(lab.weighbridge("tune revert").code, 0);
     fs::write(queue("nr_requests"), "200").unwrap();
     assert_eq!(holds(), requested);
@@ -278,17 +278,17 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     let quick = "--samples 1 --min-time 1ms --warm-up 0 --precision 100";
     let knobs = format!("knobs.io-scheduler@{disk}=none,knobs.nr-requests@{disk}=37");
     let ran = lab.weighbridge(&format!("run steady:{knobs} {quick} --into B"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     let journal = fs::read_to_string(lab.path("B/journal.jsonl")).unwrap();
     assert!(!journal.contains("nr_requests from"), "{journal}");
-    assert_eq!(holds(), requested, "{}", ran.seen());
+    assert_eq!(holds(), requested, "{}", ran.transcript());
 
     let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler=none {quick} --into Q"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
-    assert_eq!(holds(), requested, "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    assert_eq!(holds(), requested, "{}", ran.transcript());
 
     // A value below the requested one is a failure that shows the actual value.
     let rounded = lab.weighbridge(&format!("tune apply read-ahead@{disk}=5k"));
-    assert!(rounded.code == 3 && rounded.out.contains("set: 4 KiB, not 5k"), "{}", rounded.seen());
+    assert!(rounded.code == 3 && rounded.out.contains("set: 4 KiB, not 5k"), "{}", rounded.transcript());
     assert_eq!(lab.weighbridge("tune revert").code, 0);
 }

@@ -122,12 +122,12 @@ impl<'de> Deserialize<'de> for AllClients {
 impl Serialize for AllClients {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Named<'a> {
+        struct NamedClient<'a> {
             client_hostname: &'static str,
             #[serde(flatten)]
             client: &'a ClientMetric,
         }
-        serializer.collect_seq(self.0.iter().map(|client| Named { client_hostname: ALL, client }))
+        serializer.collect_seq(self.0.iter().map(|client| NamedClient { client_hostname: ALL, client }))
     }
 }
 

@@ -97,7 +97,7 @@ impl IterationReader {
                 continue;
             }
             let first = self.parsed.samples.len();
-            self.parsed.samples.extend(samples.iter().filter_map(|sample| sample.value.0.known()));
+            self.parsed.samples.extend(samples.iter().filter_map(|sample| sample.value.0.number()));
             let metric = self.parsed.names.intern(&name.0);
             self.parsed.metrics.push(ParsedMetric {
                 case,

@@ -12,11 +12,11 @@ use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions};
 use wb_record::RunFolder;
 
 /// A temporary directory with result folders.
-pub struct Lab(TempDir);
+pub struct TestFolders(TempDir);
 
 /// A metric of a case, as written by pbench.
 #[derive(Clone)]
-pub struct Made {
+pub struct GeneratedMetric {
     pub class: &'static str,
     pub metric: String,
     pub mean: f64,
@@ -24,16 +24,16 @@ pub struct Made {
     pub samples: Vec<f64>,
 }
 
-pub fn throughput(metric: &str, mean: f64, stddev: f64) -> Made {
-    Made { class: "throughput", metric: metric.to_owned(), mean, stddev, samples: vec![] }
+pub fn throughput(metric: &str, mean: f64, stddev: f64) -> GeneratedMetric {
+    GeneratedMetric { class: "throughput", metric: metric.to_owned(), mean, stddev, samples: vec![] }
 }
 
-pub fn latency(metric: &str, mean: f64, stddev: f64) -> Made {
-    Made { class: "latency", metric: metric.to_owned(), mean, stddev, samples: vec![] }
+pub fn latency(metric: &str, mean: f64, stddev: f64) -> GeneratedMetric {
+    GeneratedMetric { class: "latency", metric: metric.to_owned(), mean, stddev, samples: vec![] }
 }
 
 /// An iteration in pbench's format with this primary metric.
-pub fn iteration(name: &str, primary: &str, metrics: &[Made]) -> String {
+pub fn iteration(name: &str, primary: &str, metrics: &[GeneratedMetric]) -> String {
     let class = |class: &str| {
         let entries = metrics.iter().filter(|metric| metric.class == class).map(|metric| {
             let samples: Vec<_> = metric.samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
@@ -56,7 +56,7 @@ pub fn iteration(name: &str, primary: &str, metrics: &[Made]) -> String {
     )
 }
 
-impl Lab {
+impl TestFolders {
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -91,12 +91,12 @@ impl Lab {
 
     pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> LoadedBuilds {
         let sources: Vec<_> = builds.iter().map(|text| self.source(text)).collect();
-        wb_compare::read(&sources, options, &as_written).unwrap()
+        wb_compare::read(&sources, options, &unchanged_results).unwrap()
     }
 }
 
 /// Replaces a study: returns the results of a run unchanged.
-pub fn as_written(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+pub fn unchanged_results(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let children = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let serials = children(run.path().to_owned()).flat_map(children).flat_map(children);
     let files = serials.map(|serial| serial.join("result.json")).filter(|path| path.is_file());

@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     for (at, report) in reports.iter().enumerate() {
         let Some(test) = &report.start.test_start else {
             if reports.len() == 1 {
-                return Err(ReadError::Failed { program: "iperf3", said: message(report) });
+                return Err(ReadError::Failed { program: "iperf3", message: message(report) });
             }
             foreign.notes.push(format!("report {at}: no result, iperf3 reports: {}", message(report)));
             continue;

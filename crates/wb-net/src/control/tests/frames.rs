@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::control::{FrameError, FrameReader, FrameWriter};
 
-const MOST: usize = 64 * 1024;
+const MAX_FRAME: usize = 64 * 1024;
 const PIECE: usize = 16 * 1024;
 
 /// A stream that reads and writes in pieces of these sizes, and is pending before each
@@ -79,7 +79,7 @@ async fn read_cancelling(reader: &mut FrameReader, from: &mut Pieces) -> Result<
             read = reader.read(from) => Some(read),
             () = ready(()) => None,
         };
-        assert!(reader.allocated() <= 4 + MOST + PIECE, "{} bytes allocated", reader.allocated());
+        assert!(reader.allocated() <= 4 + MAX_FRAME + PIECE, "{} bytes allocated", reader.allocated());
         if let Some(read) = read {
             return read;
         }
@@ -88,7 +88,7 @@ async fn read_cancelling(reader: &mut FrameReader, from: &mut Pieces) -> Result<
 
 /// Reads all values until the end or an error
 fn read_all(bytes: &[u8], sizes: &[usize]) -> (Vec<Value>, Option<FrameError>) {
-    let (mut from, mut reader) = (Pieces::of(bytes, sizes), FrameReader::new(MOST));
+    let (mut from, mut reader) = (Pieces::of(bytes, sizes), FrameReader::new(MAX_FRAME));
     let mut values = Vec::new();
     run(async {
         loop {
@@ -107,19 +107,19 @@ fn frame(body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_length_of_four_gigabytes_is_refused_without_allocating() {
-    let (mut from, mut reader) = (Pieces::of(&[0xff; 5000], &[]), FrameReader::new(MOST));
+    let (mut from, mut reader) = (Pieces::of(&[0xff; 5000], &[]), FrameReader::new(MAX_FRAME));
     for _ in 0..2 {
         let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
-        assert!(matches!(error, FrameError::TooLong { length: 0xffff_ffff, most: MOST }), "{error:?}");
+        assert!(matches!(error, FrameError::TooLong { length: 0xffff_ffff, max_length: MAX_FRAME }), "{error:?}");
         assert!(reader.allocated() < 100);
     }
 }
 
 #[test]
 fn memory_grows_with_received_bytes_not_the_announced_length() {
-    let mut bytes = (MOST as u32).to_be_bytes().to_vec();
+    let mut bytes = (MAX_FRAME as u32).to_be_bytes().to_vec();
     bytes.extend([b' '; 100]);
-    let (mut from, mut reader) = (Pieces::of(&bytes, &[]), FrameReader::new(MOST));
+    let (mut from, mut reader) = (Pieces::of(&bytes, &[]), FrameReader::new(MAX_FRAME));
     let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
     assert!(matches!(error, FrameError::Truncated { arrived: 104 }), "{error:?}");
     assert!(reader.allocated() <= 104 + PIECE);
@@ -151,7 +151,7 @@ fn invalid_json_is_reported_with_its_start() {
 #[test]
 fn deeply_nested_json_is_refused_without_stack_overflow() {
     for open in ["[", "{\"a\":"] {
-        let body = open.repeat(MOST / open.len());
+        let body = open.repeat(MAX_FRAME / open.len());
         let (values, error) = read_all(&frame(body.as_bytes()), &[]);
         assert!(values.is_empty() && matches!(error, Some(FrameError::NotJson { .. })), "{error:?}");
     }
@@ -178,7 +178,7 @@ fn hostile_input_is_quoted_only_in_part() {
 fn a_message_too_long_to_send_writes_nothing() {
     let (mut to, mut writer) = (Pieces::default(), FrameWriter::new(10));
     let error = run(writer.write(&mut to, "longer than ten bytes")).unwrap_err();
-    assert!(matches!(error, FrameError::TooLong { length: 23, most: 10 }), "{error:?}");
+    assert!(matches!(error, FrameError::TooLong { length: 23, max_length: 10 }), "{error:?}");
     assert!(to.bytes.is_empty());
 }
 
@@ -213,7 +213,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bodies_behind_true_and_false_lengths_never_panic_or_fill_the_memory(
-        bodies in prop::collection::vec((0..=2 * MOST as u32, prop::collection::vec(any::<u8>(), 0..2048)), 0..8),
+        bodies in prop::collection::vec((0..=2 * MAX_FRAME as u32, prop::collection::vec(any::<u8>(), 0..2048)), 0..8),
         sizes in sizes(),
     ) {
         let bytes: Vec<u8> = bodies.iter().flat_map(|(length, body)| [&length.to_be_bytes()[..], body].concat()).collect();
@@ -240,7 +240,7 @@ proptest! {
             }
         });
         let bytes: Vec<u8> = to.bytes.into();
-        prop_assume!(messages.iter().all(|message| message.to_string().len() <= MOST));
+        prop_assume!(messages.iter().all(|message| message.to_string().len() <= MAX_FRAME));
         let (received, error) = read_all(&bytes, &read_sizes);
         prop_assert!(error.is_none(), "{:?}", error);
         prop_assert_eq!(received, messages);

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{channels, listening, meeting_at, tls_client, with_token};
+use super::{bind_listener, channel_pair, handshake_with, tls_client, with_token};
 use crate::control::{Channel, ControlError, ControlHello, ControlLimits, FrameError, PROTOCOL, hello, proof};
 
 #[tokio::test]
 async fn a_closed_channel_ends_cleanly() {
-    let (mut server, mut client) = channels().await;
+    let (mut server, mut client) = channel_pair().await;
     client.send(&json!({ "last": true })).await.unwrap();
     client.close().await.unwrap();
     assert_eq!(server.recv::<Value>().await.unwrap(), Some(json!({ "last": true })));
@@ -16,7 +16,7 @@ async fn a_closed_channel_ends_cleanly() {
 
 #[tokio::test]
 async fn a_peer_that_vanishes_is_not_a_clean_end() {
-    let (mut server, client) = channels().await;
+    let (mut server, client) = channel_pair().await;
     drop(client);
     let end = server.recv::<Value>().await;
     assert!(matches!(end, Err(ControlError::ConnectionLost { source: FrameError::Closed, .. })), "{end:?}");
@@ -24,7 +24,7 @@ async fn a_peer_that_vanishes_is_not_a_clean_end() {
 
 #[tokio::test]
 async fn authenticated_peers_may_send_longer_messages() {
-    let (server, client) = channels().await;
+    let (server, client) = channel_pair().await;
     let long = "x".repeat(1 << 20);
     let ((mut sender, _server_receiver), (_client_sender, mut receiver)) = (server.split(), client.split());
     let (sent, received) = tokio::join!(sender.send(&long), receiver.recv::<String>());
@@ -34,7 +34,7 @@ async fn authenticated_peers_may_send_longer_messages() {
 
 #[tokio::test]
 async fn halves_live_in_different_tasks() {
-    let (server, client) = channels().await;
+    let (server, client) = channel_pair().await;
     let echo = tokio::spawn(async move {
         let (mut sender, mut receiver) = server.split();
         while let Some(number) = receiver.recv::<u32>().await.unwrap() {
@@ -60,7 +60,7 @@ async fn halves_live_in_different_tasks() {
 
 #[tokio::test]
 async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_stays_usable() {
-    let (mut server, mut client) = channels().await;
+    let (mut server, mut client) = channel_pair().await;
     let refused = client.send(&"x".repeat(ControlLimits::default().max_frame)).await;
     assert!(
         matches!(refused, Err(ControlError::ConnectionLost { source: FrameError::TooLong { .. }, .. })),
@@ -72,7 +72,7 @@ async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_stays_usabl
 
 #[tokio::test]
 async fn a_message_of_another_type_is_reported_and_the_next_one_is_read() {
-    let (mut server, mut client): (Channel, Channel) = channels().await;
+    let (mut server, mut client): (Channel, Channel) = channel_pair().await;
     client.send("text").await.unwrap();
     client.send(&7).await.unwrap();
     let error = server.recv::<u32>().await.unwrap_err();
@@ -82,7 +82,7 @@ async fn a_message_of_another_type_is_reported_and_the_next_one_is_read() {
 
 #[tokio::test]
 async fn another_version_is_refused_and_both_sides_name_both() {
-    let listener = listening(&with_token(), &ControlLimits::default()).await;
+    let listener = bind_listener(&with_token(), &ControlLimits::default()).await;
     let (client, peer) = (with_token(), listener.local_addr());
     let newer = ControlHello { protocol: PROTOCOL + 1, program: "9.9.9\u{1b}[2J".into() };
     let speak = async {
@@ -93,11 +93,13 @@ async fn another_version_is_refused_and_both_sides_name_both() {
     let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };
     let (at_server, at_client) = tokio::join!(serve, speak);
     for error in [&at_server, &at_client] {
-        let ControlError::VersionMismatch { ours, theirs, .. } = error else { panic!("{error:?}") };
+        let ControlError::VersionMismatch { local_hello: ours, peer_hello: theirs, .. } = error else {
+            panic!("{error:?}")
+        };
         assert_eq!(ours.protocol.abs_diff(theirs.protocol), 1);
     }
     assert!(at_server.to_string().contains("9.9.9\\u{1b}[2J"), "{at_server}");
 
-    let (at_server, at_client) = meeting_at(&listener, &with_token()).await;
+    let (at_server, at_client) = handshake_with(&listener, &with_token()).await;
     assert!(at_server.is_ok() && at_client.is_ok());
 }

@@ -19,22 +19,22 @@ use super::{
     connect, tls,
 };
 
-const MOST: usize = 64 * 1024;
+const MAX_FRAME: usize = 64 * 1024;
 
 fn token(text: &str) -> Token {
     text.parse().unwrap()
 }
 
-fn shared() -> Token {
+fn shared_token() -> Token {
     token("correct horse battery staple")
 }
 
-fn with(trust: Trust) -> Credentials {
+fn credentials_with(trust: Trust) -> Credentials {
     Credentials { identity: Identity::generate().unwrap(), trust }
 }
 
 fn with_token() -> Credentials {
-    with(Trust::Token(shared()))
+    credentials_with(Trust::Token(shared_token()))
 }
 
 /// Two sides that trust only each other's keys
@@ -45,30 +45,30 @@ fn pinned_to_each_other() -> (Credentials, Credentials) {
     (Credentials { identity: first, trust }, Credentials { identity: second, trust: other_trust })
 }
 
-async fn listening(credentials: &Credentials, limits: &ControlLimits) -> ControlListener {
-    ControlListener::bind(anywhere(), credentials, limits).await.unwrap()
+async fn bind_listener(credentials: &Credentials, limits: &ControlLimits) -> ControlListener {
+    ControlListener::bind(loopback_addr(), credentials, limits).await.unwrap()
 }
 
-fn anywhere() -> SocketAddr {
+fn loopback_addr() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
 /// The result of each side, the server's first
 type Outcome = (Result<Channel, ControlError>, Result<Channel, ControlError>);
 
-async fn meeting_of(server: &Credentials, client: &Credentials) -> Outcome {
-    let listener = listening(server, &ControlLimits::default()).await;
-    meeting_at(&listener, client).await
+async fn handshake_between(server: &Credentials, client: &Credentials) -> Outcome {
+    let listener = bind_listener(server, &ControlLimits::default()).await;
+    handshake_with(&listener, client).await
 }
 
-async fn meeting_at(listener: &ControlListener, client: &Credentials) -> Outcome {
+async fn handshake_with(listener: &ControlListener, client: &Credentials) -> Outcome {
     let limits = ControlLimits::default();
     let serve = async { listener.accept().await?.handshake().await };
     tokio::join!(serve, connect(listener.local_addr(), client, &limits))
 }
 
-async fn channels() -> (Channel, Channel) {
-    let (server, client) = meeting_of(&with_token(), &with_token()).await;
+async fn channel_pair() -> (Channel, Channel) {
+    let (server, client) = handshake_between(&with_token(), &with_token()).await;
     (server.unwrap(), client.unwrap())
 }
 
@@ -77,12 +77,12 @@ async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls<Tcp
     let config = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
     let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, config).await.unwrap();
     let context = auth_context(&stream, Role::Client, to).unwrap();
-    (FramedTls::new(stream, MOST), context)
+    (FramedTls::new(stream, MAX_FRAME), context)
 }
 
 /// A server that performs only the TLS handshake
 async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls<TcpStream> {
     let config = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
     let peer = stream.peer_addr().unwrap();
-    FramedTls::new(encrypt(stream, peer, config).await.unwrap(), MOST)
+    FramedTls::new(encrypt(stream, peer, config).await.unwrap(), MAX_FRAME)
 }

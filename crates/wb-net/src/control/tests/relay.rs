@@ -11,13 +11,16 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{anywhere, listening, pinned_to_each_other, shared, tls_client, tls_server, token, with, with_token};
+use super::{
+    bind_listener, credentials_with, loopback_addr, pinned_to_each_other, shared_token, tls_client, tls_server, token,
+    with_token,
+};
 use crate::control::handshake::{HandshakeConfig, encrypt};
 use crate::control::{Channel, ControlError, ControlLimits, Credentials, Role, Trust, connect, tls};
 
 /// Terminates TLS towards both sides and forwards every message in both directions, until one side closes
 async fn relay(from: TcpListener, to: SocketAddr) {
-    let mallory = with(Trust::Token(token("mallory knows another")));
+    let mallory = credentials_with(Trust::Token(token("mallory knows another")));
     let (stream, _) = from.accept().await.unwrap();
     let mut client = tls_server(stream, &mallory).await;
     let (mut server, _) = tls_client(to, &mallory).await;
@@ -38,20 +41,20 @@ async fn relay(from: TcpListener, to: SocketAddr) {
 
 #[tokio::test]
 async fn a_relay_that_ends_tls_on_both_sides_is_refused() {
-    let listener = listening(&with_token(), &ControlLimits::default()).await;
-    let relay_listener = TcpListener::bind(anywhere()).await.unwrap();
+    let listener = bind_listener(&with_token(), &ControlLimits::default()).await;
+    let relay_listener = TcpListener::bind(loopback_addr()).await.unwrap();
     let (relay_addr, client, limits) = (relay_listener.local_addr().unwrap(), with_token(), ControlLimits::default());
     // In a task of its own: if the relay were trusted, it would forward for as long as both sides talk.
     tokio::spawn(relay(relay_listener, listener.local_addr()));
     let serve = async { listener.accept().await.unwrap().handshake().await };
     let (at_server, at_client) = tokio::join!(serve, connect(relay_addr, &client, &limits));
-    assert!(matches!(at_server, Err(ControlError::WrongToken { is: Role::Client, .. })), "{at_server:?}");
+    assert!(matches!(at_server, Err(ControlError::WrongToken { peer_role: Role::Client, .. })), "{at_server:?}");
     assert!(matches!(at_client, Err(ControlError::Refused { .. })), "{at_client:?}");
 }
 
 /// Returns the error of a client whose server trusts it and responds with a claim derived from the client's own
 async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> Value) -> ControlError {
-    let listener = TcpListener::bind(anywhere()).await.unwrap();
+    let listener = TcpListener::bind(loopback_addr()).await.unwrap();
     let (addr, limits) = (listener.local_addr().unwrap(), ControlLimits::default());
     let impostor = async {
         let (stream, _) = listener.accept().await.unwrap();
@@ -66,8 +69,8 @@ async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> 
 
 #[tokio::test]
 async fn a_client_rejects_its_own_proof_reflected() {
-    let error = client_of_impostor(&with(Trust::Token(shared())), |claim| claim).await;
-    assert!(matches!(error, ControlError::WrongToken { is: Role::Server, .. }), "{error:?}");
+    let error = client_of_impostor(&credentials_with(Trust::Token(shared_token())), |claim| claim).await;
+    assert!(matches!(error, ControlError::WrongToken { peer_role: Role::Server, .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -88,7 +91,7 @@ async fn a_client_with_pins_ends_tls_before_it_shows_its_own_key() {
 async fn a_copied_certificate_without_its_key_is_rejected_by_the_client() {
     let (server, client) = pinned_to_each_other();
     let mut config = tls::server_config(&server).unwrap();
-    config.cert_resolver = Arc::new(copied(&server));
+    config.cert_resolver = Arc::new(stolen_certificate(&server));
     let (at_client, at_impostor) = client_of_tls_server(&client, config).await;
     assert!(matches!(at_client, Err(ControlError::UnknownProtocol { .. })), "{at_client:?}");
     assert!(at_impostor.is_err());
@@ -97,9 +100,9 @@ async fn a_copied_certificate_without_its_key_is_rejected_by_the_client() {
 #[tokio::test]
 async fn a_copied_certificate_without_its_key_is_rejected_by_the_server() {
     let (server, client) = pinned_to_each_other();
-    let listener = listening(&server, &ControlLimits::default()).await;
+    let listener = bind_listener(&server, &ControlLimits::default()).await;
     let mut config = tls::client_config(&client).unwrap();
-    config.client_auth_cert_resolver = Arc::new(copied(&client));
+    config.client_auth_cert_resolver = Arc::new(stolen_certificate(&client));
     let peer = listener.local_addr();
     let impostor =
         async { encrypt(TcpStream::connect(peer).await?, peer, HandshakeConfig::Client(Arc::new(config))).await };
@@ -108,7 +111,7 @@ async fn a_copied_certificate_without_its_key_is_rejected_by_the_server() {
 }
 
 /// One identity's certificate with another identity's key
-fn copied(from: &Credentials) -> SingleCertAndKey {
+fn stolen_certificate(from: &Credentials) -> SingleCertAndKey {
     let (certificate, _) = from.identity.certificate_and_key();
     let (_, other_key) = with_token().identity.certificate_and_key();
     let PrivateKeyDer::Pkcs8(other_key) = other_key else { panic!("a key of another form") };
@@ -120,7 +123,7 @@ async fn client_of_tls_server(
     client: &Credentials,
     config: ServerConfig,
 ) -> (Result<Channel, ControlError>, io::Result<()>) {
-    let listener = TcpListener::bind(anywhere()).await.unwrap();
+    let listener = TcpListener::bind(loopback_addr()).await.unwrap();
     let (addr, limits) = (listener.local_addr().unwrap(), ControlLimits::default());
     let serve = async {
         let (stream, peer) = listener.accept().await?;

@@ -166,7 +166,7 @@ impl PreparedRun {
                     .then(|| Duration::from_nanos(self.settings.datagram_timeout));
                 let end = LinkEnd::prepare(&LinkConfig {
                     endpoint,
-                    part,
+                    role: part,
                     local: here,
                     repeated,
                     strands: self.strands[group],

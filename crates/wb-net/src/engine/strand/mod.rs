@@ -80,7 +80,7 @@ pub(super) struct Signals {
 pub(super) struct StrandContext<'a> {
     pub(super) buffer: &'a mut [u8],
     pub(super) transactions: &'a mut [TransactionTally],
-    pub(super) published: &'a LiveCounters,
+    pub(super) live_counters: &'a LiveCounters,
     pub(super) latencies: &'a mut LatencyBuffer,
     pub(super) raw: Option<&'a mut RawLog>,
     pub(super) counters: Option<&'a mut PerfCounters>,
@@ -216,8 +216,8 @@ impl Strand {
     }
 
     /// Takes the number of unexpected connections that were dropped.
-    pub(super) fn take_refused(&self) -> u64 {
-        self.ends.iter().map(|(_, end)| end.take_refused()).sum()
+    pub(super) fn take_rejected(&self) -> u64 {
+        self.ends.iter().map(|(_, end)| end.take_rejected()).sum()
     }
 
     /// Prepares the execution of a transaction in a window.
@@ -442,7 +442,7 @@ impl Strand {
         let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
         tally.count += messages;
         tally.bytes += sent + received;
-        context.published.add(sent, received, messages);
+        context.live_counters.add(sent, received, messages);
         if self.position.is_data_phase {
             self.tally.operations += messages;
             self.tally.sent += sent;

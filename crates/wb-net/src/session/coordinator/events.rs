@@ -42,7 +42,7 @@ impl Coordinator<'_> {
                         self.broadcast(|| EngineCommand::Heartbeat);
                         next_heartbeat = now + HEARTBEAT_INTERVAL;
                     }
-                    for (participant, last_heard) in self.participants.iter().zip(&self.last_heard) {
+                    for (participant, last_heard) in self.participants.iter().zip(&self.last_event_at) {
                         if participant.host.is_some() && now > *last_heard + HEARTBEAT_TIMEOUT {
                             return Err(RunFailure::participant_lost(participant.host.clone(), "no heartbeat for 5 s"));
                         }
@@ -91,11 +91,13 @@ impl Coordinator<'_> {
         message: ParticipantEvent,
     ) -> Result<Option<EngineEvent>, RunFailure> {
         let host = self.participants[participant].host.clone();
-        self.last_heard[participant] = Instant::now();
+        self.last_event_at[participant] = Instant::now();
         match message {
-            ParticipantEvent::Lost(why) if self.reports[participant].is_none() => Err(RunFailure::Lost { host, why }),
+            ParticipantEvent::Lost(why) if self.reports[participant].is_none() => {
+                Err(RunFailure::Lost { host, reason: why })
+            }
             ParticipantEvent::Lost(_) => Ok(None),
-            ParticipantEvent::Event(EngineEvent::Failed(fault)) => Err(RunFailure::Engine { host, fault }),
+            ParticipantEvent::Event(EngineEvent::Failed(fault)) => Err(RunFailure::Engine { host, error: fault }),
             ParticipantEvent::Event(EngineEvent::Heartbeat) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Progress(progress)) => {
                 self.observer.on_progress(host.as_deref(), progress);
@@ -184,6 +186,6 @@ impl Coordinator<'_> {
 
     pub(super) fn unexpected_event(&self, participant: usize) -> RunFailure {
         let fault = EngineError::new("unexpected message");
-        RunFailure::Engine { host: self.participants[participant].host.clone(), fault }
+        RunFailure::Engine { host: self.participants[participant].host.clone(), error: fault }
     }
 }

@@ -48,20 +48,20 @@ impl std::iter::Sum for DatagramTotals {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunFailure {
     /// A strand or an engine failed.
-    #[error("{}{fault}", host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default())]
+    #[error("{}{error}", host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default())]
     Engine {
         /// The host; `None` for this machine.
         host: Option<String>,
         /// The cause.
-        fault: EngineError,
+        error: EngineError,
     },
     /// The connection to a participant was lost.
-    #[error("{} was lost: {why}", host.as_deref().unwrap_or("a process of this machine"))]
+    #[error("{} was lost: {reason}", host.as_deref().unwrap_or("a process of this machine"))]
     Lost {
         /// The host; `None` for a process of this machine.
         host: Option<String>,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// The user interrupted it.
     #[error("interrupted")]
@@ -71,6 +71,6 @@ pub enum RunFailure {
 impl RunFailure {
     /// Creates the failure for a lost participant.
     pub(super) fn participant_lost(host: Option<String>, why: &str) -> Self {
-        Self::Lost { host, why: why.to_owned() }
+        Self::Lost { host, reason: why.to_owned() }
     }
 }

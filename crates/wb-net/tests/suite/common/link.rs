@@ -23,8 +23,8 @@ pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<Li
     std::mem::forget(listeners.clone());
     LinkEnd::prepare(&LinkConfig {
         endpoint,
-        part,
-        local: here(endpoint),
+        role: part,
+        local: loopback(endpoint),
         repeated,
         strands: 1,
         blocking: false,
@@ -33,7 +33,7 @@ pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<Li
     })
 }
 
-fn here(endpoint: &Endpoint) -> HostAddress {
+fn loopback(endpoint: &Endpoint) -> HostAddress {
     match endpoint.protocol {
         Protocol::Vsock => HostAddress::Vsock(1),
         _ => HostAddress::Ip(Ipv4Addr::LOCALHOST.into()),
@@ -48,35 +48,39 @@ pub fn link(
 ) -> io::Result<(LinkEnd, LinkEnd)> {
     let mut connector = end(endpoint, LinkRole::Connector, repeated)?;
     let mut acceptor = end(endpoint, LinkRole::Acceptor, repeated)?;
-    connector.set_peer(change(acceptor.announcement()), here(endpoint))?;
-    acceptor.set_peer(connector.announcement(), here(endpoint))?;
+    connector.set_peer(change(acceptor.announcement()), loopback(endpoint))?;
+    acceptor.set_peer(connector.announcement(), loopback(endpoint))?;
     Ok((connector, acceptor))
 }
 
-pub type Made = io::Result<Box<dyn Transport>>;
+pub type ConnectResult = io::Result<Box<dyn Transport>>;
 
 /// Opens one connection; returns its result at both ends.
-pub fn connect((connector, acceptor): &mut (LinkEnd, LinkEnd)) -> (Made, Made) {
-    let mut connected: Option<Made> = None;
-    let mut accepted: Option<Made> = None;
+pub fn connect((connector, acceptor): &mut (LinkEnd, LinkEnd)) -> (ConnectResult, ConnectResult) {
+    let mut connected: Option<ConnectResult> = None;
+    let mut accepted: Option<ConnectResult> = None;
     let (mut connecting, mut accepting) = (Some(connector.connect().expect("it can begin")), None);
     let began = Instant::now();
     while (connected.is_none() || accepted.is_none()) && began.elapsed() < Duration::from_secs(2) {
         if let Some(transport) = connecting.take() {
-            go_on(transport, &mut connecting, &mut connected);
+            establish(transport, &mut connecting, &mut connected);
         }
         if accepted.is_none() && accepting.is_none() {
             accepting = acceptor.accept().ok();
         }
         if let Some(transport) = accepting.take() {
-            go_on(transport, &mut accepting, &mut accepted);
+            establish(transport, &mut accepting, &mut accepted);
         }
     }
     let missing = || Err(ErrorKind::TimedOut.into());
     (connected.unwrap_or_else(missing), accepted.unwrap_or_else(missing))
 }
 
-fn go_on(mut transport: Box<dyn Transport>, pending: &mut Option<Box<dyn Transport>>, result: &mut Option<Made>) {
+fn establish(
+    mut transport: Box<dyn Transport>,
+    pending: &mut Option<Box<dyn Transport>>,
+    result: &mut Option<ConnectResult>,
+) {
     match transport.establish() {
         Ok(()) => *result = Some(Ok(transport)),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => *pending = Some(transport),

@@ -20,9 +20,9 @@ use wb_net::{
 
 pub const WINDOW: Extent = Extent::Window(Duration::from_millis(300));
 
-struct Nobody;
+struct NoObserver;
 
-impl RunObserver for Nobody {
+impl RunObserver for NoObserver {
     fn on_progress(&mut self, _: Option<&str>, _: EngineProgress) {}
     fn on_transaction(&mut self, _: usize, _: usize) {}
     fn on_latencies(&mut self, _: &[wb_net::engine::raw_log::LatencyRecord]) {}
@@ -139,7 +139,7 @@ pub fn run_at(
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };
             Participant { host: name, assignment, send: Box::new(move |command: EngineCommand| engine.send(command)) }
         });
-        coordinate(profile, participants.collect(), events, None, std::future::pending(), &mut Nobody).await
+        coordinate(profile, participants.collect(), events, None, std::future::pending(), &mut NoObserver).await
     });
     assert_eq!(outcome.failure, None);
     let server = outcome.reports.pop().flatten().expect("the server reports");

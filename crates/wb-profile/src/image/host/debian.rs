@@ -47,7 +47,7 @@ const ENABLED_UNITS: [(&str, &str); 3] = [
 ];
 
 /// The folders with links to enabled units.
-const WANTS: [&str; 3] = ["multi-user.target.wants", "timers.target.wants", "graphical.target.wants"];
+const WANTS_FOLDERS: [&str; 3] = ["multi-user.target.wants", "timers.target.wants", "graphical.target.wants"];
 
 /// A hash of everything that determines the image apart from its parameters: another recipe yields another image.
 pub(super) fn recipe() -> String {
@@ -137,13 +137,13 @@ fn configure_root(root: &Path) -> io::Result<()> {
     }
     // mmdebstrap copies these from this machine.
     for path in ["etc/resolv.conf", "etc/hostname", "etc/machine-id"] {
-        remove_if_there(&root.join(path))?;
+        remove_if_exists(&root.join(path))?;
     }
     for folder in ["var/lib/apt/lists", "var/cache/apt", "var/log"] {
         remove_files_below(&root.join(folder))?;
     }
     let units = etc.join("systemd/system");
-    for wants in WANTS {
+    for wants in WANTS_FOLDERS {
         remove_files_below(&units.join(wants))?;
     }
     for (path, mode, text) in FILES {
@@ -159,12 +159,12 @@ fn configure_root(root: &Path) -> io::Result<()> {
 
 fn write(path: &Path, mode: u32, text: &str) -> io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
-    remove_if_there(path)?;
+    remove_if_exists(path)?;
     let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(path)?;
     io::Write::write_all(&mut file, text.as_bytes())
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

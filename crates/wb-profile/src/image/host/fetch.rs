@@ -128,7 +128,7 @@ impl Fetcher {
         let mut window = ThroughputWindow { since: Instant::now(), bytes: 0 };
         loop {
             let (so_far, fetching) =
-                (Bytes(part.length), |got| ImageProgress::Fetching { url: url.to_owned(), got, of: total });
+                (Bytes(part.length), |got| ImageProgress::Fetching { url: url.to_owned(), received: got, total });
             writer.report_throttled(|| fetching(so_far));
             match reader.read(&mut piece) {
                 Ok(0) => break,
@@ -145,7 +145,7 @@ impl Fetcher {
         match total {
             Some(total) if part.length < total.0 => Err(ImageFailure::Unreachable {
                 url: url.to_owned(),
-                why: format!("connection closed after {} of {total} bytes, which are kept", part.length),
+                reason: format!("connection closed after {} of {total} bytes, which are kept", part.length),
             }),
             _ => Ok(()),
         }
@@ -158,7 +158,7 @@ impl Fetcher {
     }
 
     fn failure(&self, url: &str, error: ureq::Error, got: Bytes) -> ImageFailure {
-        let unreachable = |why: String| ImageFailure::Unreachable { url: url.to_owned(), why };
+        let unreachable = |why: String| ImageFailure::Unreachable { url: url.to_owned(), reason: why };
         match error {
             ureq::Error::HostNotFound => ImageFailure::HostUnknown { url: url.to_owned() },
             // The standard library has no error kind for it.
@@ -174,7 +174,12 @@ impl Fetcher {
     }
 
     fn stalled(&self, url: &str, got: Bytes) -> ImageFailure {
-        ImageFailure::Stalled { url: url.to_owned(), least: Bytes(MIN_THROUGHPUT), within: nanos(self.stall), got }
+        ImageFailure::Stalled {
+            url: url.to_owned(),
+            minimum: Bytes(MIN_THROUGHPUT),
+            within: nanos(self.stall),
+            received: got,
+        }
     }
 }
 

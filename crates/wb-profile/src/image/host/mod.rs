@@ -58,7 +58,7 @@ struct ProgressWriter<'a> {
 impl ProgressWriter<'_> {
     /// Reports the start of a step.
     fn report_step(&mut self, step: impl Into<String>) {
-        self.report(ImageProgress::Doing { what: step.into() });
+        self.report(ImageProgress::Step { description: step.into() });
     }
 
     fn report(&mut self, progress: ImageProgress) {

@@ -52,7 +52,7 @@ pub(super) fn failure(tool: &HostTool, output: &Output) -> ImageFailure {
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("I: "));
     let lines: Vec<&str> = lines.collect();
     let message = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
-    ImageFailure::Tool { tool: tool.name.to_owned(), ending: output.status.to_string(), said: message }
+    ImageFailure::Tool { tool: tool.name.to_owned(), ending: output.status.to_string(), output: message }
 }
 
 /// The fields used from the output of `qemu-img info`.
@@ -96,5 +96,5 @@ pub(super) fn free(folder: &Path) -> Result<Bytes, ImageFailure> {
 }
 
 pub(super) fn no_space(item: &str, folder: &Path, needed: Bytes, free: Bytes) -> ImageFailure {
-    ImageFailure::NoSpace { what: item.to_owned(), folder: folder.display().to_string(), needed, free }
+    ImageFailure::NoSpace { item: item.to_owned(), folder: folder.display().to_string(), required: needed, free }
 }

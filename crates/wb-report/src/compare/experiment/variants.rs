@@ -40,7 +40,7 @@ fn table(case: &VariantCase, question: &Criterion, drawn: bool) -> Table {
         let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
         row.extend(format_figures(variant, question).map(TableCell::from));
-        row.push(TableCell::toned(word, tone));
+        row.push(TableCell::with_tone(word, tone));
         row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
         table.row(row);
     }

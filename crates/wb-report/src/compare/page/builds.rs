@@ -117,14 +117,14 @@ impl BuildVerdict {
             groups: totals.groups_lost,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),
-            tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance, &totals)),
+            tint: score.map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
         }
     }
 }
 
 /// The CSS class of a score: none within a quarter of the tolerance, a strong one beyond the tolerance if a check or a
 /// group agrees.
-fn tint(score: f64, tolerance: f64, totals: &Totals) -> &'static str {
+fn score_class(score: f64, tolerance: f64, totals: &Totals) -> &'static str {
     let (better, worse) = (totals.gains + totals.groups_gained > 0, totals.losses + totals.groups_lost > 0);
     match score {
         score if score > tolerance && better => "much-better",
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn colours_follow_the_tolerance() {
         let both = Totals { gains: 1, groups_lost: 1, ..Totals::default() };
-        let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| tint(score, 5.0, &both));
+        let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| score_class(score, 5.0, &both));
         assert_eq!(tints, ["much-better", "better", "", "", "worse", "much-worse"]);
         // Without failures no strong colour is used.
-        assert_eq!([6.0, -6.0].map(|score| tint(score, 5.0, &Totals::default())), ["better", "worse"]);
+        assert_eq!([6.0, -6.0].map(|score| score_class(score, 5.0, &Totals::default())), ["better", "worse"]);
     }
 }

@@ -16,7 +16,7 @@ use wb_compare::statistical::{ObservationKind, RequiredSamples};
 use wb_compare::tolerance::score::ScorePart;
 
 use super::display_unit::DisplayUnit;
-use super::figures::Datum;
+use super::figures::JsonFigure;
 use super::models;
 use super::verdict_style::{VerdictStyle, verdict_styles};
 
@@ -32,10 +32,10 @@ struct PageData<'a> {
     primary: String,
     /// Factor that makes a positive difference an improvement; 0 if neither direction is better.
     direction_sign: CompactList<i8>,
-    tolerance: CompactList<Datum>,
+    tolerance: CompactList<JsonFigure>,
     /// The lower and the upper limit of tolerated values.
-    least: CompactList<Datum>,
-    most: CompactList<Datum>,
+    least: CompactList<JsonFigure>,
+    most: CompactList<JsonFigure>,
     /// The names of the models' files, and the indices of the models that have the check.
     models: &'a [String],
     model_indices: CompactList<Vec<usize>>,
@@ -43,7 +43,7 @@ struct PageData<'a> {
     /// Index into `suffixes`.
     suffix: CompactList<usize>,
     /// Values, indexed by build.
-    values: Vec<CompactList<Datum>>,
+    values: Vec<CompactList<JsonFigure>>,
     /// Results, indexed by later build.
     cells: Vec<BuildColumn>,
     /// The distinct sets of differing parameters.
@@ -57,12 +57,12 @@ struct BuildColumn {
     verdicts: String,
     /// `s` if statistics decide, `t` if tolerances do.
     methods: String,
-    score: CompactList<Datum>,
-    ratio: CompactList<Datum>,
-    low: CompactList<Datum>,
-    high: CompactList<Datum>,
-    confidence: CompactList<Datum>,
-    p: CompactList<Datum>,
+    score: CompactList<JsonFigure>,
+    ratio: CompactList<JsonFigure>,
+    low: CompactList<JsonFigure>,
+    high: CompactList<JsonFigure>,
+    confidence: CompactList<JsonFigure>,
+    p: CompactList<JsonFigure>,
     /// The number of values of the first build, and of this one.
     baseline_counts: CompactList<usize>,
     candidate_counts: CompactList<usize>,
@@ -77,7 +77,7 @@ struct BuildColumn {
 }
 
 /// Name, difference and weight.
-type EncodedScorePart = (String, Datum, Datum);
+type EncodedScorePart = (String, JsonFigure, JsonFigure);
 
 /// A list that serialises to one element if all are equal.
 struct CompactList<T>(Vec<T>);
@@ -123,9 +123,9 @@ impl<'a> PageData<'a> {
         let suffix = measures.iter().map(|measure| suffixes.insert_full(measure.suffix.clone()).0).collect();
         let mut differences = IndexSet::new();
         let value = |check: usize, build| match tolerances.value(check, build) {
-            MeasuredValue::Missing => Datum::None,
-            MeasuredValue::Invalid => Datum::Word("invalid"),
-            MeasuredValue::Known(value) => Datum::of(Some(value / measures[check].divisor), 6),
+            MeasuredValue::Missing => JsonFigure::None,
+            MeasuredValue::Invalid => JsonFigure::Word("invalid"),
+            MeasuredValue::Known(value) => JsonFigure::of(Some(value / measures[check].divisor), 6),
         };
         let values = (0..builds.len()).map(|build| checks.clone().map(|check| value(check, build)).collect());
         let columns: Vec<_> =
@@ -142,7 +142,7 @@ impl<'a> PageData<'a> {
                 .iter()
                 .zip(&measures)
                 .map(|(limits, measure)| limits.range.map(|range| select(range) / measure.divisor));
-            ends.map(|end| Datum::of(end, 6)).collect()
+            ends.map(|end| JsonFigure::of(end, 6)).collect()
         };
         Self {
             builds: builds.iter().map(|build| build.name.as_str()).collect(),
@@ -155,7 +155,7 @@ impl<'a> PageData<'a> {
                 .iter()
                 .map(|check| tolerances.sign(*check).unwrap_or(0.0) as i8)
                 .collect(),
-            tolerance: checks.clone().map(|check| Datum::of(Some(tolerances.tolerance(check)), 4)).collect(),
+            tolerance: checks.clone().map(|check| JsonFigure::of(Some(tolerances.tolerance(check)), 4)).collect(),
             least: end(|range| range.0),
             most: end(|range| range.1),
             models,
@@ -194,19 +194,19 @@ impl BuildColumn {
         let statistics = judged.and_then(|judged| judged.by_statistics);
         let effect = statistics.and_then(|statistics| statistics.effect);
         let interval = effect.and_then(|effect| effect.interval);
-        let percent = |ratio: Option<f64>| Datum::percent(ratio.map(|ratio| (ratio - 1.0) * 100.0));
+        let percent = |ratio: Option<f64>| JsonFigure::percent(ratio.map(|ratio| (ratio - 1.0) * 100.0));
         self.verdicts.push(judged.map_or('-', |judged| char::from(b'0' + judged.final_verdict as u8)));
         self.methods.push(if judged.is_some_and(|judged| judged.decided_by == ComparisonMethod::Statistical) {
             's'
         } else {
             't'
         });
-        self.score.0.push(Datum::percent(judged.and_then(|judged| judged.by_tolerance.score)));
+        self.score.0.push(JsonFigure::percent(judged.and_then(|judged| judged.by_tolerance.score)));
         self.ratio.0.push(percent(effect.map(|effect| effect.estimate)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));
-        self.confidence.0.push(Datum::of(interval.map(|interval| interval.confidence), 4));
-        self.p.0.push(Datum::of(statistics.and_then(|statistics| statistics.p), 3));
+        self.confidence.0.push(JsonFigure::of(interval.map(|interval| interval.confidence), 4));
+        self.p.0.push(JsonFigure::of(statistics.and_then(|statistics| statistics.p), 3));
         let units = statistics.map(|statistics| statistics.units);
         self.baseline_counts.0.push(units.map_or(0, |units| units.src));
         self.candidate_counts.0.push(units.map_or(0, |units| units.dst));
@@ -219,8 +219,12 @@ impl BuildColumn {
     }
 }
 
-fn encode_score_part(part: &ScorePart, models: &[String]) -> (String, Datum, Datum) {
-    (models::term_name(part.term, models), Datum::percent(Some(part.difference)), Datum::of(Some(part.weight), 4))
+fn encode_score_part(part: &ScorePart, models: &[String]) -> (String, JsonFigure, JsonFigure) {
+    (
+        models::term_name(part.term, models),
+        JsonFigure::percent(Some(part.difference)),
+        JsonFigure::of(Some(part.weight), 4),
+    )
 }
 
 fn unit_letter(unit: ObservationKind) -> char {

@@ -23,7 +23,7 @@ impl DisplayUnit {
             return Self { divisor: 1.0, suffix: String::new() };
         };
         let values =
-            (0..history.builds.list().len()).filter_map(|build| history.tolerances.value(check, build).known());
+            (0..history.builds.list().len()).filter_map(|build| history.tolerances.value(check, build).number());
         let (divisor, suffix) = common_prefix(&unit, values.map(f64::abs).fold(0.0, f64::max));
         Self { divisor, suffix }
     }

@@ -157,7 +157,7 @@ impl EnvironmentView {
             of_builds.push(indices);
         }
         let letters_of =
-            |indices: &Vec<usize>| indices.iter().map(|index| letter(*index)).collect::<Vec<_>>().join(" ");
+            |indices: &Vec<usize>| indices.iter().map(|index| index_letters(*index)).collect::<Vec<_>>().join(" ");
         let builds_with = |index: usize| {
             let matching = builds.iter().zip(&of_builds).filter(|(_, indices)| indices.contains(&index));
             matching.map(|(build, _)| *build).collect::<Vec<_>>().join(", ")
@@ -167,10 +167,10 @@ impl EnvironmentView {
             let diffs = against
                 .into_iter()
                 .map(|other| EnvironmentDiff::of(other, distinct[other].differences(&distinct[index])));
-            EnvironmentVariant { letter: letter(index), builds: builds_with(index), diffs: diffs.collect() }
+            EnvironmentVariant { letter: index_letters(index), builds: builds_with(index), diffs: diffs.collect() }
         });
         let record = |(index, recorded): (usize, &T)| EnvironmentRecord {
-            letter: letter(index),
+            letter: index_letters(index),
             builds: builds_with(index),
             json: recorded.json(),
         };
@@ -184,9 +184,9 @@ impl EnvironmentView {
 }
 
 /// The letters of an index: A, B, … Z, AA, AB, …
-fn letter(index: usize) -> String {
+fn index_letters(index: usize) -> String {
     let last = char::from(b'A' + (index % 26) as u8).to_string();
-    if index < 26 { last } else { letter(index / 26 - 1) + &last }
+    if index < 26 { last } else { index_letters(index / 26 - 1) + &last }
 }
 
 impl EnvironmentDiff {
@@ -201,7 +201,7 @@ impl EnvironmentDiff {
             sections.push(DiffSection { name, count: pluralize(changes.len(), "difference"), rows });
         }
         let counts = format!("{}: {}", pluralize(total, "difference"), counts.join(", "));
-        Self { against: letter(against), counts, sections, more }
+        Self { against: index_letters(against), counts, sections, more }
     }
 }
 
@@ -268,6 +268,6 @@ mod tests {
 
     #[test]
     fn letters_continue_after_z() {
-        assert_eq!([0, 25, 26, 27, 702].map(letter), ["A", "Z", "AA", "AB", "AAA"]);
+        assert_eq!([0, 25, 26, 27, 702].map(index_letters), ["A", "Z", "AA", "AB", "AAA"]);
     }
 }

@@ -37,13 +37,13 @@ pub(super) fn format_value(value: f64) -> String {
 
 /// A figure in the page's data: null, a word, or a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Datum {
+pub(super) enum JsonFigure {
     None,
     Word(&'static str),
     Number(f64),
 }
 
-impl Datum {
+impl JsonFigure {
     /// A difference in percent, rounded to the displayed precision.
     pub(super) fn percent(value: Option<f64>) -> Self {
         Self::from_rounded(value, |value| if value.abs() < 1e9 { (value * 100.0).round() / 100.0 } else { value })
@@ -66,7 +66,7 @@ impl Datum {
     }
 }
 
-impl Serialize for Datum {
+impl Serialize for JsonFigure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::None => serializer.serialize_none(),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn data_are_as_short_as_json_allows() {
-        let data = [None, Some(2.0), Some(2.345_678_9), Some(f64::NEG_INFINITY)].map(|value| Datum::of(value, 4));
+        let data = [None, Some(2.0), Some(2.345_678_9), Some(f64::NEG_INFINITY)].map(|value| JsonFigure::of(value, 4));
         assert_eq!(serde_json::to_string(&data).unwrap(), r#"[null,2,2.346,"−∞"]"#);
     }
 }

@@ -12,7 +12,7 @@ const MAX_DOTS: usize = 60;
 /// The finite samples of all runs of a build; a run without samples contributes its mean. None if there are none.
 pub(super) fn samples(build: &Build, row: MetricIndex) -> Option<Vec<f64>> {
     let values = build.runs.iter().flat_map(|run| match run.samples(row) {
-        [] => run.reading(row).and_then(|reading| reading.mean.known()).into_iter().collect(),
+        [] => run.reading(row).and_then(|reading| reading.mean.number()).into_iter().collect(),
         samples => samples.to_vec(),
     });
     let samples: Vec<f64> = values.filter(|sample| sample.is_finite()).collect();

@@ -105,7 +105,7 @@ impl Chromium {
     }
 
     /// Asserts that the open page requested nothing but its own file and logged nothing.
-    pub(crate) fn was_quiet(&self, file: &Path) {
+    pub(crate) fn assert_quiet(&self, file: &Path) {
         for event in &self.events {
             let log_methods = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
             assert!(!log_methods.contains(&event["method"].as_str().unwrap_or_default()), "{event}");
@@ -115,7 +115,7 @@ impl Chromium {
     }
 
     /// Asserts that the open page does not scroll horizontally; names elements that are too wide.
-    pub(crate) fn fits(&mut self, width: u32, state: &str) {
+    pub(crate) fn assert_fits(&mut self, width: u32, state: &str) {
         let wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 \
                     && !e.closest('.scroll, .live, svg')).map(e => e.outerHTML.slice(0, 80)).join('\\n')";
         let scrolled = self.eval("document.documentElement.scrollWidth");

@@ -11,7 +11,7 @@ use wb_compare::{BuildSource, Builds, ReadOptions, ToleranceModel, statistical, 
 
 /// Options of a comparison.
 #[derive(Default)]
-pub(crate) struct How {
+pub(crate) struct CompareOptions {
     pub(crate) method: Option<ComparisonMethod>,
     pub(crate) models: Vec<ToleranceModel>,
     pub(crate) weights: tolerance::score::Weights,
@@ -26,9 +26,9 @@ pub(crate) fn read(folders: &[PathBuf]) -> Builds {
 }
 
 /// Compares builds, and renders the result with `render`.
-pub(crate) fn compared<T>(
+pub(crate) fn compare<T>(
     builds: &Builds,
-    how: &How,
+    how: &CompareOptions,
     render: impl FnOnce(&ComparisonResult, &BuildHistory<'_>) -> T,
 ) -> T {
     let directions = builds.directions().clone();

@@ -38,13 +38,13 @@ impl Noise {
 }
 
 /// A builder of a cell's result.
-pub(crate) struct Made {
+pub(crate) struct CellBuilder {
     result: CellResult,
     /// The metrics with their centres and spreads, primary first.
     metrics: Vec<(Metric, f64, f64)>,
 }
 
-impl Made {
+impl CellBuilder {
     pub(crate) fn new(test: &str, case: &str, primary: Metric) -> Self {
         let test = TestName::new(test).unwrap();
         let case: String = case.replace('<', "%3C").replace('>', "%3E").replace('(', "%28").replace(')', "%29");
@@ -79,7 +79,7 @@ impl Made {
         Self { result, metrics: vec![(primary, 0.0, 0.0)] }
     }
 
-    pub(crate) fn says(mut self, summary: &str) -> Self {
+    pub(crate) fn summary(mut self, summary: &str) -> Self {
         self.result.summary = summary.into();
         self
     }
@@ -189,7 +189,7 @@ impl Made {
     }
 
     /// Builds the result with summaries.
-    pub(crate) fn done(mut self) -> CellResult {
+    pub(crate) fn build(mut self) -> CellResult {
         let samples = &self.result.samples;
         let summary = |key: &str, all: bool| {
             let is_selected = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());

@@ -6,7 +6,7 @@ use wb_model::{Direction, Metric, Serial, TestName, Unit};
 use wb_stats::SamplingRule;
 use wb_study::result::Study;
 
-use crate::specimen::cell::Made;
+use crate::specimen::cell::CellBuilder;
 
 /// Name, specification as typed, and throughput in mflops.
 const VARIANTS: [(&str, &str, f64); 3] = [
@@ -23,7 +23,7 @@ fn noise(seed: u32) -> f64 {
 }
 
 /// The result of the run.
-pub(crate) fn held() -> Experiment {
+pub(crate) fn experiment() -> Experiment {
     let options = Options { max_blocks: 30, ..Options::new(Direction::Higher) };
     let rule = SequentialTest::new(VARIANTS.len(), options).unwrap();
     let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
@@ -51,7 +51,7 @@ pub(crate) fn held() -> Experiment {
 pub(crate) fn study() -> Study {
     let cell = |(name, _, level): (&str, &str, f64)| {
         let metric = Metric::throughput("mflops", "mflops").primary();
-        let mut cell = Made::new("himeno", "grid=M", metric).samples(level, 0.4, 14).done();
+        let mut cell = CellBuilder::new("himeno", "grid=M", metric).samples(level, 0.4, 14).build();
         cell.cell.serial = Serial::Id(TestName::new(name).unwrap());
         cell.rule = RULE;
         cell

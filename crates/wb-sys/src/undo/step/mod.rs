@@ -79,14 +79,14 @@ pub enum StepError {
     #[error(transparent)]
     Sys(#[from] SysError),
     /// The state cannot be set.
-    #[error("cannot set `{what}` to `{value}`: {why}")]
+    #[error("cannot set `{what}` to `{value}`: {cause}")]
     Write {
         /// Name of the step.
         what: String,
         /// The requested value.
         value: String,
         /// The cause.
-        why: String,
+        cause: String,
     },
     /// Settings that a change has reset cannot be restored.
     #[error("`{what}` was restored, but not all settings that were reset with it: {failed}")]
@@ -258,7 +258,7 @@ impl Step {
 
     fn write_error(&self, state: Option<&[u8]>, why: String) -> StepError {
         let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
-        StepError::Write { what: self.description(), value, why }
+        StepError::Write { what: self.description(), value, cause: why }
     }
 
     /// Removes the temporary file of a process that was killed.

@@ -27,13 +27,13 @@ pub(crate) struct Cell {
     /// Minimum duration of the measured part of a sample.
     pub(crate) min_time: Nanos,
     /// Bytes of standard output that may be recorded.
-    pub(crate) stdout_room: Bytes,
+    pub(crate) stdout_limit: Bytes,
 }
 
 /// An evaluated sample.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    pub(crate) measured: Measurement,
+    pub(crate) measurement: Measurement,
     pub(crate) work: Option<u64>,
     /// Findings of the attempt and of the evaluation.
     pub(crate) findings: Vec<String>,
@@ -67,7 +67,8 @@ pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, ParamValue)], bo
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
         let facts = Arc::new(worker.facts().await.unwrap());
         let (min_time, stdout_room) = (MIN_TIME, Bytes(u64::MAX));
-        let mut cell = Cell { test, params: Params::new(), worker: worker.clone(), facts, min_time, stdout_room };
+        let mut cell =
+            Cell { test, params: Params::new(), worker: worker.clone(), facts, min_time, stdout_limit: stdout_room };
         for param in cell.test.declaration().params {
             cell.params.extend(param.default.map(|default| (param.name, default)));
         }
@@ -104,8 +105,8 @@ impl Cell {
 
     /// Takes a sample with an amount of work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
-        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, self.min_time, work);
-        attempt.stdout_limit = self.stdout_room;
+        let mut attempt = Attempt::new(self.worker_context().await?, Purpose::Sample, 0, self.min_time, work);
+        attempt.stdout_limit = self.stdout_limit;
         let mut prepared = self.test.prepare(&self.params, &attempt.context).await?;
         let sample_result = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
         let cleanup_result = self.test.cleanup(&self.params, prepared, &attempt.context).await;
@@ -122,10 +123,10 @@ impl Cell {
         }
         let measurement = evaluate::evaluate(self.test.as_ref(), &self.params, &Artefacts::new(folder.path()));
         let findings = record.findings.iter().chain(&measurement.findings).cloned().collect();
-        Ok(Sample { measured: measurement, work: record.work, findings, folder })
+        Ok(Sample { measurement, work: record.work, findings, folder })
     }
 
-    async fn site(&self) -> Result<WorkerContext, Failure> {
+    async fn worker_context(&self) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
         let group = self.worker.new_group().await.map_err(worker_failure)?;
         Ok(WorkerContext::new(group, self.facts.clone(), requested_placement(&self.params).unwrap(), LIMIT, cancel))
@@ -134,14 +135,14 @@ impl Cell {
 
 impl Sample {
     /// Asserts that the sample is valid.
-    pub(crate) fn is_valid(&self) -> &Self {
-        assert_eq!(self.measured.validity, Validity::Valid);
+    pub(crate) fn assert_valid(&self) -> &Self {
+        assert_eq!(self.measurement.validity, Validity::Valid);
         self
     }
 
     /// The value of `CLASS/METRIC`.
     pub(crate) fn value(&self, metric: &str) -> f64 {
-        *self.measured.values.get(metric).unwrap_or_else(|| panic!("no {metric} in {:?}", self.measured))
+        *self.measurement.values.get(metric).unwrap_or_else(|| panic!("no {metric} in {:?}", self.measurement))
     }
 
     pub(crate) fn text(&self, artefact: &str) -> String {

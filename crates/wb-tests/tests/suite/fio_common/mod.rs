@@ -16,14 +16,14 @@ const SECOND: u64 = 1_000_000_000;
 
 /// An evaluated sample.
 #[derive(Debug)]
-pub(crate) struct Taken {
-    pub(crate) measured: Measurement,
+pub(crate) struct TakenSample {
+    pub(crate) measurement: Measurement,
     /// Findings of the attempt.
     pub(crate) findings: Vec<String>,
     folder: TempDir,
 }
 
-impl Taken {
+impl TakenSample {
     pub(crate) fn text(&self, artefact: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(artefact)).unwrap()
     }
@@ -44,12 +44,12 @@ pub(crate) fn has(program: &str) -> bool {
 }
 
 /// Takes one sample.
-pub(crate) fn take(test: impl Test, params: &Json) -> Result<Taken, Failure> {
-    take_samples(test, params).map(|[sample]: [Taken; 1]| sample)
+pub(crate) fn take_sample(test: impl Test, params: &Json) -> Result<TakenSample, Failure> {
+    take_samples(test, params).map(|[sample]: [TakenSample; 1]| sample)
 }
 
 /// Takes samples of one cell, prepared once, and cleans up after them.
-pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Result<[Taken; N], Failure> {
+pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Result<[TakenSample; N], Failure> {
     let params: Params = serde_json::from_value(params.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -60,12 +60,18 @@ pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Re
     })
 }
 
-async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usize) -> Result<Vec<Taken>, Failure> {
-    let context = site(worker).await?;
+async fn samples(
+    test: &impl Test,
+    params: &Params,
+    worker: &Worker,
+    count: usize,
+) -> Result<Vec<TakenSample>, Failure> {
+    let context = worker_context(worker).await?;
     let mut prepared = test.prepare(params, &context).await?;
     let mut all = Vec::new();
     for sample in 0..count {
-        let mut attempt = Attempt::new(site(worker).await?, Purpose::Sample, sample as u32, Nanos(SECOND / 2), None);
+        let mut attempt =
+            Attempt::new(worker_context(worker).await?, Purpose::Sample, sample as u32, Nanos(SECOND / 2), None);
         test.sample(params, &mut prepared, &mut attempt).await?;
         let (_, record) = attempt.into_parts();
         let folder = tempfile::tempdir().unwrap();
@@ -73,13 +79,13 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
         let measurement = evaluate::evaluate(test, params, &Artefacts::new(folder.path()));
-        all.push(Taken { measured: measurement, findings: record.findings, folder });
+        all.push(TakenSample { measurement, findings: record.findings, folder });
     }
     test.cleanup(params, prepared, &context).await?;
     Ok(all)
 }
 
-async fn site(worker: &Worker) -> Result<WorkerContext, Failure> {
+async fn worker_context(worker: &Worker) -> Result<WorkerContext, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
     let facts = Arc::new(worker.facts().await.map_err(worker_failure)?);
     let group = worker.new_group().await.map_err(worker_failure)?;

@@ -67,7 +67,7 @@ pub(crate) struct BisectionStep {
 
 /// The verdict on a revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "is", rename_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum RevisionVerdict {
     /// The good or the bad end itself.
     End,

@@ -25,7 +25,7 @@ use crate::error::Error;
 
 pub(crate) use self::host_selection::LOOPBACK_ADDRESSES;
 pub(crate) use self::kernel_arguments::{refuse_local_kernel_arguments, reset_kernels, start_kernels};
-pub(crate) use self::preparation::{HostPreparation, exclude_changed_hosts, prepare_hosts, report_all_left_behind};
+pub(crate) use self::preparation::{HostPreparation, exclude_changed_hosts, prepare_hosts, report_all_leftovers};
 pub(crate) use self::profiled_hosts::{
     ProfiledHosts, UnmetProfilePolicy, apply_profile, localhost, preflight_hosts, profile_catalog, requested_profiles,
 };

@@ -110,7 +110,7 @@ async fn run_preparation(
 /// # Errors
 /// When no other host is left.
 pub(crate) async fn exclude_changed_hosts(hosts: &mut ConnectedHosts) -> Result<(), Error> {
-    report_all_left_behind(hosts).await?;
+    report_all_leftovers(hosts).await?;
     let mut last = None;
     for member in hosts.pool.workers.clone() {
         let name = member.worker.name().clone();
@@ -134,19 +134,19 @@ pub(crate) async fn exclude_changed_hosts(hosts: &mut ConnectedHosts) -> Result<
 
 /// Reports what killed runs had left changed on hosts and the agents reverted when they started. On this machine the
 /// agent reports that.
-pub(crate) async fn report_all_left_behind(hosts: &ConnectedHosts) -> Result<(), Error> {
+pub(crate) async fn report_all_leftovers(hosts: &ConnectedHosts) -> Result<(), Error> {
     for member in &hosts.pool.workers {
         let name = member.worker.name();
         if hosts.remotes.iter().any(|host| host.name == *name) {
-            report_left_behind(name, &member.worker.recovery_report().await?);
+            report_leftovers(name, &member.worker.recovery_report().await?);
         }
     }
     Ok(())
 }
 
 /// Reports what killed runs had left changed on a host.
-pub(super) fn report_left_behind(host: &WorkerName, left: &RecoveryReport) {
-    for RestoredChange { what, outcome: how } in &left.reverted {
+pub(super) fn report_leftovers(host: &WorkerName, left: &RecoveryReport) {
+    for RestoredChange { description: what, outcome: how } in &left.reverted {
         crate::console::tell!("note: `{host}`: a run that was killed had changed {what}: {how}");
     }
     if let Some(fault) = &left.fault {
@@ -195,7 +195,7 @@ fn require_any_host(crew: &WorkerPool) -> Result<(), Error> {
 pub(super) fn print_event(event: SetupEvent) {
     match event {
         SetupEvent::Note(text) => crate::console::tell!("{text}"),
-        SetupEvent::Excluded { what, help } => {
+        SetupEvent::Excluded { message: what, help } => {
             crate::console::tell!("warning: {what}");
             help.iter().for_each(|help| crate::console::tell!("help: {help}"));
         }

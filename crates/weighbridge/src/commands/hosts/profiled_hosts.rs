@@ -201,7 +201,7 @@ async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<Restored
     Ok((host, applied.revert().await?))
 }
 
-fn warn_left(host: &WorkerName, RestoredChange { what, outcome: how }: &RestoredChange) {
+fn warn_left(host: &WorkerName, RestoredChange { description: what, outcome: how }: &RestoredChange) {
     if matches!(how, RevertOutcome::Conflict { .. }) {
         tell!("warning: `{host}`: {what}: {how}");
     }

@@ -4,7 +4,7 @@ use wb_agent::{UnrevertedChanges, Worker};
 use wb_fleet::connect;
 use wb_model::WorkerName;
 
-use super::preparation::report_left_behind;
+use super::preparation::report_leftovers;
 use super::{ConnectedHosts, read_program};
 use crate::commands::current_program;
 use crate::error::Error;
@@ -43,7 +43,7 @@ impl ConnectedHosts {
     ) -> Result<Worker, UnrevertedChanges> {
         let cannot_start = |error: Error| UnrevertedChanges {
             what: changed.clone(),
-            why: format!("its agent is unreachable, and a new one cannot be started: {error}"),
+            reason: format!("its agent is unreachable, and a new one cannot be started: {error}"),
             is_locked: false,
         };
         let host = self.remotes.iter().find(|host| host.name == *name);
@@ -57,7 +57,7 @@ impl ConnectedHosts {
         let left = worker.recovery_report().await.map_err(|error| cannot_start(error.into()))?;
         // On this machine the agent reports that.
         if host.is_some() {
-            report_left_behind(name, &left);
+            report_leftovers(name, &left);
         }
         left.unreverted.map_or(Ok(worker), Err)
     }

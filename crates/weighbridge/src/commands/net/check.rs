@@ -24,7 +24,7 @@ pub(super) fn check(args: &NetCheckArgs, console: &Console) -> Result<Exit, Erro
                     format_notes(&unused_variables(&variables, &args.var))
                 ))?;
             }
-            Ok(ProfileCheck::Unsupported { notes, lacks, variables, .. }) => {
+            Ok(ProfileCheck::Unsupported { notes, unsupported: lacks, variables, .. }) => {
                 let lacks: String = lacks.iter().map(describe_unsupported).collect();
                 let notes = [format_notes(&notes), format_notes(&unused_variables(&variables, &args.var))].concat();
                 print_text(&format!("{name}: not fully supported by this kernel\n{lacks}{notes}"))?;
@@ -86,7 +86,7 @@ pub(super) fn load_profile(file: &Path, vars: &[(String, String)]) -> Result<(Ne
             Ok((profile, notes.collect()))
         }
         ProfileCheck::Invalid(faults) => Err(faults.into()),
-        ProfileCheck::Unsupported { lacks, .. } => {
+        ProfileCheck::Unsupported { unsupported: lacks, .. } => {
             let features: Vec<String> = lacks.iter().map(ToString::to_string).collect();
             let help = lacks.iter().find_map(|lack| lack.help.clone());
             Err(Error::Incomplete {

@@ -60,7 +60,7 @@ impl Lab {
     }
 
     /// All progress messages.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn progress_messages(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 

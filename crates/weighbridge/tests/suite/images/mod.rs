@@ -12,7 +12,7 @@ use wb_model::{Bytes, Nanos, Sha256};
 use wb_profile::image::{GuestBoot, ImageFailure, ImageFormat, ImageSpec, RemoteImage};
 
 use lab::{Lab, has_qemu_img, run};
-use server::{Manner, Server};
+use server::{Behaviour, Server};
 
 /// Stall timeout; long enough to transfer half a megabyte on a busy machine.
 const SOON: Nanos = Nanos(3_000_000_000);
@@ -34,16 +34,20 @@ fn image_is_fetched_once_and_can_be_removed() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &image(&server)).await.unwrap();
         assert_eq!((base.format, &base.boot, &base.name), (ImageFormat::Raw, &GuestBoot::Disk, &server.url()));
         assert_eq!(fs::read(&base.path).unwrap(), content());
         assert_eq!(Sha256::of(&content()).as_str(), base.sha256);
-        assert!(lab.told().iter().any(|line| line.ends_with("of 1.91 MiB")), "{:?}", lab.told());
+        assert!(
+            lab.progress_messages().iter().any(|line| line.ends_with("of 1.91 MiB")),
+            "{:?}",
+            lab.progress_messages()
+        );
         assert_eq!(lab.ready(&worker, &image(&server)).await.unwrap(), base);
-        assert_eq!(server.asked(), [0], "the second time nothing is requested");
+        assert_eq!(server.requested_offsets(), [0], "the second time nothing is requested");
         let entries = lab.cached(&worker).await;
         assert_eq!((entries.len(), entries[0].base.as_ref(), entries[0].in_use.as_ref()), (1, Some(&base), None));
         assert!(entries[0].size >= Bytes(2_000_000) && entries[0].last_used >= entries[0].created);
@@ -58,14 +62,14 @@ fn broken_download_is_resumed() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Cuts(300_000), Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &image(&server)).await.unwrap();
         assert_eq!(fs::read(&base.path).unwrap(), content());
         worker.close().await.unwrap();
     });
-    assert_eq!(server.asked(), [0, 300_000]);
+    assert_eq!(server.requested_offsets(), [0, 300_000]);
 }
 
 #[test]
@@ -73,11 +77,12 @@ fn stalled_download_times_out_and_is_resumed_next_time() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::with_stall(SOON), Server::new(&content(), &[Manner::Stalls(500_000), Manner::Well]));
+    let (lab, server) =
+        (Lab::with_stall(SOON), Server::new(&content(), &[Behaviour::Stall(500_000), Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let failure = lab.fails(&worker, &image(&server)).await;
-        let ImageFailure::Stalled { got, within, .. } = &failure else { panic!("{failure}") };
+        let ImageFailure::Stalled { received: got, within, .. } = &failure else { panic!("{failure}") };
         assert_eq!((*got, *within), (Bytes(500_000), SOON));
         let partial = lab.cached(&worker).await;
         assert!(partial[0].base.is_none() && partial[0].size >= Bytes(500_000), "{partial:?}");
@@ -85,7 +90,7 @@ fn stalled_download_times_out_and_is_resumed_next_time() {
         assert_eq!(fs::read(&base.path).unwrap(), content());
         worker.close().await.unwrap();
     });
-    assert_eq!(server.asked(), [0, 500_000]);
+    assert_eq!(server.requested_offsets(), [0, 500_000]);
 }
 
 #[test]
@@ -93,7 +98,7 @@ fn server_without_range_support_sends_the_whole_file() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Cuts(300_000), Manner::KnowsNoParts]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::NoRanges]));
     run(async {
         let worker = lab.worker().await;
         assert_eq!(fs::read(lab.ready(&worker, &image(&server)).await.unwrap().path).unwrap(), content());
@@ -106,7 +111,7 @@ fn download_with_a_wrong_hash_is_removed() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(b"<html>an error with status 200</html>", &[Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(b"<html>an error with status 200</html>", &[Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let failure = lab.fails(&worker, &image(&server)).await;
@@ -127,13 +132,13 @@ fn download_failures_are_distinguished() {
     let lab = Lab::new();
     run(async {
         let worker = lab.worker().await;
-        let gone = Server::new(&content(), &[Manner::Refuses(404)]);
+        let gone = Server::new(&content(), &[Behaviour::Status(404)]);
         let failure = lab.fails(&worker, &image(&gone)).await;
         assert!(matches!(failure, ImageFailure::Status { status: 404, .. }), "{failure}");
-        let endless = Server::new(&content(), &[Manner::Promises(1 << 60)]);
+        let endless = Server::new(&content(), &[Behaviour::AnnouncedLength(1 << 60)]);
         let failure = lab.fails(&worker, &image(&endless)).await;
         assert!(
-            matches!(failure, ImageFailure::NoSpace { needed: Bytes(needed), .. } if needed == 1 << 60),
+            matches!(failure, ImageFailure::NoSpace { required: Bytes(needed), .. } if needed == 1 << 60),
             "{failure}"
         );
         // No server listens on this port.
@@ -149,7 +154,7 @@ fn two_controllers_fetch_the_same_image_once() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
     run(async {
         let workers = [lab.worker().await, lab.worker().await];
         let image = image(&server);
@@ -159,7 +164,7 @@ fn two_controllers_fetch_the_same_image_once() {
             worker.close().await.unwrap();
         }
     });
-    assert_eq!(server.asked(), [0]);
+    assert_eq!(server.requested_offsets(), [0]);
     assert!(lab.files().iter().all(|path| !path.ends_with(".lock")), "{:?}", lab.files());
 }
 
@@ -168,7 +173,7 @@ fn image_changed_in_the_cache_is_fetched_again() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &image(&server)).await.unwrap();
@@ -177,7 +182,7 @@ fn image_changed_in_the_cache_is_fetched_again() {
         assert_eq!(fs::read(&base.path).unwrap(), content());
         worker.close().await.unwrap();
     });
-    assert_eq!(server.asked(), [0, 0]);
+    assert_eq!(server.requested_offsets(), [0, 0]);
 }
 
 #[test]
@@ -185,7 +190,7 @@ fn image_in_use_is_not_removed() {
     if !has_qemu_img() {
         return;
     }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Manner::Well]));
+    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &image(&server)).await.unwrap();

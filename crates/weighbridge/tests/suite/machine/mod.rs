@@ -61,7 +61,7 @@ impl Machine {
     }
 
     /// The ssh configuration file for connecting to it by its name.
-    pub(crate) fn way(&self) -> PathBuf {
+    pub(crate) fn ssh_config(&self) -> PathBuf {
         self.folder.join("way")
     }
 
@@ -71,7 +71,7 @@ impl Machine {
         loop {
             let output = Command::new("ssh")
                 .arg("-F")
-                .arg(self.way())
+                .arg(self.ssh_config())
                 .args([&self.name, "systemctl is-system-running --wait >&2;", script])
                 .output()
                 .unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 
-use super::place::{Place, TOKEN, ran};
+use super::place::{NetLab, TOKEN, run_command};
 
 const ENDLESS: &str = r#"<profile name="endless">
   <group nthreads="1">
@@ -17,10 +17,10 @@ const ENDLESS: &str = r#"<profile name="endless">
 
 #[test]
 fn missing_server_is_reported() {
-    let place = Place::new();
+    let place = NetLab::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ran = place.net(&format!("stream 127.0.0.1 -P {free} -q"));
-    assert_snapshot!(ran.seen().replace(&free.to_string(), "PORT"), @r"
+    assert_snapshot!(ran.transcript().replace(&free.to_string(), "PORT"), @r"
     exit 1
     error: host `127.0.0.1`: nothing listens at 127.0.0.1:PORT: start `weighbridge net serve` there
     help: `weighbridge net serve` must run there, with the same token; --port or --server 127.0.0.1=ADDRESS:PORT selects another port
@@ -29,7 +29,7 @@ fn missing_server_is_reported() {
 
 #[test]
 fn unresolvable_host_is_reported() {
-    let place = Place::new();
+    let place = NetLab::new();
     let ran = place.net("stream no-such-host.invalid -q");
     assert_eq!(ran.code, 1);
     assert!(ran.err.starts_with("error: cannot resolve host `no-such-host.invalid`: "), "{}", ran.err);
@@ -38,9 +38,9 @@ fn unresolvable_host_is_reported() {
 
 #[test]
 fn wrong_token_is_refused() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
-    let other = Place::new();
+    let other = NetLab::new();
     let ran = other.net(&format!("stream 127.0.0.1 -P {} -q", server.port));
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("127.0.0.1") && ran.err.contains("token"), "{}", ran.err);
@@ -49,10 +49,10 @@ fn wrong_token_is_refused() {
 
 #[test]
 fn missing_credentials_are_reported() {
-    let place = Place::new();
+    let place = NetLab::new();
     let mut command = place.command("net stream 127.0.0.1 -q");
     command.env_remove(TOKEN);
-    let ran = ran(command);
+    let ran = run_command(command);
     assert_eq!(ran.code, 1);
     assert!(ran.err.starts_with("error: no credentials: "), "{}", ran.err);
     assert!(ran.err.contains("--token-file FILE"), "{}", ran.err);
@@ -60,10 +60,10 @@ fn missing_credentials_are_reported() {
 
 #[test]
 fn request_above_the_server_limits_is_refused() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("--max-strands 3");
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -q -t 100ms -n 4", server.port));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert_snapshot!(ran.err, @r"
     error: 127.0.0.1: the server refuses: 4 strands; at most 3 (`net serve --max-strands`)
     help: reduce the request, or raise the limit of `weighbridge net serve` there
@@ -72,7 +72,7 @@ fn request_above_the_server_limits_is_refused() {
 
 #[test]
 fn killed_server_ends_the_run_with_partial_results() {
-    let place = Place::new();
+    let place = NetLab::new();
     let mut server = place.serve("");
     place.lab.write("endless.xml", ENDLESS);
     let (child, lines) = place.start(&format!("run endless.xml -P {} -i 100ms", server.port));
@@ -90,7 +90,7 @@ fn killed_server_ends_the_run_with_partial_results() {
 
 #[test]
 fn interrupted_run_prints_partial_results() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("endless.xml", ENDLESS);
     let (child, lines) = place.start(&format!("run endless.xml -P {} -i 100ms", server.port));

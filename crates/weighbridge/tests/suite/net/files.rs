@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quick_xml::events::Event;
 
-use super::place::Place;
+use super::place::NetLab;
 
 const PROFILE: &str = r#"<profile name="a &amp; &lt;b&gt;">
   <group nthreads="1" name="g&quot;1">
@@ -19,11 +19,11 @@ const PROFILE: &str = r#"<profile name="a &amp; &lt;b&gt;">
 
 #[test]
 fn every_response_time_is_written() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("p.xml", PROFILE);
     let ran = place.net(&format!("run p.xml -P {} -q -X times.tsv", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let text = std::fs::read_to_string(place.lab.path("times.tsv")).unwrap();
     let mut lines = text.lines();
     let head = "# seconds since the run began\tgroup\tthread\tflowop\tresponse time in nanoseconds";
@@ -42,11 +42,11 @@ fn every_response_time_is_written() {
 
 #[test]
 fn xml_is_well_formed_and_has_intervals_and_totals() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("p.xml", PROFILE);
     let ran = place.net(&format!("run p.xml -P {} -q -x run.xml", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let text = std::fs::read_to_string(place.lab.path("run.xml")).unwrap();
     let elements = elements(&text);
     assert_eq!(elements["run"][0]["profile"], "a & <b>");
@@ -63,10 +63,10 @@ fn xml_is_well_formed_and_has_intervals_and_totals() {
 
 #[test]
 fn xml_of_several_combinations_has_one_run_each() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -q -t 100ms -l 1,2,3 -x run.xml -X times.tsv", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     let text = std::fs::read_to_string(place.lab.path("run.xml")).unwrap();
     assert_eq!(elements(&text)["run"].len(), 3);
     let times = std::fs::read_to_string(place.lab.path("times.tsv")).unwrap();
@@ -75,7 +75,7 @@ fn xml_of_several_combinations_has_one_run_each() {
 
 #[test]
 fn unwritable_file_is_reported_before_the_run() {
-    let place = Place::new();
+    let place = NetLab::new();
     let ran = place.net("rr 127.0.0.1:1 -X no/such/folder.tsv");
     assert_eq!(ran.code, 1);
     assert_eq!(ran.err, "error: no/such/folder.tsv: No such file or directory (os error 2)\n");

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{CommandResult, Lab};
 
 /// Environment variable of the shared token.
 pub(crate) const TOKEN: &str = "WEIGHBRIDGE_NET_TOKEN";
 
 /// A lab whose commands share a token.
-pub(crate) struct Place {
+pub(crate) struct NetLab {
     pub(crate) lab: Lab,
     token: String,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
-impl Place {
+impl NetLab {
     pub(crate) fn new() -> Self {
         let lab = Lab::new();
         let token = lab.weighbridge("net token").out.trim().to_owned();
@@ -35,8 +35,8 @@ impl Place {
     }
 
     /// Runs `weighbridge net` with these arguments to completion.
-    pub(crate) fn net(&self, line: &str) -> Ran {
-        ran(self.command(&format!("net {line}")))
+    pub(crate) fn net(&self, line: &str) -> CommandResult {
+        run_command(self.command(&format!("net {line}")))
     }
 
     /// Starts a server on a port chosen by the kernel.
@@ -64,10 +64,10 @@ impl Place {
 }
 
 /// Runs a command to completion.
-pub(crate) fn ran(mut command: Command) -> Ran {
+pub(crate) fn run_command(mut command: Command) -> CommandResult {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
 
 impl Server {

@@ -2,14 +2,14 @@
 
 use insta::assert_snapshot;
 
-use super::place::{Place, masked};
+use super::place::{NetLab, masked};
 
 #[test]
 fn stream_prints_sender_and_receiver() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 500ms -q", server.port));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
       time bytes throughput messages difference
     client, sender # # # #
@@ -23,11 +23,11 @@ fn stream_prints_sender_and_receiver() {
 
 #[test]
 fn every_preset_measures() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     for preset in ["stream", "maerts", "bidirec", "rr", "crr", "udp-rr"] {
         let ran = place.net(&format!("{preset} 127.0.0.1:{} -t 200ms -n 2 --json", server.port));
-        assert_eq!(ran.code, 0, "{preset}: {}", ran.seen());
+        assert_eq!(ran.code, 0, "{preset}: {}", ran.transcript());
         let results = ran.json();
         assert_eq!(results.as_array().unwrap().len(), 1);
         let totals = &results[0]["totals"];
@@ -38,22 +38,22 @@ fn every_preset_measures() {
 
 #[test]
 fn progress_lines_cover_only_the_data_phase() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));
     let lines: Vec<&str> =
         ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
-    assert!(lines.len() >= 3, "{}", ran.seen());
+    assert!(lines.len() >= 3, "{}", ran.transcript());
     assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{}", ran.out);
     assert!(!ran.out.contains("NaN") && !ran.out.contains("inf "), "{}", ran.out);
 }
 
 #[test]
 fn several_combinations_are_printed_as_one_table() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms -l 64,1k -n 1,2 --protocols tcp,unix -q", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
         throughput rounds p50 p99 CPU/GB outcome
     tcp, #, n=1 # # # # # completed
@@ -69,20 +69,20 @@ fn several_combinations_are_printed_as_one_table() {
 
 #[test]
 fn unsupported_combination_is_a_row_of_the_table() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     // RDS is never implemented, whatever the kernel supports.
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port));
-    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.code, 3, "{}", ran.transcript());
     assert!(ran.out.contains("unsupported") && ran.out.contains("completed"), "{}", ran.out);
     let alone = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds -q", server.port));
-    assert_eq!((alone.code, alone.out.as_str()), (3, ""), "{}", alone.seen());
+    assert_eq!((alone.code, alone.out.as_str()), (3, ""), "{}", alone.transcript());
     assert!(alone.err.starts_with("error: unsupported protocol rds: "), "{}", alone.err);
 }
 
 #[test]
 fn partial_last_interval_is_printed() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 700ms -i 400ms", server.port));
     let last = ran.out.lines().rfind(|line| line.contains(" received ") && line.contains(" sent ")).unwrap();
@@ -91,7 +91,7 @@ fn partial_last_interval_is_printed() {
 
 #[test]
 fn invalid_arguments_are_refused() {
-    let place = Place::new();
+    let place = NetLab::new();
     for (flags, part) in [
         ("-n 0", "expected a whole number from 1"),
         ("-l 0", "from 1 byte to 1g"),
@@ -105,7 +105,7 @@ fn invalid_arguments_are_refused() {
         ("--protocols tpc", "expected one of tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds"),
     ] {
         let ran = place.net(&format!("stream 127.0.0.1 {flags}"));
-        assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());
+        assert_eq!(ran.code, 1, "{flags}: {}", ran.transcript());
         assert!(ran.err.contains(part), "{flags}: {}", ran.err);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
-use super::place::{Place, Server};
+use super::place::{NetLab, Server};
 
 const VARIABLES: &str = "--var h=127.0.0.1 --var h1=127.0.0.1 --var h2=127.0.0.2 --var h3=127.0.0.3 --var h4=127.0.0.4 \
     --var proto=tcp --var nthr=2 --var iter=10 --var conn=2 --var dur=300ms --var nth=2 --var msg_r=64 --var msg_w=64 \
@@ -19,12 +19,12 @@ fn profiles(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn ours() -> Vec<PathBuf> {
+fn example_profiles() -> Vec<PathBuf> {
     profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/net"))
 }
 
 /// The profiles of uperf, if they are available beside the repository.
-fn uperfs() -> Vec<PathBuf> {
+fn uperf_profiles() -> Vec<PathBuf> {
     let found = profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads"));
     if found.is_empty() {
         println!("SKIPPED: uperf's own profiles are not beside the repository (../shared/data/uperf-workloads)");
@@ -33,7 +33,7 @@ fn uperfs() -> Vec<PathBuf> {
 }
 
 /// Checks a profile and runs it briefly; both exit statuses must agree.
-fn check_and_run(place: &Place, server: &Server, file: &Path) -> i32 {
+fn check_and_run(place: &NetLab, server: &Server, file: &Path) -> i32 {
     let file = file.display();
     let checked = place.net(&format!("check {file} {VARIABLES}"));
     let servers: Vec<String> =
@@ -41,32 +41,37 @@ fn check_and_run(place: &Place, server: &Server, file: &Path) -> i32 {
     let run = place.net(&format!("run {file} {VARIABLES} {} -q --max-duration 300ms", servers.join(" ")));
     // Whether vsock has a peer shows only at run time, even if the address family is supported.
     let is_vsock_without_peer = checked.code == 0 && run.code == 3 && file.to_string().ends_with("vsock.xml");
-    assert!(run.code == checked.code || is_vsock_without_peer, "{file}: {}\n{}", checked.seen(), run.seen());
+    assert!(
+        run.code == checked.code || is_vsock_without_peer,
+        "{file}: {}\n{}",
+        checked.transcript(),
+        run.transcript()
+    );
     match run.code {
         0 => {
-            assert!(run.out.contains("\ntotal\n"), "{file}: {}", run.seen());
+            assert!(run.out.contains("\ntotal\n"), "{file}: {}", run.transcript());
             assert!(!run.out.contains("NaN"), "{file}: {}", run.out);
         }
-        _ => assert!(run.err.starts_with("error: ") && run.err.contains("\nhelp: "), "{file}: {}", run.seen()),
+        _ => assert!(run.err.starts_with("error: ") && run.err.contains("\nhelp: "), "{file}: {}", run.transcript()),
     }
     run.code
 }
 
 #[test]
 fn shipped_profiles_run() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
-    assert!(ours().len() >= 6);
-    for file in ours() {
+    assert!(example_profiles().len() >= 6);
+    for file in example_profiles() {
         assert_eq!(check_and_run(&place, &server, &file), 0, "{}", file.display());
     }
 }
 
 #[test]
 fn uperf_profiles_run_or_are_refused_with_a_reason() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
-    let files = uperfs();
+    let files = uperf_profiles();
     let codes: Vec<i32> = files.iter().map(|file| check_and_run(&place, &server, file)).collect();
     if !files.is_empty() {
         assert_eq!(files.len(), 24);
@@ -78,9 +83,9 @@ fn uperf_profiles_run_or_are_refused_with_a_reason() {
 
 #[test]
 fn every_fault_of_a_profile_is_reported_with_its_position() {
-    let place = Place::new();
+    let place = NetLab::new();
     place.lab.write("bad.xml", "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"wirte\" options=\"size=1\"/>\n      <flowop type=\"write\"/>\n    </transaction>\n  </group>\n</profile>\n");
-    assert_snapshot!(place.net("check bad.xml").seen(), @r#"
+    assert_snapshot!(place.net("check bad.xml").transcript(), @r#"
     exit 1
     error: unknown flowop `wirte`
        ╭─[bad.xml:4:21]
@@ -105,9 +110,9 @@ fn every_fault_of_a_profile_is_reported_with_its_position() {
 
 #[test]
 fn text_without_a_profile_is_refused() {
-    let place = Place::new();
+    let place = NetLab::new();
     place.lab.write("notes.txt", &"a < b && c > d\n".repeat(500));
-    assert_snapshot!(place.net("check notes.txt").seen(), @r#"
+    assert_snapshot!(place.net("check notes.txt").transcript(), @r#"
     exit 1
     error: no profile found
          ╭─[notes.txt:501:1]
@@ -119,7 +124,7 @@ fn text_without_a_profile_is_refused() {
 
 #[test]
 fn only_the_first_faults_are_printed() {
-    let place = Place::new();
+    let place = NetLab::new();
     let flowops = "<flowop type=\"nop\" options=\"nosuch=1\"/>\n".repeat(300);
     let text = format!("<profile><group nthreads=\"1\"><transaction>{flowops}</transaction></group></profile>");
     place.lab.write("many.xml", &text);
@@ -130,7 +135,7 @@ fn only_the_first_faults_are_printed() {
 
 #[test]
 fn unused_variables_are_noted() {
-    let place = Place::new();
+    let place = NetLab::new();
     let text = "<profile><group nthreads=\"1\"><transaction><flowop type=\"connect\" options=\"remotehost=$h protocol=tcp\"/></transaction></group></profile>";
     place.lab.write("one.xml", text);
     place.lab.write("two.xml", &text.replace("$h", "$other"));
@@ -144,10 +149,10 @@ fn unused_variables_are_noted() {
 
 #[test]
 fn profile_with_notes_is_valid() {
-    let place = Place::new();
+    let place = NetLab::new();
     let text = "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"connect\" options=\"remotehost=h protocol=tcp size=1\"/>\n    </transaction>\n  </group>\n</profile>\n";
     place.lab.write("good.xml", text);
-    assert_snapshot!(place.net("check good.xml").seen(), @r"
+    assert_snapshot!(place.net("check good.xml").transcript(), @r"
     exit 0
     good.xml: valid
       note: line 4: `size` has no effect on `connect`
@@ -156,10 +161,10 @@ fn profile_with_notes_is_valid() {
 
 #[test]
 fn unsupported_features_are_reported_without_contacting_a_server() {
-    let place = Place::new();
+    let place = NetLab::new();
     let text = "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"connect\" options=\"remotehost=h protocol=tcp cc=nosuch\"/>\n    </transaction>\n  </group>\n</profile>\n";
     place.lab.write("lacks.xml", text);
     let (checked, run) = (place.net("check lacks.xml"), place.net("run lacks.xml -q"));
-    assert_eq!((checked.code, run.code), (3, 3), "{}{}", checked.seen(), run.seen());
+    assert_eq!((checked.code, run.code), (3, 3), "{}{}", checked.transcript(), run.transcript());
     assert!(run.err.starts_with("error: `lacks.xml`: ") && run.err.contains("nosuch"), "{}", run.err);
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::place::{Place, masked};
+use super::place::{NetLab, masked};
 
 const PROFILE: &str = r#"<profile name="pair">
   <group nthreads="2" name="pair">
@@ -17,11 +17,11 @@ const PROFILE: &str = r#"<profile name="pair">
 
 #[test]
 fn summary_is_printed_by_default() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q", server.port));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
     transactions
         time received throughput operations per second
@@ -49,11 +49,11 @@ fn summary_is_printed_by_default() {
 
 #[test]
 fn all_sections_are_printed_for_both_sides() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested -i 100ms", server.port));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     let titles: Vec<&str> = ran.out.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
     // The number of intervals with rounds depends on timing.
     let titles =
@@ -91,32 +91,32 @@ fn all_sections_are_printed_for_both_sides() {
 
 #[test]
 fn no_statistics_prints_only_counts() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert!(!ran.out.contains("p99"), "{}", ran.out);
 }
 
 #[test]
 fn max_duration_stops_the_run_with_a_note() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", &PROFILE.replace("300ms", "60min"));
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q --max-duration 200ms", server.port));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     assert!(ran.out.contains("note: group pair, Txn1: cut after 0.2 s of 3600 s"), "{}", ran.out);
 }
 
 #[test]
 fn json_result_matches_its_schema() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let run = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} --json -p --seed 7", server.port));
     let presets = place.net(&format!("rr 127.0.0.1 -P {} --json -t 100ms -l 1,2", server.port));
-    assert_eq!((run.code, presets.code), (0, 0), "{}{}", run.seen(), presets.seen());
+    assert_eq!((run.code, presets.code), (0, 0), "{}{}", run.transcript(), presets.transcript());
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/net-result.json");
     let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let results = presets.json();
@@ -131,7 +131,7 @@ fn json_result_matches_its_schema() {
 
 #[test]
 fn stamped_progress_has_the_format_of_uperf() {
-    let place = Place::new();
+    let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -R -i 50ms", server.port));

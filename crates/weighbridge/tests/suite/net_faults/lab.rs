@@ -13,7 +13,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{program::Program, result::Ran, server::Server};
+use super::{program::Program, result::ProgramResult, server::Server};
 
 /// A host, by its position on the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,12 +189,12 @@ impl Lab {
     }
 
     /// Runs weighbridge on the client's host to completion, with a time limit.
-    pub(crate) fn run(&self, line: &str) -> Ran {
+    pub(crate) fn run(&self, line: &str) -> ProgramResult {
         self.start(CLIENT, line).finish()
     }
 
     /// Runs a profile with the host `there` as the server.
-    pub(crate) fn run_profile(&self, profile: &str, flags: &str) -> Ran {
+    pub(crate) fn run_profile(&self, profile: &str, flags: &str) -> ProgramResult {
         self.start_profile(profile, flags).finish()
     }
 
@@ -215,7 +215,7 @@ impl Lab {
     }
 
     /// Waits until no process is left on the client's host.
-    pub(crate) fn client_is_gone(&self) {
+    pub(crate) fn wait_for_client_exit(&self) {
         super::program::eventually("no process is left where the client ran", || match self.processes(CLIENT) {
             left if left.is_empty() => Ok(()),
             left => Err(format!("{left:?}")),

@@ -10,9 +10,9 @@ fn refusal(flags: &str, profile: &str) -> Option<String> {
     let lab = Lab::new(2)?;
     let server = lab.serve(flags);
     let why = lab.run_profile(profile, "").fell_short("failed");
-    server.says("the server refuses: ");
-    server.is_as_before();
-    lab.client_is_gone();
+    server.wait_for_stderr("the server refuses: ");
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
     Some(why)
 }
 
@@ -39,7 +39,7 @@ fn too_long_sessions_are_ended_and_the_flag_is_named() {
     let two = rr("duration=800ms", "64", "64").repeat(2);
     let why = lab.run_profile(&connected(1, "protocol=tcp", &two), "").fell_short("failed");
     assert_eq!(why, "there: the session exceeded 1 s (`net serve --max-time`)");
-    server.is_as_before();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn too_many_sessions_are_refused_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-sessions 1");
     let first = lab.start_profile(&connected(1, "protocol=tcp", &rr("duration=2s", "64", "64")), "");
-    server.says("session started");
+    server.wait_for_stderr("session started");
     lab.write("second.xml", &connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")));
     let second = lab.run(&format!("net run second.xml --json --server there={}", SERVER.v4()));
     assert_eq!(
@@ -70,8 +70,8 @@ fn client_reports_the_descriptor_limit() {
     let line = format!("net run profile.xml --json --server there={}", SERVER.v4());
     let why = lab.start_limited(CLIENT, "ulimit -n 100; exec", &line).finish().fell_short("failed");
     assert!(why.contains("connect") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn server_reports_the_descriptor_limit_and_continues() {
     let server = super::server::Server::ready(lab.start_limited(SERVER, "ulimit -n 100; exec", &line));
     let why = lab.run_profile(&many(), "").fell_short("failed");
     assert!(why.starts_with("there: ") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
-    server.is_as_before();
+    server.assert_unchanged();
     lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=2", "64", "64")), "").completed();
 }
 
@@ -104,6 +104,6 @@ fn client_reports_the_thread_limit() {
     let line = format!("net rr {} -n 300 -t 1s --max-threads 1000 --json", SERVER.v4());
     let why = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
     assert!(why.contains("cannot start thread for strand") && why.contains("fewer strands"), "{why}");
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }

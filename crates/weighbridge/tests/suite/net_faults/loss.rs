@@ -3,14 +3,14 @@
 use super::{
     lab::{CLIENT, Lab, SERVER},
     profiles::{connected, flowop, rr, transaction},
-    result::{Ran, number},
+    result::{ProgramResult, number},
 };
 
 /// Matches every hundredth datagram, so that every run has losses.
 const ONE_PERCENT: &str = "meta l4proto udp numgen inc mod 100 == 42";
 
 /// Runs requests and responses with losses; returns lost requests, lost responses, timeouts and the result.
-fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, Ran)> {
+fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, ProgramResult)> {
     let lab = Lab::with_nft(2)?;
     let server = lab.serve("");
     lab.drop(SERVER, ONE_PERCENT);
@@ -21,8 +21,8 @@ fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, Ran)> {
     let lost = (number(&datagrams["client-lost"]), number(&datagrams["server-lost"]));
     assert_eq!(lost, (lab.dropped(SERVER), lab.dropped(CLIENT)), "{datagrams}");
     let timeouts = number(&result.transaction(0, 1)["flowops"][1]["client"]["timeouts"]);
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
     Some((lost.0, lost.1, timeouts, ran))
 }
 

@@ -19,8 +19,8 @@ fn thousand_strands_are_executed_by_event_loops() {
     assert_eq!(result.rounds(), 10_000);
     assert!(result.executor(0).starts_with("event loop"), "{}", result.executor(0));
     assert!(result.executor(1).starts_with("event loop"), "{}", result.executor(1));
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn ten_thousand_idle_connections_stay_open() {
     assert!(result.executor(0).starts_with("event loop"), "{}", result.executor(0));
     let rounds = |transaction| number(&result.transaction(0, transaction)["rounds"]);
     assert_eq!((rounds(0), rounds(2)), (strands, strands));
-    server.is_as_before();
+    server.assert_unchanged();
 }
 
 /// A run of 20 strands with this maximum number of threads.

@@ -1,6 +1,7 @@
 //! `weighbridge net` between hosts in network namespaces, under faults.
 
-mod ends;
+mod failures;
+mod foreign_connections;
 mod lab;
 mod limits;
 mod loss;
@@ -9,7 +10,6 @@ mod profiles;
 mod program;
 mod result;
 mod server;
-mod shapes;
-mod strangers;
 mod time;
 mod unreachable;
+mod variations;

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::result::Ran;
+use super::result::ProgramResult;
 
 /// Time limit after which a program is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -39,13 +39,13 @@ impl Program {
     }
 
     /// Its standard error so far.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(&self.err).unwrap()
     }
 
     /// Waits until its standard error contains this.
-    pub(crate) fn says(&self, words: &str) {
-        eventually(&format!("standard error contains `{words}`"), || match self.said() {
+    pub(crate) fn wait_for_stderr(&self, words: &str) {
+        eventually(&format!("standard error contains `{words}`"), || match self.stderr() {
             stderr if stderr.contains(words) => Ok(()),
             stderr => Err(stderr),
         });
@@ -57,14 +57,14 @@ impl Program {
     }
 
     /// Waits for its end and returns the result.
-    pub(crate) fn finish(mut self) -> Ran {
+    pub(crate) fn finish(mut self) -> ProgramResult {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let out = std::fs::read_to_string(&self.out).unwrap();
-                return Ran { code: status.code(), out, err: self.said() };
+                return ProgramResult { code: status.code(), out, err: self.stderr() };
             }
-            assert!(begin.elapsed() < PATIENCE, "the program hangs; standard error: {}", self.said());
+            assert!(begin.elapsed() < PATIENCE, "the program hangs; standard error: {}", self.stderr());
             sleep(Duration::from_millis(5));
         }
     }

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// Exit status and output of a program.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramResult {
     /// Its exit status; `None` if a signal killed it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ran {
+impl ProgramResult {
     /// The result that it printed.
     pub(crate) fn result(&self) -> RunResult {
         let value = serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"));
@@ -25,15 +25,15 @@ impl Ran {
     /// The result of a run, which must have completed.
     pub(crate) fn completed(&self) -> RunResult {
         let result = self.result();
-        assert_eq!((self.code, result.state()), (Some(0), "completed"), "{} {}", result.why(), self.err);
+        assert_eq!((self.code, result.state()), (Some(0), "completed"), "{} {}", result.reason(), self.err);
         result
     }
 
     /// The reason of a run that ended with exit status 3 in this state.
     pub(crate) fn fell_short(&self, state: &str) -> String {
         let result = self.result();
-        assert_eq!((self.code, result.state()), (Some(3), state), "{} {}", result.why(), self.err);
-        result.why().to_owned()
+        assert_eq!((self.code, result.state()), (Some(3), state), "{} {}", result.reason(), self.err);
+        result.reason().to_owned()
     }
 }
 
@@ -45,7 +45,7 @@ impl RunResult {
         self.0["outcome"]["state"].as_str().unwrap()
     }
 
-    pub(crate) fn why(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         self.0["outcome"]["reason"].as_str().unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::{
     program::{Program, eventually},
-    result::Ran,
+    result::ProgramResult,
 };
 
 /// A server that is ready for clients.
@@ -18,7 +18,7 @@ pub(crate) struct Server {
 impl Server {
     /// Waits until the server is ready.
     pub(crate) fn ready(program: Program) -> Self {
-        program.says("serving at");
+        program.wait_for_stderr("serving at");
         let mut this = Self { program, descriptors: 0 };
         // It opens descriptors for signals just after printing that line.
         while this.descriptors != this.count("fd") || this.descriptors == 0 {
@@ -32,12 +32,12 @@ impl Server {
         self.program.pid()
     }
 
-    pub(crate) fn said(&self) -> String {
-        self.program.said()
+    pub(crate) fn stderr(&self) -> String {
+        self.program.stderr()
     }
 
-    pub(crate) fn says(&self, words: &str) {
-        self.program.says(words);
+    pub(crate) fn wait_for_stderr(&self, words: &str) {
+        self.program.wait_for_stderr(words);
     }
 
     /// Waits until its host has received this many bytes.
@@ -55,19 +55,19 @@ impl Server {
     }
 
     /// Terminates it and returns the result.
-    pub(crate) fn end(self) -> Ran {
+    pub(crate) fn end(self) -> ProgramResult {
         self.program.signal(Signal::TERM);
         self.program.finish()
     }
 
     /// Waits until nothing of a session is left: no descriptor, thread or process, not even a zombie.
-    pub(crate) fn is_as_before(&self) {
+    pub(crate) fn assert_unchanged(&self) {
         eventually("nothing of the session is left in the server", || {
             let left = (self.count("fd").saturating_sub(self.descriptors), self.threads(), self.children());
             if left == (0, Vec::new(), Vec::new()) {
                 Ok(())
             } else {
-                Err(format!("{left:?}; standard error: {}", self.said()))
+                Err(format!("{left:?}; standard error: {}", self.stderr()))
             }
         });
     }

@@ -3,11 +3,11 @@
 use super::{
     lab::{CLIENT, Lab, SERVER},
     profiles::{connected, rr},
-    result::Ran,
+    result::ProgramResult,
 };
 
 /// The error message about an unusable server.
-fn mistake(ran: &Ran) -> &str {
+fn mistake(ran: &ProgramResult) -> &str {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     &ran.err
 }
@@ -17,7 +17,7 @@ fn unresolvable_host_is_reported() {
     let Some(lab) = Lab::new(1) else { return };
     let ran = lab.run("net stream nosuch.invalid -t 1s");
     assert!(mistake(&ran).contains("cannot resolve host `nosuch.invalid`: "), "{ran:?}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn closed_port_is_reported() {
     let Some(lab) = Lab::new(2) else { return };
     let ran = lab.run(&format!("net stream {} -t 1s", SERVER.v4()));
     assert!(mistake(&ran).contains("host `10.77.0.2`: nothing listens at 10.77.0.2:20000: "), "{ran:?}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn silent_host_times_out() {
     lab.drop(SERVER, "tcp dport 20000");
     let ran = lab.run(&format!("net stream {} -t 1s", SERVER.v4()));
     assert!(mistake(&ran).contains("host `10.77.0.2`: no answer from 10.77.0.2:20000 within 10 s"), "{ran:?}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -53,6 +53,6 @@ fn data_ports_blocked_by_a_firewall_end_the_run() {
     let profile = connected(2, "protocol=tcp timeout=1s", &rr("iterations=1", "64", "64"));
     let why = lab.run_profile(&profile, "").fell_short("failed");
     assert!(why.contains("connect") && why.contains("there") && why.contains("timed out"), "{why}");
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }

@@ -11,8 +11,8 @@ fn moved(profile: &str, flags: &str) -> Option<(u64, u64)> {
     let lab = Lab::new(2)?;
     let server = lab.serve("");
     let bytes = lab.run_profile(profile, flags).completed().bytes();
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
     Some(bytes)
 }
 
@@ -26,8 +26,8 @@ fn groups_may_have_windows_of_different_length() {
     let result = lab.run_profile(&profile(&(one + &other)), "").completed();
     let seconds = |group| result.transaction(group, 1)["seconds"].as_f64();
     assert_eq!((seconds(0), seconds(1)), (Some(0.3), Some(0.9)));
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn many_strands_share_few_ports() {
         lab.drop(SERVER, "meta l4proto { tcp, udp } th dport != { 20000, 30000-30003 }");
         let profile = connected(20, &format!("protocol={protocol}"), &rr("iterations=20", "64", "64"));
         assert_eq!(lab.run_profile(&profile, "").completed().rounds(), 20 * 20, "{protocol}");
-        server.is_as_before();
+        server.assert_unchanged();
     }
 }
 
@@ -98,8 +98,8 @@ fn processes_and_threads_mix() {
     let rounds = |group| number(&result.transaction(group, 1)["rounds"]);
     assert_eq!((rounds(0), rounds(1)), (150, 200));
     assert_eq!(result.group(0)["processes"], true);
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 /// Reads from one server and passes on to another.
@@ -126,8 +126,8 @@ fn one_client_may_use_two_servers() {
     let result = lab.run(&format!("net run relay.xml --json {flags}")).completed();
     assert_eq!(result.rounds(), 200);
     assert_eq!(result.bytes(), (2 * 200 * 4096, 2 * 200 * 4096));
-    servers.iter().for_each(super::server::Server::is_as_before);
-    lab.client_is_gone();
+    servers.iter().for_each(super::server::Server::assert_unchanged);
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn lost_one_of_two_servers_is_named() {
     lab.write("relay.xml", &RELAY.replace("iterations='100'", "duration='30s'"));
     let flags = format!("--server from={} --server to={}", SERVER.v4(), OTHER.v4());
     let client = lab.start(CLIENT, &format!("net run relay.xml --json {flags}"));
-    servers[0].says("session started");
-    servers[1].says("session started");
+    servers[0].wait_for_stderr("session started");
+    servers[1].wait_for_stderr("session started");
     servers[1].receives(1 << 20);
     servers[1].signal(rustix::process::Signal::KILL);
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("to was lost: "), "{why}");
-    servers[0].is_as_before();
-    lab.client_is_gone();
+    servers[0].assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn hosts_may_have_ipv6_addresses() {
         let ran = lab.run(&format!("net run profile.xml --json --server there={}", SERVER.v6()));
         assert_eq!(ran.completed().rounds(), 150, "{protocol}");
     }
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn over_and_over(kind: &str, flags: &str) {
     let round = open + &flowop("write", "size=64") + &flowop("read", "size=64") + &flowop("disconnect", "");
     let profile = profile(&format!("<group nthreads=2>{}</group>", transaction("iterations=2000", &round)));
     assert_eq!(lab.run_profile(&profile, flags).completed().rounds(), 4000);
-    server.is_as_before();
-    lab.client_is_gone();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
 }
 
 #[test]

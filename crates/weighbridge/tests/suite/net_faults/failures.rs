@@ -16,7 +16,7 @@ fn in_the_middle(lab: &Lab, strands: &str) -> (Program, super::server::Server) {
     let client = lab.start(CLIENT, &format!("net run profile.xml --json --server there={}", SERVER.v4()));
     super::program::eventually("data connections are open", || {
         let open = lab.sockets(SERVER, "-t").iter().filter(|socket| !socket.contains(":20000")).count();
-        if open > 0 { Ok(()) } else { Err(server.said()) }
+        if open > 0 { Ok(()) } else { Err(server.stderr()) }
     });
     (client, server)
 }
@@ -28,7 +28,7 @@ fn run_is_lost_when_its_server_is_killed() {
     server.signal(Signal::KILL);
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("there was lost: "), "{why}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn processes_of_a_killed_server_end() {
     server.signal(Signal::KILL);
     client.finish().fell_short("lost");
     drop(server);
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
     super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("{left:?}")),
@@ -52,9 +52,9 @@ fn run_is_lost_when_its_server_is_suspended() {
     server.signal(Signal::STOP);
     let why = client.finish().fell_short("lost");
     assert_eq!(why, "there was lost: no heartbeat for 5 s");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
     server.signal(Signal::CONT);
-    server.is_as_before();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn both_sides_end_when_the_link_is_down() {
     lab.cut(SERVER);
     let why = client.finish().fell_short("lost");
     assert_eq!(why, "there was lost: no heartbeat for 5 s");
-    lab.client_is_gone();
-    server.says("no message from the client for 10 s");
-    server.is_as_before();
+    lab.wait_for_client_exit();
+    server.wait_for_stderr("no message from the client for 10 s");
+    server.assert_unchanged();
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn server_continues_after_its_client_is_killed() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     client.signal(Signal::KILL);
-    server.says("lost the client");
-    server.is_as_before();
-    lab.client_is_gone();
+    server.wait_for_stderr("lost the client");
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
     lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=10", "64", "64")), "").completed();
 }
 
@@ -86,8 +86,8 @@ fn processes_of_a_killed_client_end() {
     let (client, server) = in_the_middle(&lab, "nprocs=3");
     client.signal(Signal::KILL);
     drop(client);
-    lab.client_is_gone();
-    server.is_as_before();
+    lab.wait_for_client_exit();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn suspended_client_is_dropped_after_a_timeout() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     client.signal(Signal::STOP);
-    server.says("no message from the client for 10 s");
-    server.is_as_before();
+    server.wait_for_stderr("no message from the client for 10 s");
+    server.assert_unchanged();
     client.signal(Signal::CONT);
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("there was lost: "), "{why}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn interrupted_client_leaves_nothing() {
     client.signal(Signal::INT);
     let ran = client.finish();
     assert_eq!((ran.code, ran.result().state()), (Some(130), "interrupted"));
-    lab.client_is_gone();
-    server.is_as_before();
+    lab.wait_for_client_exit();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn terminated_server_ends_its_sessions() {
     assert_eq!(server.end().code, Some(0));
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("there was lost: "), "{why}");
-    lab.client_is_gone();
+    lab.wait_for_client_exit();
     super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("{left:?}")),

@@ -45,7 +45,7 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..4_u64, Just(u64::MAX), Just(1 << 31), any::<u64>()]
 }
 
-fn place() -> impl Strategy<Value = usize> {
+fn index() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)]
 }
 
@@ -67,7 +67,7 @@ fn links() -> impl Strategy<Value = Vec<LinkAnnouncement>> {
         ],
         0..2,
     );
-    let link = (place(), place(), place(), 0..3_u32, addresses, any::<Option<bool>>());
+    let link = (index(), index(), index(), 0..3_u32, addresses, any::<Option<bool>>());
     let link = link.prop_map(|(group, transaction, flowop, strand, addresses, certificate)| LinkAnnouncement {
         link: LinkId { group, transaction, flowop },
         strand,
@@ -79,16 +79,16 @@ fn links() -> impl Strategy<Value = Vec<LinkAnnouncement>> {
     prop::collection::vec(link, 0..4)
 }
 
-fn order() -> impl Strategy<Value = EngineCommand> {
+fn command() -> impl Strategy<Value = EngineCommand> {
     let protocol =
         prop::sample::select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::Tls, Protocol::Quic]);
     prop_oneof![
         2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| EngineCommand::Prepare(Box::new(assignment(protocol, threads * 8)))),
         3 => links().prop_map(EngineCommand::SetPeers),
-        4 => (place(), place(), proptest::option::of(number()))
+        4 => (index(), index(), proptest::option::of(number()))
             .prop_map(|(group, transaction, limit)| EngineCommand::Run { group, transaction, limit }),
-        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Finish { group, totals }),
-        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Drain { group, totals }),
+        2 => (index(), totals()).prop_map(|(group, totals)| EngineCommand::Finish { group, totals }),
+        2 => (index(), totals()).prop_map(|(group, totals)| EngineCommand::Drain { group, totals }),
         1 => Just(EngineCommand::Stop),
         1 => Just(EngineCommand::Heartbeat),
         1 => Just(EngineCommand::Report),
@@ -105,7 +105,7 @@ fn commands_in_any_order_neither_panic_nor_block_an_engine() {
         default_hook(panic);
     }));
     let prepared_assignment = assignment(Protocol::Tcp, 8);
-    proptest!(ProptestConfig::with_cases(2000), |(commands in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
+    proptest!(ProptestConfig::with_cases(2000), |(commands in prop::collection::vec(command(), 1..12), prepared in any::<bool>())| {
         let (sender, events) = channel();
         let engine = LocalEngine::start(move |event| sender.send(event).is_ok()).expect("a thread");
         if prepared {

@@ -27,10 +27,10 @@ fn idle_connections_do_not_block_a_run() {
     let mut open = String::new();
     (0..200).for_each(|_| write!(open, "exec {{fd}}<>/dev/tcp/{}/20000; ", SERVER.v4()).unwrap());
     let idle = bash(&lab, OTHER, &format!("{open} echo open >&2; sleep 60"));
-    idle.says("open");
+    idle.wait_for_stderr("open");
     assert_run_completes(&lab);
     drop(idle);
-    server.is_as_before();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn garbage_on_the_control_port_is_refused() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
     bash(&lab, CLIENT, &format!("head -c 1000000 /dev/urandom > /dev/tcp/{}/20000", SERVER.v4())).finish();
-    server.says("refused: ");
+    server.wait_for_stderr("refused: ");
     assert_run_completes(&lab);
-    server.is_as_before();
+    server.assert_unchanged();
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn client_with_another_token_is_refused() {
     let message =
         "host `10.77.0.2`: the server at 10.77.0.2:20000 refused the connection: the token does not match the server's";
     assert!(ran.err.contains(message), "{ran:?}");
-    server.says("refused: the token of the client at 10.77.0.1");
-    server.is_as_before();
+    server.wait_for_stderr("refused: the token of the client at 10.77.0.1");
+    server.assert_unchanged();
 }
 
 /// Runs a client while `act` is called with the data ports of the server; returns the result.
@@ -70,14 +70,14 @@ fn disturbed(lab: &Lab, protocol: &str, act: impl Fn(&[u16])) -> super::result::
         local.filter(|port| *port != 20000).collect()
     };
     super::program::eventually("the server has data ports", || {
-        if ports().len() >= 4 || (protocol == "udp" && ports().len() >= 2) { Ok(()) } else { Err(server.said()) }
+        if ports().len() >= 4 || (protocol == "udp" && ports().len() >= 2) { Ok(()) } else { Err(server.stderr()) }
     });
     std::thread::sleep(Duration::from_millis(100));
     act(&ports());
     let result = client.finish().completed();
     assert_eq!(result.rounds(), 600);
     assert_eq!(result.bytes(), (2 * 600 * 64, 2 * 600 * 64));
-    server.is_as_before();
+    server.assert_unchanged();
     result
 }
 
@@ -88,7 +88,7 @@ fn foreign_connections_are_counted_and_dropped() {
         let port = ports[0];
         bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/{port}; echo hello >&3", SERVER.v4())).finish();
     });
-    assert_eq!(number(&result.0["machines"][1]["refused"]), 1);
+    assert_eq!(number(&result.0["machines"][1]["rejected_connections"]), 1);
 }
 
 #[test]
@@ -98,12 +98,12 @@ fn foreign_connections_to_a_shared_port_are_counted_and_dropped() {
     let client = lab.start_profile(&connected(2, "protocol=tcp", &rr("iterations=300 rate=300", "64", "64")), "");
     super::program::eventually("the server has a data port", || {
         let has = lab.sockets(SERVER, "-tl").iter().any(|socket| socket.contains(":30000"));
-        if has { Ok(()) } else { Err(server.said()) }
+        if has { Ok(()) } else { Err(server.stderr()) }
     });
     bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/30000; echo hello >&3", SERVER.v4())).finish();
     let result = client.finish().completed();
-    assert_eq!((result.rounds(), number(&result.0["machines"][1]["refused"])), (600, 1));
-    server.is_as_before();
+    assert_eq!((result.rounds(), number(&result.0["machines"][1]["rejected_connections"])), (600, 1));
+    server.assert_unchanged();
 }
 
 #[test]

@@ -38,11 +38,11 @@ const ALL: [System; 4] = [
 ];
 
 /// Simulates every system.
-pub(crate) fn simulated() -> Vec<(System, Calibration)> {
-    ALL.map(|system| (system, calibrate(&drawn(system), &OPTIONS).expect("drawn samples are above zero"))).into()
+pub(crate) fn simulate() -> Vec<(System, Calibration)> {
+    ALL.map(|system| (system, calibrate(&draw_samples(system), &OPTIONS).expect("drawn samples are above zero"))).into()
 }
 
-fn drawn(system: System) -> Vec<CalibrationSample> {
+fn draw_samples(system: System) -> Vec<CalibrationSample> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut samples = Vec::new();
     for boot in 0..BOOTS {

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::lab::{Lab, Ran, copy_folder};
+use crate::lab::{CommandResult, Lab, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --samples 2 --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
 
@@ -50,18 +50,22 @@ impl EmptyRoot {
 }
 
 /// Reads runs with every reading command; returns command line, exit status and output.
-fn readings(runs: &[&str], mut read: impl FnMut(&str) -> Ran, page: impl Fn() -> String) -> Vec<(String, i32, String)> {
+fn readings(
+    runs: &[&str],
+    mut read: impl FnMut(&str) -> CommandResult,
+    page: impl Fn() -> String,
+) -> Vec<(String, i32, String)> {
     let mut all = Vec::new();
     for run in runs {
         for line in ["summary RUN --json", "study RUN", "format RUN", "solve RUN", "compare RUN RUN --json"] {
             let line = line.replace("RUN", run);
             let ran = read(&line);
-            assert_ne!(ran.code, 1, "{line}: {}", ran.seen());
+            assert_ne!(ran.code, 1, "{line}: {}", ran.transcript());
             all.push((line, ran.code, ran.out));
         }
         let line = format!("report {run} --html page.html");
         let ran = read(&line);
-        assert_ne!(ran.code, 1, "{line}: {}", ran.seen());
+        assert_ne!(ran.code, 1, "{line}: {}", ran.transcript());
         all.push((line, ran.code, page()));
     }
     all
@@ -106,13 +110,13 @@ fn example_runs_can_be_read_without_anything_else() {
     ] {
         let ran = lab.weighbridge(&format!("{line} {QUICK}"));
         // Some tools may not be installed here, and cells of a few samples may not converge.
-        assert!([0, 3].contains(&ran.code), "{line}: {}", ran.seen());
+        assert!([0, 3].contains(&ran.code), "{line}: {}", ran.transcript());
     }
     let runs = ["runner", "network", "definitions"];
     let page = |folder: &Path| std::fs::read_to_string(folder.join("page.html")).unwrap();
     let local = readings(&runs, |line| lab.weighbridge(line), || page(&lab.path("")));
     runs.iter().for_each(|run| root.take(&lab, run));
-    let remote = readings(&runs, |line| lab.ran(&mut root.command(line)), || page(&root.path));
+    let remote = readings(&runs, |line| lab.run_command(&mut root.command(line)), || page(&root.path));
     for (local, remote) in local.iter().zip(&remote) {
         assert!(local == remote, "{} differs:\n{}\n{}", local.0, local.2, remote.2);
     }
@@ -146,7 +150,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
         ),
     );
     let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q")));
-    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     for note in [
         "files: `lib/beside.sh` is recorded with its secrets masked",
         "files: `{here}/lib/here.sh` is recorded with its secrets masked",
@@ -175,11 +179,11 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
     std::fs::remove_dir_all(lab.path("config")).unwrap();
     let read = lab.weighbridge("summary R");
-    assert_eq!(read.code, ran.code, "{}", read.seen());
+    assert_eq!(read.code, ran.code, "{}", read.transcript());
     assert!(!read.err.contains("skipped"), "{}", read.err);
     // Measuring again with only the recorded definition names what is missing.
     let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S"));
-    assert_eq!(again.code, 3, "{}", again.seen());
+    assert_eq!(again.code, 3, "{}", again.transcript());
     let why = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
-    assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.seen());
+    assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.transcript());
 }
