@@ -6,26 +6,26 @@ use wb_model::Nanos;
 
 /// CLOCK_MONOTONIC of this machine, in nanoseconds.
 pub fn monotonic_ns() -> u64 {
-    nanoseconds(ClockId::Monotonic)
+    clock_ns(ClockId::Monotonic)
 }
 
 /// The wall clock of this machine, in nanoseconds since 1970.
 pub(crate) fn wall_ns() -> u64 {
-    nanoseconds(ClockId::Realtime)
+    clock_ns(ClockId::Realtime)
 }
 
-fn nanoseconds(clock: ClockId) -> u64 {
+fn clock_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 /// What an agent's clocks said when it was asked. Nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct ClockReading {
     /// CLOCK_MONOTONIC when the question came.
     pub received_ns: u64,
     /// CLOCK_MONOTONIC when the answer went.
-    pub answered_ns: u64,
+    pub replied_ns: u64,
     /// The wall clock when the answer went.
     pub wall_ns: u64,
 }
@@ -49,27 +49,27 @@ pub struct ClockOffset {
 
 impl ClockOffset {
     /// From a question sent and an answer received at these times of ours, the second also by our wall clock.
-    pub(crate) fn of(sent_ns: u64, theirs: Reading, received_ns: u64, wall_ns: u64) -> Self {
+    pub(crate) fn from_exchange(sent_ns: u64, theirs: ClockReading, received_ns: u64, wall_ns: u64) -> Self {
         let ahead = |theirs: u64, ours: u64| i128::from(theirs) - i128::from(ours);
-        let offset = (ahead(theirs.received_ns, sent_ns) + ahead(theirs.answered_ns, received_ns)) / 2;
-        let walls = ahead(theirs.wall_ns, theirs.answered_ns) - ahead(wall_ns, received_ns);
-        let there = theirs.answered_ns.saturating_sub(theirs.received_ns);
+        let offset = (ahead(theirs.received_ns, sent_ns) + ahead(theirs.replied_ns, received_ns)) / 2;
+        let walls = ahead(theirs.wall_ns, theirs.replied_ns) - ahead(wall_ns, received_ns);
+        let there = theirs.replied_ns.saturating_sub(theirs.received_ns);
         let rtt = received_ns.saturating_sub(sent_ns).saturating_sub(there);
         Self {
-            offset_ns: clamped(offset),
-            wall_offset_ns: clamped(walls + offset),
+            offset_ns: saturate_i64(offset),
+            wall_offset_ns: saturate_i64(walls + offset),
             error_ns: rtt.div_ceil(2),
             rtt: Nanos(rtt),
         }
     }
 
     /// What the worker's CLOCK_MONOTONIC says when ours says this.
-    pub fn theirs(&self, ours_ns: u64) -> u64 {
+    pub fn to_remote_ns(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns)
     }
 }
 
-fn clamped(number: i128) -> i64 {
+fn saturate_i64(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }
 
@@ -93,18 +93,18 @@ mod tests {
             const EPOCH: u64 = 1_700_000_000_000_000_000;
             let theirs = |ours: u64| ours.saturating_add_signed(offset);
             let answered = sent + there + work;
-            let reading = Reading {
+            let reading = ClockReading {
                 received_ns: theirs(sent + there),
-                answered_ns: theirs(answered),
+                replied_ns: theirs(answered),
                 wall_ns: (EPOCH + answered).saturating_add_signed(wall),
             };
             let received = answered + back;
-            let found = ClockOffset::of(sent, reading, received, EPOCH + received);
+            let found = ClockOffset::from_exchange(sent, reading, received, EPOCH + received);
             prop_assert_eq!(found.rtt.0, there + back);
             // Half a nanosecond is lost to whole numbers.
             prop_assert!(found.offset_ns.abs_diff(offset) <= found.error_ns + 1);
             prop_assert!(found.wall_offset_ns.abs_diff(wall) <= found.error_ns + 1);
-            prop_assert_eq!(found.theirs(sent), sent.saturating_add_signed(found.offset_ns));
+            prop_assert_eq!(found.to_remote_ns(sent), sent.saturating_add_signed(found.offset_ns));
         }
     }
 }

@@ -26,10 +26,10 @@ pub enum FrameError {
     Truncated,
     /// A length that no frame has: something else is speaking.
     #[error("{0:?} is not the start of a message: something else writes to the agent's pipe, such as a login script")]
-    NotAFrame(String),
+    InvalidLength(String),
     /// A message of our own that is too long to send.
     #[error("a message of {0} bytes is too long to send")]
-    TooLong(usize),
+    TooLarge(usize),
     /// A header that is not what it should be.
     #[error("a message cannot be understood: {0}")]
     Header(#[from] serde_json::Error),
@@ -48,10 +48,10 @@ pub async fn read<T: DeserializeOwned>(
     let [a, b, c, d, e, f, g, h] = lengths;
     let (header, payload) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
     if header > MAX_HEADER || payload > MAX_PAYLOAD {
-        return Err(FrameError::NotAFrame(String::from_utf8_lossy(&lengths).into_owned()));
+        return Err(FrameError::InvalidLength(String::from_utf8_lossy(&lengths).into_owned()));
     }
-    let header = take(input, header).await?;
-    let payload = take(input, payload).await?;
+    let header = read_bytes(input, header).await?;
+    let payload = read_bytes(input, payload).await?;
     Ok(Some((serde_json::from_slice(&header)?, payload)))
 }
 
@@ -63,7 +63,7 @@ pub async fn write(
 ) -> Result<(), FrameError> {
     let header = serde_json::to_vec(header)?;
     let fits = |length: usize, limit: u32| {
-        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLong(length))
+        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLarge(length))
     };
     let lengths = [fits(header.len(), MAX_HEADER)?.to_le_bytes(), fits(payload.len(), MAX_PAYLOAD)?.to_le_bytes()];
     output.write_all(&[lengths.as_flattened(), &header].concat()).await?;
@@ -83,7 +83,7 @@ async fn fill(input: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> io::Re
     Ok(filled)
 }
 
-async fn take(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
+async fn read_bytes(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
     let mut bytes = Vec::new();
     input.take(u64::from(length)).read_to_end(&mut bytes).await?;
     if bytes.len() == length as usize { Ok(bytes) } else { Err(FrameError::Truncated) }
@@ -129,13 +129,13 @@ mod tests {
     fn an_announced_length_allocates_nothing() {
         let bytes = [MAX_HEADER.to_le_bytes(), MAX_PAYLOAD.to_le_bytes()].concat();
         assert!(matches!(read_all(&bytes), Err(FrameError::Truncated)));
-        assert!(matches!(read_all(&[255; 8]), Err(FrameError::NotAFrame(_))));
+        assert!(matches!(read_all(&[255; 8]), Err(FrameError::InvalidLength(_))));
     }
 
     #[test]
     fn what_is_too_long_is_not_sent() {
         let payload = vec![0; MAX_PAYLOAD as usize + 1];
-        assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLong(_))));
+        assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLarge(_))));
     }
 
     proptest! {

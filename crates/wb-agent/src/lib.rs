@@ -10,19 +10,20 @@
 
 pub mod clock;
 pub mod frame;
+mod keepalive;
 pub mod protocol;
 mod server;
-mod silence;
+pub mod session;
 mod stdio;
-pub mod terms;
 pub mod worker;
 
 pub use clock::ClockOffset;
-pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
+pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, PlacementReport, Stream};
 pub use server::{AgentError, RUN, announced_runs, serve};
+pub use session::{ActiveRuns, AgentSession, Controller, SessionConfig};
 pub use stdio::stdio;
-pub use terms::{Announced, Controller, Holder, Terms};
 pub use worker::{
-    Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Reply, Scratch, Start,
-    StillChanged, Teardown, Together, Tool, Worker, WorkerError, start_together,
+    Connection, ExitReason, Group, InstalledProgram, Process, ProcessOutput, ProcessStart, Recording, RecoveryReport,
+    Reply, RestoredChange, Scratch, SynchronizedStart, TeardownReport, TelemetryRecord, UnrevertedChanges, Worker,
+    WorkerError, start_synchronized,
 };

@@ -2,11 +2,11 @@
 //! order. Both sides say [`Hello`] first, and the agent then what it says to the controller's terms.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Found, Nanos, Placement, Sha256};
-use wb_sys::process::{ResourceUse, Verified};
+use wb_model::{Bytes, Nanos, Placement, ProcessEnvironment, Sha256};
+use wb_sys::process::{EffectivePlacement, ResourceUsage};
 
-use crate::terms::{Controller, Terms};
-use crate::worker::Ending;
+use crate::session::{Controller, SessionConfig};
+use crate::worker::ExitReason;
 
 /// The version of everything in this module. Two versions do not talk to each other.
 pub const VERSION: u32 = 7;
@@ -25,12 +25,12 @@ pub struct Hello {
     pub program: String,
     /// A controller's terms.
     #[serde(default)]
-    pub terms: Terms,
+    pub terms: SessionConfig,
 }
 
 impl Hello {
     /// Of this program, on these terms.
-    pub fn ours(terms: Terms) -> Self {
+    pub fn new(terms: SessionConfig) -> Self {
         Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), terms }
     }
 }
@@ -51,7 +51,7 @@ pub struct Call {
 
 /// The answer to the call of the same id.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Response {
     /// The call's.
     pub id: u64,
     /// What the request's documentation says, or why not.
@@ -63,7 +63,7 @@ pub struct Answer {
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Request {
     /// A word, so that the agent hears something, and its controller something of it.
-    Alive,
+    Ping,
     /// What its clocks say: a [`crate::clock::Reading`].
     Clock,
     /// The machine's facts: [`wb_model::Facts`].
@@ -71,7 +71,7 @@ pub enum Request {
     /// The machine's world: the payload is a [`wb_sys::Environment`] in JSON.
     Environment {
         /// The programs whose versions count, and with which arguments they tell it.
-        programs: wb_sys::environment::tools::Asked,
+        programs: wb_sys::environment::tools::VersionQueries,
     },
     /// What makes the machine noisy: the payload is a [`wb_knobs::doctor::Diagnosis`] in JSON.
     Doctor,
@@ -86,7 +86,7 @@ pub enum Request {
         base: Option<String>,
     },
     /// Removes a private folder.
-    DropScratch {
+    RemoveScratch {
         /// The folder's.
         id: u32,
     },
@@ -119,11 +119,11 @@ pub enum Request {
     /// A new group: a [`Place`], of its private folder.
     Group {
         /// What all its processes find.
-        found: Found,
+        overrides: ProcessEnvironment,
     },
     /// Why knobs, by name or `NAME@TARGET`, cannot be set to these values, from reading alone: `Vec<(String, String)>`, a
     /// key and a reason each.
-    Unsettable {
+    CheckKnobs {
         /// Their values.
         knobs: std::collections::BTreeMap<String, String>,
     },
@@ -142,9 +142,9 @@ pub enum Request {
         strict: bool,
     },
     /// What agents that were killed had changed, and what became of it when this one started: a [`crate::LeftBehind`].
-    LeftBehind,
+    RecoveryReport,
     /// Makes one thing so until the group is torn down: whether anything had to be changed, `bool`.
-    Change {
+    ApplyStep {
         /// The group.
         group: u32,
         /// The thing.
@@ -186,7 +186,7 @@ pub enum Request {
         limit: Option<Nanos>,
     },
     /// How a process and those that it started really run, now: a [`Ran`].
-    Look {
+    Inspect {
         /// The process.
         process: u32,
     },
@@ -214,7 +214,7 @@ pub enum Request {
         process: u32,
     },
     /// Starts to record telemetry: the recording's id, `u32`.
-    Record {
+    StartRecording {
         /// The group whose processes are the workload.
         group: u32,
         /// The time between two readings.
@@ -237,7 +237,7 @@ pub enum Request {
 
 /// A folder of the agent's, and its id.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct FolderHandle {
     /// The id.
     pub id: u32,
     /// The folder.
@@ -249,7 +249,7 @@ pub struct Place {
 
 /// A process that was started.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Spawned {
+pub struct ProcessHandle {
     /// Its id on this pipe.
     pub id: u32,
     /// The system's id of it.
@@ -258,20 +258,20 @@ pub struct Spawned {
 
 /// A process that has ended. Times by CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct ExitReport {
     /// How.
-    pub ending: Ending,
+    pub ending: ExitReason,
     /// When nothing was left between it and its program: in its cgroup, placed, released.
     pub started_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
     /// What it used.
-    pub usage: ResourceUse,
+    pub usage: ResourceUsage,
     /// What became of its standard output.
     pub stdout: CapturedOutput,
     /// How it really ran.
     #[serde(flatten)]
-    pub ran: Ran,
+    pub placement: PlacementReport,
 }
 
 /// What becomes of the standard output of a process.
@@ -317,11 +317,11 @@ impl OutputDigest {
 
 /// How a process really ran, and those that it started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ran {
+pub struct PlacementReport {
     /// Right after it had become its program.
-    pub verified: Verified,
+    pub effective: EffectivePlacement,
     /// Where it, or one that it started, was seen later outside of what was asked: a sentence each.
-    pub strayed: std::collections::BTreeSet<String>,
+    pub escapes: std::collections::BTreeSet<String>,
 }
 
 /// A process to be started, and how.
@@ -452,7 +452,7 @@ pub enum EntryKind {
 pub enum Fault {
     /// The program is nowhere on the path, or not at its path.
     #[error("there is no program `{program}`{}", searched(path))]
-    NoProgram {
+    ProgramNotFound {
         /// What was asked for.
         program: String,
         /// Where it was searched for; none for a path.
@@ -460,7 +460,7 @@ pub enum Fault {
     },
     /// The process could not be started as asked.
     #[error("`{program}` was not started: {why}")]
-    NotStarted {
+    SpawnFailed {
         /// The program.
         program: String,
         /// What could not be done, and what the system said.
@@ -484,7 +484,7 @@ pub enum Fault {
     },
     /// An id of something that is not, or no longer, there.
     #[error("there is no {what} {id} any more")]
-    Unknown {
+    NoSuchId {
         /// What kind of thing.
         what: String,
         /// Its id.

@@ -1,8 +1,8 @@
 //! Whether `elapsed` is the program's own time: the same program as a sample of an agent and spawned plainly, in turns.
 
 use crate::{
-    limits::{Bound, Figure, Limit},
-    place::Place,
+    bench_env::BenchEnv,
+    limits::{BenchFigure, FigureBound, LimitCheck},
 };
 use std::{
     fmt::Display,
@@ -23,44 +23,49 @@ const PAIRS: usize = 151;
 /// The time between two readings of telemetry, as it is by default.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
-pub(crate) fn limit(place: &Place) -> Limit<'_> {
-    Limit::new("harness, elapsed against a plain spawn", || differences(place))
+pub(crate) fn limit(place: &BenchEnv) -> LimitCheck<'_> {
+    LimitCheck::new("harness, elapsed against a plain spawn", || paired_differences(place))
 }
 
 /// The median paired difference at each gap.
-fn differences(place: &Place) -> Result<Vec<Figure>, String> {
-    let program = place.weighbridge()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(message)?;
+fn paired_differences(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let program = place.weighbridge_program()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_message)?;
     runtime.block_on(async {
-        let worker = Worker::local(&program).await.map_err(message)?;
+        let worker = Worker::local(&program).await.map_err(to_message)?;
         let mut figures = Vec::new();
         for gap in GAPS {
             let (mut plain_times, mut differences) = (Vec::new(), Vec::new());
             for pair in 0..PAIRS {
-                let mut turns = [Spawn::Sampled, Spawn::Plain];
+                let mut turns = [SpawnMethod::Sampled, SpawnMethod::Plain];
                 turns.rotate_left(pair % 2);
                 let mut times = [0.0; 2];
                 for turn in turns {
                     thread::sleep(Duration::from_millis(gap));
-                    times[turn as usize] = time(&worker, turn).await?;
+                    times[turn as usize] = time_sample(&worker, turn).await?;
                 }
                 let [sampled, plain] = times;
                 plain_times.push(plain);
                 differences.push(sampled - plain);
             }
-            let median = |times: &[f64]| Samples::new(times).map(|times| times.median()).map_err(message);
-            figures.push(Figure::new(format!("plain, gaps of {gap} ms, median"), median(&plain_times)?, "ms", None));
+            let median = |times: &[f64]| Samples::new(times).map(|times| times.median()).map_err(to_message);
+            figures.push(BenchFigure::new(
+                format!("plain, gaps of {gap} ms, median"),
+                median(&plain_times)?,
+                "ms",
+                None,
+            ));
             let what = format!("elapsed minus plain, gaps of {gap} ms, median");
-            figures.push(Figure::new(what, median(&differences)?, "ms", Some(Bound::Within(1.0))));
+            figures.push(BenchFigure::new(what, median(&differences)?, "ms", Some(FigureBound::Within(1.0))));
         }
-        worker.close().await.map_err(message)?;
+        worker.close().await.map_err(to_message)?;
         Ok(figures)
     })
 }
 
 /// Who spawns the program.
 #[derive(Clone, Copy)]
-enum Spawn {
+enum SpawnMethod {
     /// The agent, as a sample.
     Sampled,
     /// The bench itself.
@@ -69,31 +74,31 @@ enum Spawn {
 
 /// How long the program runs, in milliseconds. Both are spawned after the same preparation: a plain spawn right after a
 /// pause of 100 ms was seen to take 1.15 ms longer than a sample, presumably because the CPU had just been woken.
-async fn time(worker: &Worker, spawn: Spawn) -> Result<f64, String> {
-    let group = worker.group().await.map_err(message)?;
-    let recording = group.record(INTERVAL).await.map_err(message)?;
+async fn time_sample(worker: &Worker, spawn: SpawnMethod) -> Result<f64, String> {
+    let group = worker.new_group().await.map_err(to_message)?;
+    let recording = group.record(INTERVAL).await.map_err(to_message)?;
     let milliseconds = match spawn {
-        Spawn::Sampled => {
-            let process = group.spawn(Line::new(PROGRAM).stdout(Capture::Discard)).await.map_err(message)?;
-            process.wait(None).await.map_err(message)?.elapsed().seconds() * 1e3
+        SpawnMethod::Sampled => {
+            let process = group.spawn(Line::new(PROGRAM).stdout(Capture::Discard)).await.map_err(to_message)?;
+            process.wait(None).await.map_err(to_message)?.elapsed().seconds() * 1e3
         }
-        Spawn::Plain => plain()?,
+        SpawnMethod::Plain => time_plain()?,
     };
-    recording.finish().await.map_err(message)?;
-    group.teardown().await.map_err(message)?;
+    recording.finish().await.map_err(to_message)?;
+    group.teardown().await.map_err(to_message)?;
     Ok(milliseconds)
 }
 
 /// How long it takes from right before it is spawned until it has been waited for, in milliseconds.
-fn plain() -> Result<f64, String> {
+fn time_plain() -> Result<f64, String> {
     let mut command = Command::new(PROGRAM[0]);
     command.args(&PROGRAM[1..]).stdin(Stdio::null()).stdout(Stdio::null());
     let start = Instant::now();
-    let ended = command.status().map_err(message)?;
+    let ended = command.status().map_err(to_message)?;
     let took = start.elapsed();
     if ended.success() { Ok(took.as_secs_f64() * 1e3) } else { Err(format!("{} ended with {ended}", PROGRAM[0])) }
 }
 
-fn message(error: impl Display) -> String {
+fn to_message(error: impl Display) -> String {
     error.to_string()
 }

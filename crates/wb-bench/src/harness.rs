@@ -1,9 +1,9 @@
 //! What the harness itself costs: `weighbridge` as a user starts it, each figure against its limit.
 
 use crate::{
+    bench_env::BenchEnv,
     elapsed,
-    limits::{Bound, Figure, Limit},
-    place::Place,
+    limits::{BenchFigure, FigureBound, LimitCheck},
 };
 use procfs::process::Process;
 use std::{
@@ -15,29 +15,36 @@ use std::{
 use wb_stats::Samples;
 
 /// How often the controller and its agent are looked at.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Starts of `--help`; the median counts.
 const STARTS: usize = 101;
 
 /// Samples as they are by default, one warm-up and six of five seconds, of three kinds of workload.
-const DEFAULT: [&str; 5] =
+const DEFAULT_RUN_ARGS: [&str; 5] =
     ["himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
-pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
+pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
     vec![
-        Limit::new("harness, samples of 5 s", || run(place, "default", &DEFAULT, Some(Bound::AtLeast(90.0)))),
-        Limit::new("harness, plan quick", || run(place, "quick", &["--plan", "quick"], None)),
-        Limit::new("harness, weighbridge --help", || help(place)),
+        LimitCheck::new("harness, samples of 5 s", || {
+            run_figures(place, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
+        }),
+        LimitCheck::new("harness, plan quick", || run_figures(place, "quick", &["--plan", "quick"], None)),
+        LimitCheck::new("harness, weighbridge --help", || help_figures(place)),
         elapsed::limit(place),
     ]
 }
 
 /// One run into a fresh folder: the share of workload in its wall time, of which `least` is asked for, and what
 /// controller and agent took.
-fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result<Vec<Figure>, String> {
+fn run_figures(
+    place: &BenchEnv,
+    name: &str,
+    args: &[&str],
+    least: Option<FigureBound>,
+) -> Result<Vec<BenchFigure>, String> {
     let folder = place.folder().join(name);
-    let program = place.weighbridge()?;
+    let program = place.weighbridge_program()?;
     let start = Instant::now();
     let mut child = Command::new(&program)
         .args(["run", "--quiet"])
@@ -47,7 +54,7 @@ fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let (cost, ended) = Cost::of(&mut child)?;
+    let (cost, ended) = ProcessCost::watch(&mut child)?;
     if !ended.success() {
         return Err(format!("weighbridge run ended with {ended}"));
     }
@@ -60,17 +67,27 @@ fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result
         share.ok_or(format!("the summary has no {what}"))
     };
     Ok(vec![
-        Figure::new("wall time", seconds, "s", None),
-        Figure::new("workload in the wall time", share("workload_seconds")?, "%", least),
-        Figure::new("measured in the wall time", share("measured_seconds")?, "%", None),
-        Figure::new("controller and agent, of one core", cost.cpu / seconds * 100.0, "%", Some(Bound::Below(1.0))),
-        Figure::new("controller and agent, memory at most", cost.memory / 1e6, "MB", Some(Bound::Below(40.0))),
+        BenchFigure::new("wall time", seconds, "s", None),
+        BenchFigure::new("workload in the wall time", share("workload_seconds")?, "%", least),
+        BenchFigure::new("measured in the wall time", share("measured_seconds")?, "%", None),
+        BenchFigure::new(
+            "controller and agent, of one core",
+            cost.cpu / seconds * 100.0,
+            "%",
+            Some(FigureBound::Below(1.0)),
+        ),
+        BenchFigure::new(
+            "controller and agent, memory at most",
+            cost.memory / 1e6,
+            "MB",
+            Some(FigureBound::Below(40.0)),
+        ),
     ])
 }
 
 /// The median time from starting `--help` to its end.
-fn help(place: &Place) -> Result<Vec<Figure>, String> {
-    let program = place.weighbridge()?;
+fn help_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let program = place.weighbridge_program()?;
     let start = || {
         let start = Instant::now();
         let ended = Command::new(&program).arg("--help").stdout(Stdio::null()).status();
@@ -78,31 +95,31 @@ fn help(place: &Place) -> Result<Vec<Figure>, String> {
     };
     let times = (0..STARTS).map(|_| start()).collect::<Result<Vec<f64>, String>>()?;
     let median = Samples::new(&times).map_err(|error| error.to_string())?.median();
-    Ok(vec![Figure::new("median time of a start", median, "ms", Some(Bound::Below(10.0)))])
+    Ok(vec![BenchFigure::new("median time of a start", median, "ms", Some(FigureBound::Below(10.0)))])
 }
 
 /// What the controller and the agent, its child, took; what they started is not theirs.
-struct Cost {
+struct ProcessCost {
     /// CPU time in seconds.
     cpu: f64,
     /// Most memory held, in bytes.
     memory: f64,
 }
 
-impl Cost {
+impl ProcessCost {
     /// Looks at both until the controller ends, and says how it did.
-    fn of(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
+    fn watch(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
         let mut seen = BTreeMap::new();
         let ended = loop {
             if let Some(ended) = controller.try_wait().map_err(|error| error.to_string())? {
                 break ended;
             }
-            for process in family(controller.id()) {
+            for process in controller_and_agents(controller.id()) {
                 if let Some(cost) = Self::read(&process) {
                     seen.insert(process.pid(), cost);
                 }
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         };
         let sum = |part: fn(&Self) -> f64| seen.values().map(part).sum();
         Ok((Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) }, ended))
@@ -116,7 +133,7 @@ impl Cost {
 }
 
 /// The controller and the agent under it, while they run.
-fn family(controller: u32) -> Vec<Process> {
+fn controller_and_agents(controller: u32) -> Vec<Process> {
     let is_agent =
         |process: &Process| process.cmdline().is_ok_and(|line| line.get(1).is_some_and(|arg| arg == "agent"));
     let Ok(controller) = Process::new(controller as i32) else { return Vec::new() };

@@ -1,8 +1,8 @@
 //! Himeno on one thread against a plain C transcription, compiled here for this CPU.
 
 use crate::{
-    pairs::{Row, Side, json},
-    place::Place,
+    bench_env::BenchEnv,
+    pairs::{BenchSide, PairedBenchmark, json_figure},
 };
 use std::process::Command;
 use wb_kernels::{
@@ -12,14 +12,14 @@ use wb_kernels::{
 
 const SOURCE: &str = include_str!("../peers/himeno.c");
 
-pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     [Grid::S, Grid::M]
         .into_iter()
-        .map(|grid| Row::new(format!("himeno {grid} 1 thread"), "MFLOPS", move || sides(place, grid)))
+        .map(|grid| PairedBenchmark::new(format!("himeno {grid} 1 thread"), "MFLOPS", move || sides(place, grid)))
         .collect()
 }
 
-fn sides(place: &Place, grid: Grid) -> Result<(Side, Side), String> {
+fn sides(place: &BenchEnv, grid: Grid) -> Result<(BenchSide, BenchSide), String> {
     let cpu = *cpus::allowed().last().ok_or("no cpu may be used")?;
     let config = |work| Config { grid, cpus: vec![cpu], isa: Isa::widest(), huge_pages: HugePagePolicy::Inherit, work };
     let iterations = iterations(place, &config(Work::Seconds(place.seconds)))?;
@@ -27,16 +27,21 @@ fn sides(place: &Place, grid: Grid) -> Result<(Side, Side), String> {
     let flags = ["-O3", "-march=native", "-DGOSA_TYPE=float"].map(str::to_owned);
     let size = [format!("-DGI={i}"), format!("-DGJ={j}"), format!("-DGK={k}")];
     let peer = place.compile(&format!("himeno-{grid}"), SOURCE, &[&flags[..], &size].concat())?;
-    let ours = Side::new("weighbridge", place.exec("himeno", &config(Work::Iterations(iterations)))?, json("mflops"));
+    let ours = BenchSide::new(
+        "weighbridge",
+        place.kernel_command("himeno", &config(Work::Iterations(iterations)))?,
+        json_figure("mflops"),
+    );
     let pinned = ["taskset", "-c"].map(str::to_owned).into_iter();
     let command = pinned.chain([cpu.to_string(), peer.display().to_string(), iterations.to_string()]);
-    let peer = Side::new("gcc -O3 -march=native", command.collect(), |out| out.split(' ').nth(2)?.trim().parse().ok());
+    let peer =
+        BenchSide::new("gcc -O3 -march=native", command.collect(), |out| out.split(' ').nth(2)?.trim().parse().ok());
     Ok((ours, peer))
 }
 
 /// As many as take the time of a figure: both sides then do the same work.
-fn iterations(place: &Place, config: &Config) -> Result<u64, String> {
-    let command = place.exec("himeno", config)?;
+fn iterations(place: &BenchEnv, config: &Config) -> Result<u64, String> {
+    let command = place.kernel_command("himeno", config)?;
     let output = Command::new(&command[0]).args(&command[1..]).output().map_err(|error| error.to_string())?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("calibrating: {error}: {}", String::from_utf8_lossy(&output.stderr).trim()))?;

@@ -4,27 +4,27 @@ use serde::Serialize;
 use std::fmt;
 
 /// Some figures that are taken together.
-pub(crate) struct Limit<'a> {
+pub(crate) struct LimitCheck<'a> {
     pub(crate) name: &'static str,
-    take: Box<Take<'a>>,
+    measure: Box<MeasureFn<'a>>,
 }
 
 /// Takes the figures, or says why there are none.
-type Take<'a> = dyn FnOnce() -> Result<Vec<Figure>, String> + 'a;
+type MeasureFn<'a> = dyn FnOnce() -> Result<Vec<BenchFigure>, String> + 'a;
 
 /// One figure.
 #[derive(Serialize)]
-pub(crate) struct Figure {
+pub(crate) struct BenchFigure {
     what: String,
     value: f64,
     unit: &'static str,
-    bound: Option<Bound>,
+    bound: Option<FigureBound>,
 }
 
 /// What a figure must keep to.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Bound {
+pub(crate) enum FigureBound {
     AtLeast(f64),
     Below(f64),
     /// So far from zero at most, to either side.
@@ -33,29 +33,29 @@ pub(crate) enum Bound {
 
 /// Figures that have been taken.
 #[derive(Serialize)]
-pub(crate) struct Checked {
+pub(crate) struct LimitResult {
     name: &'static str,
-    outcome: Result<Vec<Figure>, String>,
+    outcome: Result<Vec<BenchFigure>, String>,
 }
 
-impl<'a> Limit<'a> {
-    pub(crate) fn new(name: &'static str, take: impl FnOnce() -> Result<Vec<Figure>, String> + 'a) -> Self {
-        Self { name, take: Box::new(take) }
+impl<'a> LimitCheck<'a> {
+    pub(crate) fn new(name: &'static str, take: impl FnOnce() -> Result<Vec<BenchFigure>, String> + 'a) -> Self {
+        Self { name, measure: Box::new(take) }
     }
 
-    pub(crate) fn check(self) -> Checked {
-        Checked { name: self.name, outcome: (self.take)() }
+    pub(crate) fn run(self) -> LimitResult {
+        LimitResult { name: self.name, outcome: (self.measure)() }
     }
 }
 
-impl Figure {
-    pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Option<Bound>) -> Self {
+impl BenchFigure {
+    pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Option<FigureBound>) -> Self {
         Self { what: what.into(), value, unit, bound }
     }
 }
 
-impl Bound {
-    fn holds(self, value: f64) -> bool {
+impl FigureBound {
+    fn is_met(self, value: f64) -> bool {
         match self {
             Self::AtLeast(least) => value >= least,
             Self::Below(limit) => value < limit,
@@ -64,7 +64,7 @@ impl Bound {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for FigureBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtLeast(least) => write!(f, "at least {least}"),
@@ -74,16 +74,16 @@ impl fmt::Display for Bound {
     }
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for LimitResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name;
         let figures = match &self.outcome {
             Ok(figures) => figures,
             Err(why) => return write!(f, "{name}: SKIPPED: {why}"),
         };
-        let lines = figures.iter().map(|Figure { what, value, unit, bound }| match bound {
+        let lines = figures.iter().map(|BenchFigure { what, value, unit, bound }| match bound {
             Some(bound) => {
-                let verdict = if bound.holds(*value) { "ok" } else { "short" };
+                let verdict = if bound.is_met(*value) { "ok" } else { "short" };
                 format!("{name}: {what} {value:.2} {unit}, wanted {bound} {unit}: {verdict}")
             }
             None => format!("{name}: {what} {value:.2} {unit}"),
@@ -100,18 +100,18 @@ mod tests {
     fn each_figure_is_held_against_its_bound() {
         let figures = || {
             Ok(vec![
-                Figure::new("share", 89.99, "%", Some(Bound::AtLeast(90.0))),
-                Figure::new("memory", 39.5, "MB", Some(Bound::Below(40.0))),
-                Figure::new("time", 1.0, "s", None),
-                Figure::new("gap", -1.25, "ms", Some(Bound::Within(1.0))),
+                BenchFigure::new("share", 89.99, "%", Some(FigureBound::AtLeast(90.0))),
+                BenchFigure::new("memory", 39.5, "MB", Some(FigureBound::Below(40.0))),
+                BenchFigure::new("time", 1.0, "s", None),
+                BenchFigure::new("gap", -1.25, "ms", Some(FigureBound::Within(1.0))),
             ])
         };
         assert_eq!(
-            Limit::new("row", figures).check().to_string(),
+            LimitCheck::new("row", figures).run().to_string(),
             "row: share 89.99 %, wanted at least 90 %: short\nrow: memory 39.50 MB, wanted below 40 MB: ok\nrow: time 1.00 s\n\
              row: gap -1.25 ms, wanted within ±1 ms: short"
         );
-        let none = Limit::new("row", || Err("no program".into())).check();
+        let none = LimitCheck::new("row", || Err("no program".into())).run();
         assert_eq!(none.to_string(), "row: SKIPPED: no program");
     }
 }

@@ -4,9 +4,9 @@
 //! gives unasked. A figure whose answer is not right is none.
 
 use crate::{
+    bench_env::BenchEnv,
     lapack,
-    pairs::{Row, Side},
-    place::Place,
+    pairs::{BenchSide, PairedBenchmark},
 };
 use wb_kernels::{
     HugePagePolicy, Work, cpus,
@@ -16,17 +16,17 @@ use wb_kernels::{
 /// Equations.
 const N: usize = 4000;
 
-pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     [1, 2]
         .into_iter()
         .map(|threads| {
             let name = format!("linpack {N} {threads} thread{}", if threads == 1 { "" } else { "s" });
-            Row::new(name, "GFLOPS", move || sides(place, threads))
+            PairedBenchmark::new(name, "GFLOPS", move || sides(place, threads))
         })
         .collect()
 }
 
-fn sides(place: &Place, threads: usize) -> Result<(Side, Side), String> {
+fn sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
     let allowed = cpus::allowed();
     let cpus = allowed.get(..threads).ok_or_else(|| format!("{} cpu here, {threads} threads wanted", allowed.len()))?;
     let config = Config {
@@ -39,11 +39,11 @@ fn sides(place: &Place, threads: usize) -> Result<(Side, Side), String> {
         work: Work::Iterations(repeats(place.seconds, threads)),
         isa: None,
     };
-    let ours = Side::new("weighbridge", place.exec("linpack", &config)?, |printed| {
+    let ours = BenchSide::new("weighbridge", place.kernel_command("linpack", &config)?, |printed| {
         let report: Report = serde_json::from_str(printed.lines().next()?).ok()?;
         is_valid_residual(report.residual).then_some(report.gflops)
     });
-    Ok((ours, lapack::fastest(place, N, repeats(place.seconds, threads), cpus)?))
+    Ok((ours, lapack::fastest_library(place, N, repeats(place.seconds, threads), cpus)?))
 }
 
 /// As many as take about so many seconds at 40 GFLOPS on each thread.

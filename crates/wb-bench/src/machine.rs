@@ -4,7 +4,7 @@ use std::{fs, thread};
 use wb_kernels::Isa;
 
 /// CPU, how many, widest instruction set, memory, kernel.
-pub(crate) fn line() -> String {
+pub(crate) fn describe_machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let after = |text: &str, name: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));

@@ -10,6 +10,7 @@
 //! only says which rows there are. [`limits`] does the same for figures that have no peer, of the
 //! harness (`harness.rs`, `elapsed.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
 
+mod bench_env;
 mod compare;
 mod elapsed;
 mod exec;
@@ -22,14 +23,13 @@ mod linpack;
 mod machine;
 mod net;
 mod pairs;
-mod place;
+mod pypi_wheels;
 mod ramspeed;
-mod wheels;
 
+use bench_env::BenchEnv;
 use clap::{Parser, Subcommand};
-use limits::{Checked, Limit};
-use pairs::{Judged, Plan, Row};
-use place::Place;
+use limits::{LimitCheck, LimitResult};
+use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::{fmt::Display, fs, path::PathBuf, process::ExitCode};
 
 /// Compare our kernels with their peers, alternating in one run
@@ -73,7 +73,8 @@ enum Command {
 }
 
 /// Every subject: add one here.
-const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 4] = [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
+const SUBJECTS: [fn(&BenchEnv) -> Vec<PairedBenchmark<'_>>; 4] =
+    [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -92,12 +93,13 @@ fn main() -> ExitCode {
 }
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let place = Place::new(args.seconds)?;
+    let place = BenchEnv::new(args.seconds)?;
     let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
-    let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
+    let rows: Vec<PairedBenchmark<'_>> =
+        SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
     let limits = [harness::limits, compare::limits, net::limits, hosts::limits].into_iter();
-    let limits = limits.flat_map(|limits: fn(&Place) -> Vec<Limit<'_>>| limits(&place));
-    let limits: Vec<Limit<'_>> = limits.filter(|limit| wanted(limit.name)).collect();
+    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&place));
+    let limits: Vec<LimitCheck<'_>> = limits.filter(|limit| wanted(limit.name)).collect();
     if args.list {
         rows.iter()
             .map(|row| row.name.as_str())
@@ -105,19 +107,19 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
             .for_each(|name| println!("{name}"));
         return Ok(());
     }
-    println!("{}", machine::line());
-    let plan = Plan { pairs: args.pairs };
-    let judged: Vec<Judged> = rows.into_iter().map(|row| shown(plan.run(row))).collect();
-    let checked: Vec<Checked> = limits.into_iter().map(|limit| shown(limit.check())).collect();
+    println!("{}", machine::describe_machine());
+    let plan = PairRunner { pairs: args.pairs };
+    let judged: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
+    let checked: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
     if let Some(file) = &args.json {
-        let all = serde_json::json!({ "machine": machine::line(), "rows": judged, "limits": checked });
+        let all = serde_json::json!({ "machine": machine::describe_machine(), "rows": judged, "limits": checked });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
 }
 
 /// Tells each result as it comes: a later one may take long.
-fn shown<T: Display>(result: T) -> T {
+fn print_result<T: Display>(result: T) -> T {
     println!("{result}");
     result
 }

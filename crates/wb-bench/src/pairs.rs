@@ -9,30 +9,30 @@ use wb_stats::{PairedRatio, Samples, paired_ratio};
 const NOT_SLOWER: f64 = 0.97;
 
 /// One comparison: our side, the peer's, and the unit of their figures. Higher is better.
-pub(crate) struct Row<'a> {
+pub(crate) struct PairedBenchmark<'a> {
     pub(crate) name: String,
     unit: &'static str,
-    sides: Box<Prepare<'a>>,
+    sides: Box<PrepareSides<'a>>,
 }
 
 /// Prepares ours and the peer's side, or says why there is none.
-type Prepare<'a> = dyn FnOnce() -> Result<(Side, Side), String> + 'a;
+type PrepareSides<'a> = dyn FnOnce() -> Result<(BenchSide, BenchSide), String> + 'a;
 
 /// One side of a row: a command that prints a figure.
-pub(crate) struct Side {
+pub(crate) struct BenchSide {
     name: String,
     command: Vec<String>,
     env: Vec<(String, String)>,
     unset: &'static [&'static str],
     folder: Option<PathBuf>,
-    figure: Box<Figure>,
-    slower: Vec<Candidate>,
+    figure: Box<FigureParser>,
+    rejected: Vec<RejectedCandidate>,
 }
 
 /// What could have been a side, and is not.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Candidate {
+pub(crate) enum RejectedCandidate {
     /// It was slower than the side that was chosen.
     Slower { name: String, median: f64 },
     /// It could not be prepared or measured.
@@ -40,30 +40,30 @@ pub(crate) enum Candidate {
 }
 
 /// Finds the figure in what a command printed (standard output, then standard error).
-type Figure = dyn Fn(&str) -> Option<f64>;
+type FigureParser = dyn Fn(&str) -> Option<f64>;
 
-impl<'a> Row<'a> {
+impl<'a> PairedBenchmark<'a> {
     /// `sides` prepares ours and the peer's when the row's turn comes, or says why there is none.
     pub(crate) fn new(
         name: String,
         unit: &'static str,
-        sides: impl FnOnce() -> Result<(Side, Side), String> + 'a,
+        sides: impl FnOnce() -> Result<(BenchSide, BenchSide), String> + 'a,
     ) -> Self {
         Self { name, unit, sides: Box::new(sides) }
     }
 }
 
-impl Side {
+impl BenchSide {
     pub(crate) fn new(name: &str, command: Vec<String>, figure: impl Fn(&str) -> Option<f64> + 'static) -> Self {
-        let (env, slower) = (Vec::new(), Vec::new());
-        Self { name: name.to_owned(), command, env, unset: &[], folder: None, figure: Box::new(figure), slower }
+        let (env, rejected) = (Vec::new(), Vec::new());
+        Self { name: name.to_owned(), command, env, unset: &[], folder: None, figure: Box::new(figure), rejected }
     }
 
     /// The fastest of several by the median of three figures each, taken alternately; the others are listed with it.
     ///
     /// # Errors
     /// Where none can be measured, with the cause of each.
-    pub(crate) fn fastest(candidates: Vec<Result<Self, Candidate>>) -> Result<Self, String> {
+    pub(crate) fn fastest(candidates: Vec<Result<Self, RejectedCandidate>>) -> Result<Self, String> {
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for candidate in candidates {
             match candidate {
@@ -79,7 +79,7 @@ impl Side {
                         figures.push(figure);
                         measured.push((side, figures));
                     }
-                    Err(cause) => others.push(Candidate::Unavailable { name: side.name, cause }),
+                    Err(cause) => others.push(RejectedCandidate::Unavailable { name: side.name, cause }),
                 }
             }
             found = measured;
@@ -93,8 +93,8 @@ impl Side {
         let Some((_, mut first)) = ranked.next() else {
             return Err(others.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         };
-        first.slower = ranked.map(|(median, side)| Candidate::Slower { name: side.name, median }).collect();
-        first.slower.append(&mut others);
+        first.rejected = ranked.map(|(median, side)| RejectedCandidate::Slower { name: side.name, median }).collect();
+        first.rejected.append(&mut others);
         Ok(first)
     }
 
@@ -111,7 +111,7 @@ impl Side {
     }
 
     /// Runs the command in a folder.
-    pub(crate) fn within(mut self, folder: PathBuf) -> Self {
+    pub(crate) fn in_folder(mut self, folder: PathBuf) -> Self {
         self.folder = Some(folder);
         self
     }
@@ -139,57 +139,57 @@ impl Side {
 }
 
 /// The figure of a key of a JSON object.
-pub(crate) fn json(key: &'static str) -> impl Fn(&str) -> Option<f64> {
+pub(crate) fn json_figure(key: &'static str) -> impl Fn(&str) -> Option<f64> {
     move |printed| serde_json::from_str::<serde_json::Value>(printed.lines().next()?).ok()?[key].as_f64()
 }
 
 /// How rows are run.
-pub(crate) struct Plan {
+pub(crate) struct PairRunner {
     pub(crate) pairs: u32,
 }
 
 /// A row that has been run.
 #[derive(Serialize)]
-pub(crate) struct Judged {
+pub(crate) struct PairResult {
     name: String,
     unit: &'static str,
-    outcome: Outcome,
+    outcome: PairOutcome,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Outcome {
-    Compared { ours: Taken, peer: Taken, ratio: PairedRatio, verdict: Verdict },
+enum PairOutcome {
+    Compared { ours: SideResult, peer: SideResult, ratio: PairedRatio, verdict: PairVerdict },
     Skipped { why: String },
 }
 
 #[derive(Serialize)]
-struct Taken {
+struct SideResult {
     name: String,
     median: f64,
     figures: Vec<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    slower: Vec<Candidate>,
+    rejected: Vec<RejectedCandidate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum PairVerdict {
     /// Not slower than the peer.
     Ok,
     /// Slower, or not shown to be not slower.
-    Short,
+    Slower,
 }
 
-impl Plan {
+impl PairRunner {
     /// Warms both sides up once, then takes the pairs, each in random order.
-    pub(crate) fn run(&self, row: Row<'_>) -> Judged {
+    pub(crate) fn run(&self, row: PairedBenchmark<'_>) -> PairResult {
         let outcome = (row.sides)().and_then(|sides| self.compare(&row.name, sides));
-        let outcome = outcome.unwrap_or_else(|why| Outcome::Skipped { why });
-        Judged { name: row.name, unit: row.unit, outcome }
+        let outcome = outcome.unwrap_or_else(|why| PairOutcome::Skipped { why });
+        PairResult { name: row.name, unit: row.unit, outcome }
     }
 
-    fn compare(&self, name: &str, (ours, peer): (Side, Side)) -> Result<Outcome, String> {
+    fn compare(&self, name: &str, (ours, peer): (BenchSide, BenchSide)) -> Result<PairOutcome, String> {
         ours.measure()?;
         peer.measure()?;
         let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -201,29 +201,29 @@ impl Plan {
                 b.push(peer.measure()?);
                 a.push(ours.measure()?);
             }
-            progress(name, pair, self.pairs);
+            print_progress(name, pair, self.pairs);
         }
         let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
         let verdict = judge(&ratio);
-        Ok(Outcome::Compared { ours: Taken::of(ours, a)?, peer: Taken::of(peer, b)?, ratio, verdict })
+        Ok(PairOutcome::Compared { ours: SideResult::of(ours, a)?, peer: SideResult::of(peer, b)?, ratio, verdict })
     }
 }
 
-impl Taken {
-    fn of(side: Side, figures: Vec<f64>) -> Result<Self, String> {
+impl SideResult {
+    fn of(side: BenchSide, figures: Vec<f64>) -> Result<Self, String> {
         let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
-        Ok(Self { name: side.name, median, figures, slower: side.slower })
+        Ok(Self { name: side.name, median, figures, rejected: side.rejected })
     }
 }
 
-fn judge(ratio: &PairedRatio) -> Verdict {
+fn judge(ratio: &PairedRatio) -> PairVerdict {
     match &ratio.interval {
-        Some(interval) if interval.low >= NOT_SLOWER => Verdict::Ok,
-        _ => Verdict::Short,
+        Some(interval) if interval.low >= NOT_SLOWER => PairVerdict::Ok,
+        _ => PairVerdict::Slower,
     }
 }
 
-fn progress(name: &str, pair: u32, pairs: u32) {
+fn print_progress(name: &str, pair: u32, pairs: u32) {
     let mut out = std::io::stderr().lock();
     if std::io::IsTerminal::is_terminal(&out) {
         let end = if pair == pairs { "\r\x1b[K" } else { "" };
@@ -233,7 +233,7 @@ fn progress(name: &str, pair: u32, pairs: u32) {
     }
 }
 
-impl fmt::Display for Candidate {
+impl fmt::Display for RejectedCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slower { name, median } => write!(f, "{name}: slower, {median:.0}"),
@@ -242,18 +242,18 @@ impl fmt::Display for Candidate {
     }
 }
 
-impl fmt::Display for Judged {
+impl fmt::Display for PairResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, outcome } = self;
         match outcome {
-            Outcome::Skipped { why } => write!(f, "{name}: SKIPPED: {why}"),
-            Outcome::Compared { ours, peer, ratio, verdict } => {
+            PairOutcome::Skipped { why } => write!(f, "{name}: SKIPPED: {why}"),
+            PairOutcome::Compared { ours, peer, ratio, verdict } => {
                 writeln!(
                     f,
                     "{name}: {} {:.0} {unit}, {} {:.0} {unit}, {} pairs",
                     ours.name, ours.median, peer.name, peer.median, ratio.n
                 )?;
-                for other in ours.slower.iter().chain(&peer.slower) {
+                for other in ours.rejected.iter().chain(&peer.rejected) {
                     writeln!(f, "{name}: {other}")?;
                 }
                 write!(f, "{name}: ratio a/b {:.3} ", ratio.median)?;
@@ -261,7 +261,7 @@ impl fmt::Display for Judged {
                     Some(interval) => write!(f, "[{:.3}, {:.3}] ", interval.low, interval.high)?,
                     None => write!(f, "[no interval below 6 pairs] ")?,
                 }
-                write!(f, "{}", if *verdict == Verdict::Ok { "ok" } else { "short" })
+                write!(f, "{}", if *verdict == PairVerdict::Ok { "ok" } else { "short" })
             }
         }
     }
@@ -271,13 +271,15 @@ impl fmt::Display for Judged {
 mod tests {
     use super::*;
 
-    fn side(name: &str, script: &str) -> Side {
+    fn side(name: &str, script: &str) -> BenchSide {
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Side::new(name, command, |printed| printed.trim().parse().ok())
+        BenchSide::new(name, command, |printed| printed.trim().parse().ok())
     }
 
     fn judged(a: &str, b: &str, pairs: u32) -> String {
-        Plan { pairs }.run(Row::new("row".into(), "u/s", || Ok((side("a", a), side("b", b))))).to_string()
+        PairRunner { pairs }
+            .run(PairedBenchmark::new("row".into(), "u/s", || Ok((side("a", a), side("b", b)))))
+            .to_string()
     }
 
     #[test]
@@ -302,17 +304,17 @@ mod tests {
 
     #[test]
     fn the_fastest_of_several_is_the_peer_and_the_others_are_listed_with_it() {
-        let missing = Candidate::Unavailable { name: "d".into(), cause: "no wheel".into() };
+        let missing = RejectedCandidate::Unavailable { name: "d".into(), cause: "no wheel".into() };
         let candidates =
             vec![Ok(side("a", "echo 10")), Ok(side("b", "echo 30")), Ok(side("c", "exit 3")), Err(missing)];
-        let peer = Side::fastest(candidates).unwrap();
-        let row = Row::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
+        let peer = BenchSide::fastest(candidates).unwrap();
+        let row = PairedBenchmark::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
         assert_eq!(
-            Plan { pairs: 6 }.run(row).to_string(),
+            PairRunner { pairs: 6 }.run(row).to_string(),
             "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: not available: no wheel\n\
              row: c: not available: sh: exit status: 3: \nrow: ratio a/b 2.000 [2.000, 2.000] ok"
         );
-        let error = Side::fastest(vec![Ok(side("c", "exit 3"))]).err().unwrap();
+        let error = BenchSide::fastest(vec![Ok(side("c", "exit 3"))]).err().unwrap();
         assert_eq!(error, "c: not available: sh: exit status: 3: ");
     }
 
@@ -328,7 +330,7 @@ mod tests {
     fn the_environment_and_the_folder_reach_the_command() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("figure"), "4").unwrap();
-        let side = side("a", "echo $(cat figure)$TWO").env("TWO", "2").within(folder.path().to_owned());
+        let side = side("a", "echo $(cat figure)$TWO").env("TWO", "2").in_folder(folder.path().to_owned());
         assert_eq!(side.measure(), Ok(42.0));
     }
 }

@@ -11,8 +11,8 @@
 //!   scale, add and triad: its figure is the sum of both in MB of 10⁶ bytes, for all instances.
 
 use crate::{
-    pairs::{Row, Side, json},
-    place::{Place, tool},
+    bench_env::{BenchEnv, require_tool},
+    pairs::{BenchSide, PairedBenchmark, json_figure},
 };
 use std::fs;
 use wb_kernels::{
@@ -25,24 +25,24 @@ const BYTES: u64 = 160_000_000;
 /// Order of hpcc's matrix; its arrays are a third of that matrix.
 const ORDER: u64 = 4000;
 
-pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     let mut rows = Vec::new();
     for threads in [1, 2] {
         let name =
             |peer: &str| format!("ramspeed triad {threads} thread{}, {peer}", if threads == 1 { "" } else { "s" });
         for non_temporal in [true, false] {
             let stores = if non_temporal { "non-temporal" } else { "ordinary stores" };
-            rows.push(Row::new(name(&format!("{stores}, likwid-bench")), "MB/s", move || {
-                likwid(place, threads, non_temporal)
+            rows.push(PairedBenchmark::new(name(&format!("{stores}, likwid-bench")), "MB/s", move || {
+                likwid_sides(place, threads, non_temporal)
             }));
         }
-        rows.push(Row::new(name("hpcc StarSTREAM"), "MB/s", move || hpcc(place, threads)));
-        rows.push(Row::new(name("stress-ng"), "MB/s", move || stress_ng(place, threads)));
+        rows.push(PairedBenchmark::new(name("hpcc StarSTREAM"), "MB/s", move || hpcc_sides(place, threads)));
+        rows.push(PairedBenchmark::new(name("stress-ng"), "MB/s", move || stress_ng_sides(place, threads)));
     }
     rows
 }
 
-fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64, isa: Isa) -> Result<Side, String> {
+fn our_side(place: &BenchEnv, threads: usize, non_temporal: bool, bytes: u64, isa: Isa) -> Result<BenchSide, String> {
     let allowed = cpus::allowed();
     let cpus = allowed.get(..threads).ok_or_else(|| format!("{} cpu here, {threads} threads wanted", allowed.len()))?;
     let config = Config {
@@ -55,37 +55,41 @@ fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64, isa: Isa)
         huge_pages: HugePagePolicy::Inherit,
         work: Work::Seconds(place.seconds),
     };
-    Ok(Side::new(&format!("weighbridge {isa}"), place.exec("ramspeed", &config)?, json("mb-per-s")))
+    Ok(BenchSide::new(
+        &format!("weighbridge {isa}"),
+        place.kernel_command("ramspeed", &config)?,
+        json_figure("mb-per-s"),
+    ))
 }
 
 /// The fastest of our vector widths against the fastest of its kernels.
-fn likwid(place: &Place, threads: usize, non_temporal: bool) -> Result<(Side, Side), String> {
-    tool("likwid-bench")?;
+fn likwid_sides(place: &BenchEnv, threads: usize, non_temporal: bool) -> Result<(BenchSide, BenchSide), String> {
+    require_tool("likwid-bench")?;
     let mut isas = Isa::available();
     isas.retain(|isa| *isa != Isa::Scalar);
-    let ours = isas.iter().map(|&isa| ours(place, threads, non_temporal, BYTES, isa));
-    let ours = Side::fastest(ours.collect::<Result<Vec<_>, _>>()?.into_iter().map(Ok).collect())?;
-    let kernels = kernels(non_temporal).filter(|(isa, _)| isas.contains(isa));
+    let ours = isas.iter().map(|&isa| our_side(place, threads, non_temporal, BYTES, isa));
+    let ours = BenchSide::fastest(ours.collect::<Result<Vec<_>, _>>()?.into_iter().map(Ok).collect())?;
+    let kernels = likwid_kernels(non_temporal).filter(|(isa, _)| isas.contains(isa));
     let peer = |(_, kernel): (Isa, String)| {
         let work = format!("N:{}kB:{threads}", 3 * BYTES / 1000);
         let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", place.seconds.max(1.0)), "-W", &work];
-        Ok(Side::new(&kernel, command.map(str::to_owned).to_vec(), |out| after(out, "MByte/s:")))
+        Ok(BenchSide::new(&kernel, command.map(str::to_owned).to_vec(), |out| figure_after(out, "MByte/s:")))
     };
-    Ok((ours, Side::fastest(kernels.map(peer).collect())?))
+    Ok((ours, BenchSide::fastest(kernels.map(peer).collect())?))
 }
 
 /// likwid-bench's kernels of a kind of stores, and the instruction sets that they need. It has no fused non-temporal one
 /// at 512 bits.
-fn kernels(non_temporal: bool) -> impl Iterator<Item = (Isa, String)> {
+fn likwid_kernels(non_temporal: bool) -> impl Iterator<Item = (Isa, String)> {
     let widths = [(Isa::Sse2, "_sse"), (Isa::Avx2, "_avx"), (Isa::Avx2, "_avx_fma"), (Isa::Avx512, "_avx512")];
     let fused = (!non_temporal).then_some((Isa::Avx512, "_avx512_fma"));
     let name = if non_temporal { "stream_mem" } else { "stream" };
     widths.into_iter().chain(fused).map(move |(isa, width)| (isa, format!("{name}{width}")))
 }
 
-fn hpcc(place: &Place, threads: usize) -> Result<(Side, Side), String> {
-    tool("hpcc")?;
-    tool("mpirun")?;
+fn hpcc_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
+    require_tool("hpcc")?;
+    require_tool("mpirun")?;
     let folder = place.folder().join(format!("hpcc-{threads}"));
     let write = |file: &str, text: &str| fs::write(folder.join(file), text).map_err(|error| format!("{file}: {error}"));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -98,8 +102,9 @@ fn hpcc(place: &Place, threads: usize) -> Result<(Side, Side), String> {
     );
     let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
     let scale = threads as f64 * 1000.0;
-    let peer = Side::new("hpcc StarSTREAM", command, move |out| Some(after(out, "StarSTREAM_Triad=")? * scale));
-    Ok((ours(place, threads, false, ORDER * ORDER / 3 * 8, Isa::widest())?, peer.within(folder)))
+    let peer =
+        BenchSide::new("hpcc StarSTREAM", command, move |out| Some(figure_after(out, "StarSTREAM_Triad=")? * scale));
+    Ok((our_side(place, threads, false, ORDER * ORDER / 3 * 8, Isa::widest())?, peer.in_folder(folder)))
 }
 
 /// The input that hpcc takes: one matrix, one block size, no additional PTRANS.
@@ -145,25 +150,25 @@ fn hpcc_input(threads: usize) -> String {
     values.join("\n") + "\n"
 }
 
-fn stress_ng(place: &Place, threads: usize) -> Result<(Side, Side), String> {
-    tool("stress-ng")?;
+fn stress_ng_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
+    require_tool("stress-ng")?;
     // It gives no figure for less than some seconds.
     let seconds = format!("{:.0}s", place.seconds.max(8.0));
     let instances = threads.to_string();
     let command = ["stress-ng", "--stream", &instances, "-t", &seconds, "--metrics-brief"];
     let scale = threads as f64 * 1.048_576;
-    let peer = Side::new("stress-ng --stream", command.map(str::to_owned).to_vec(), move |out| {
+    let peer = BenchSide::new("stress-ng --stream", command.map(str::to_owned).to_vec(), move |out| {
         let figure = |what: &str| {
             let line = out.lines().find(|line| line.contains(what))?;
             line.split(what).next()?.split_whitespace().next_back()?.parse::<f64>().ok()
         };
         Some((figure("memory read rate")? + figure("memory write rate")?) * scale)
     });
-    Ok((ours(place, threads, false, BYTES, Isa::widest())?, peer))
+    Ok((our_side(place, threads, false, BYTES, Isa::widest())?, peer))
 }
 
 /// The figure that follows a label.
-fn after(printed: &str, label: &str) -> Option<f64> {
+fn figure_after(printed: &str, label: &str) -> Option<f64> {
     printed.lines().find_map(|line| line.trim().strip_prefix(label)?.trim().parse().ok())
 }
 
@@ -173,14 +178,14 @@ mod tests {
 
     #[test]
     fn a_figure_is_found_after_its_label() {
-        assert_eq!(after("Time:\t1 sec\nMByte/s:\t\t5244.11\n", "MByte/s:"), Some(5244.11));
-        assert_eq!(after("StarSTREAM_Triad=10.5598\n", "StarSTREAM_Triad="), Some(10.5598));
-        assert_eq!(after("MByte/s: fast", "MByte/s:"), None);
+        assert_eq!(figure_after("Time:\t1 sec\nMByte/s:\t\t5244.11\n", "MByte/s:"), Some(5244.11));
+        assert_eq!(figure_after("StarSTREAM_Triad=10.5598\n", "StarSTREAM_Triad="), Some(10.5598));
+        assert_eq!(figure_after("MByte/s: fast", "MByte/s:"), None);
     }
 
     #[test]
     fn non_temporal_kernels_are_those_past_the_caches() {
-        let names = |non_temporal| kernels(non_temporal).map(|(_, name)| name).collect::<Vec<_>>();
+        let names = |non_temporal| likwid_kernels(non_temporal).map(|(_, name)| name).collect::<Vec<_>>();
         assert_eq!(names(true), ["stream_mem_sse", "stream_mem_avx", "stream_mem_avx_fma", "stream_mem_avx512"]);
         assert_eq!(names(false), ["stream_sse", "stream_avx", "stream_avx_fma", "stream_avx512", "stream_avx512_fma"]);
     }

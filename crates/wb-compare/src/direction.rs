@@ -25,7 +25,7 @@ impl Directions {
 
     /// These, and above them what somebody says: of a metric without a class it holds in every class.
     #[must_use]
-    pub fn overruled(mut self, said: &[DirectionOf]) -> Self {
+    pub fn with_overrides(mut self, said: &[DirectionOverride]) -> Self {
         for of in said.iter().filter(|of| of.class.is_none()) {
             self.by_class_and_metric.retain(|(_, metric), _| *metric != of.metric);
         }
@@ -36,11 +36,11 @@ impl Directions {
     /// Which way is better for a metric, whichever its worker.
     pub fn of(&self, class: Class, metric: &str) -> Direction {
         if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
-            return usual(class);
+            return default_for_class(class);
         }
         let metric = without_worker(metric);
         let said = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
-        said.copied().unwrap_or_else(|| usual(class))
+        said.copied().unwrap_or_else(|| default_for_class(class))
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn without_worker(metric: &str) -> &str {
     metric.split_once('@').map_or(metric, |(metric, _)| metric)
 }
 
-fn usual(class: Class) -> Direction {
+fn default_for_class(class: Class) -> Direction {
     match class {
         Class::Throughput => Direction::Higher,
         Class::Latency | Class::Resource => Direction::Lower,
@@ -59,7 +59,7 @@ fn usual(class: Class) -> Direction {
 
 /// One saying, as a user types it: `lat=lower`, `latency/score=higher`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectionOf {
+pub struct DirectionOverride {
     /// In which class; in all without one.
     pub class: Option<Class>,
     /// Of which metric.
@@ -73,12 +73,12 @@ pub struct DirectionOf {
 #[error(
     "`{0}` says no direction: METRIC=higher, METRIC=lower or METRIC=neither is expected, METRIC as in `lat` or `latency/lat`"
 )]
-pub struct BadDirection(String);
+pub struct ParseDirectionError(String);
 
-impl FromStr for DirectionOf {
-    type Err = BadDirection;
+impl FromStr for DirectionOverride {
+    type Err = ParseDirectionError;
 
-    fn from_str(text: &str) -> Result<Self, BadDirection> {
+    fn from_str(text: &str) -> Result<Self, ParseDirectionError> {
         let parse = || {
             let (metric, direction) = text.rsplit_once('=')?;
             let direction = Direction::ALL.into_iter().find(|known| known.as_str() == direction)?;
@@ -88,13 +88,13 @@ impl FromStr for DirectionOf {
             };
             (!metric.is_empty()).then(|| Self { class, metric: metric.to_owned(), direction })
         };
-        parse().ok_or_else(|| BadDirection(text.to_owned()))
+        parse().ok_or_else(|| ParseDirectionError(text.to_owned()))
     }
 }
 
-impl Extend<DirectionOf> for Directions {
-    fn extend<I: IntoIterator<Item = DirectionOf>>(&mut self, said: I) {
-        for DirectionOf { class, metric, direction } in said {
+impl Extend<DirectionOverride> for Directions {
+    fn extend<I: IntoIterator<Item = DirectionOverride>>(&mut self, said: I) {
+        for DirectionOverride { class, metric, direction } in said {
             self.set(class, &metric, direction);
         }
     }
@@ -108,7 +108,7 @@ mod tests {
     fn what_was_said_of_a_metric_wins_over_its_class() {
         let mut directions = Directions::default();
         assert_eq!(directions.of(Class::Latency, "lat"), Direction::Lower);
-        let said = ["lat=higher", "throughput/lat=neither"].map(|text| text.parse::<DirectionOf>().unwrap());
+        let said = ["lat=higher", "throughput/lat=neither"].map(|text| text.parse::<DirectionOverride>().unwrap());
         directions.extend(said);
         assert_eq!(directions.of(Class::Latency, "lat"), Direction::Higher);
         assert_eq!(directions.of(Class::Latency, "lat@vm2"), Direction::Higher);
@@ -120,14 +120,14 @@ mod tests {
     fn what_somebody_says_of_a_name_holds_in_every_class() {
         let mut of_results = Directions::default();
         of_results.set(Some(Class::Throughput), "score", Direction::Higher);
-        let said = ["score=lower".parse::<DirectionOf>().unwrap()];
-        assert_eq!(of_results.overruled(&said).of(Class::Throughput, "score"), Direction::Lower);
+        let said = ["score=lower".parse::<DirectionOverride>().unwrap()];
+        assert_eq!(of_results.with_overrides(&said).of(Class::Throughput, "score"), Direction::Lower);
     }
 
     #[test]
     fn what_says_no_direction_is_refused() {
         for bad in ["", "lat", "lat=up", "=lower", "odd/lat=lower"] {
-            assert!(bad.parse::<DirectionOf>().is_err(), "{bad}");
+            assert!(bad.parse::<DirectionOverride>().is_err(), "{bad}");
         }
     }
 }

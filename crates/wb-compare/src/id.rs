@@ -41,7 +41,7 @@ impl fmt::Display for Statistic {
 
 /// Whose way of writing identifiers is followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Naming {
+pub enum IdFormat {
     #[default]
     /// `Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean`
     RunPerf,
@@ -49,7 +49,7 @@ pub enum Naming {
     Weighbridge,
 }
 
-impl Naming {
+impl IdFormat {
     /// What stands between serial and case.
     pub fn before_case(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Naming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId<'a> {
     /// Whose form it has.
-    pub naming: Naming,
+    pub naming: IdFormat,
     /// The state the host was in.
     pub profile: &'a str,
     /// What was measured.
@@ -91,12 +91,12 @@ pub struct CheckId<'a> {
 /// Text that names no check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no check: PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.mean or .stddev is expected")]
-pub struct BadCheckId(String);
+pub struct ParseCheckIdError(String);
 
 impl<'a> CheckId<'a> {
     /// Reads one; [`BadCheckId`] where the text has neither form.
-    pub fn parse(text: &'a str) -> Result<Self, BadCheckId> {
-        Self::parts(text).ok_or_else(|| BadCheckId(text.to_owned()))
+    pub fn parse(text: &'a str) -> Result<Self, ParseCheckIdError> {
+        Self::parse_parts(text).ok_or_else(|| ParseCheckIdError(text.to_owned()))
     }
 
     /// As text, all at once: growing it bit by bit shows where there are a million.
@@ -109,13 +109,13 @@ impl<'a> CheckId<'a> {
         text
     }
 
-    fn parts(text: &'a str) -> Option<Self> {
+    fn parse_parts(text: &'a str) -> Option<Self> {
         let (profile, rest) = text.split_once('/')?;
         let (test, rest) = rest.split_once('/')?;
         let (serial, rest) = rest.split_once(':')?;
         let (naming, rest) = match rest.strip_prefix("./") {
-            Some(rest) => (Naming::RunPerf, rest),
-            None => (Naming::Weighbridge, rest),
+            Some(rest) => (IdFormat::RunPerf, rest),
+            None => (IdFormat::Weighbridge, rest),
         };
         let (rest, statistic) = rest.rsplit_once(naming.before_statistic())?;
         let (rest, metric) = rest.rsplit_once('/')?;

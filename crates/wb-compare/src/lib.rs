@@ -9,33 +9,33 @@
 //! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`], and what needs no folders: [`ab`] judges variants
 //! sampled in turns, [`mod@calibrate`] a system against itself.
 
-pub mod ab;
 pub mod analyze;
 pub mod build;
 pub mod calibrate;
+pub mod comparison;
 pub mod direction;
 pub mod environment;
+pub mod experiment;
 pub mod id;
+mod interner;
 pub mod metadata;
 pub mod model;
-mod names;
 pub mod nearest;
-pub mod outcome;
+pub mod sequential_test;
 pub mod source;
 pub mod statistical;
 pub mod strip;
 pub mod test_setup;
 pub mod tolerance;
 pub mod uncertainty;
-pub mod unknown;
-pub mod variants;
+pub mod unknown_name;
 
-pub use build::{Build, Builds, Reading, Row, Run, SampleCounts, Value};
+pub use build::{Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
+pub use comparison::ComparisonResult;
 pub use direction::Directions;
-pub use id::{CheckId, Naming, Statistic};
+pub use experiment::{CalibrationExperiment, VariantExperiment};
+pub use id::{CheckId, IdFormat, Statistic};
 pub use metadata::Metadata;
-pub use model::{AnyModel, Model, NoiseModel};
-pub use outcome::Outcome;
-pub use source::{Read, ReadOptions, Source, SourceError, Study, Warning, read};
-pub use unknown::Unknown;
-pub use variants::{Calibrated, Variants};
+pub use model::{AnyModel, NoiseModel, ToleranceModel};
+pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, Warning, read};
+pub use unknown_name::UnknownName;

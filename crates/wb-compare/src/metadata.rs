@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 use wb_model::{Facts, System};
 use wb_sys::Environment;
 
-use crate::environment::{Environments, Machine};
+use crate::environment::{Environments, MachineEnvironment};
 
 /// What was said of a run. A key that no field has is among `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Metadata {
 
 /// A line that says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadMetadata {
+pub enum MetadataError {
     /// It is not `key:value`.
     #[error("line {line} is not `key:value`")]
     NoKey {
@@ -62,16 +62,16 @@ const PROFILE: &str = "environment_profile_";
 
 impl Metadata {
     /// Reads the lines; those that say nothing are named and left out.
-    pub fn parse(text: &str) -> (Self, Vec<BadMetadata>) {
+    pub fn parse(text: &str) -> (Self, Vec<MetadataError>) {
         let (mut metadata, mut bad) = (Self::default(), Vec::new());
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let told = match line.split_once(':') {
-                Some((key, value)) => metadata.take(key, value.trim_end()),
-                None => Err(BadMetadata::NoKey { line: index + 1 }),
+                Some((key, value)) => metadata.set(key, value.trim_end()),
+                None => Err(MetadataError::NoKey { line: index + 1 }),
             };
             bad.extend(told.err());
         }
-        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(system).collect();
+        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(describe_system).collect();
         (metadata, bad)
     }
 
@@ -84,7 +84,7 @@ impl Metadata {
         }
     }
 
-    fn take(&mut self, key: &str, value: &str) -> Result<(), BadMetadata> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), MetadataError> {
         let place = match key {
             "build" => &mut self.build,
             "url" => &mut self.url,
@@ -94,44 +94,44 @@ impl Metadata {
             "guest_distro" => &mut self.guest_distro,
             "runperf_version" => &mut self.version,
             "runperf_cmd" => &mut self.command,
-            "environment_world" => return self.take_environment(key, "World", value),
+            "environment_world" => return self.set_environment(key, "World", value),
             _ => {
                 if let Some(profile) = key.strip_prefix(PROFILE) {
-                    return self.take_environment(key, profile, value);
+                    return self.set_environment(key, profile, value);
                 }
                 self.others.insert(key.to_owned(), value.to_owned());
                 return Ok(());
             }
         };
-        *place = Some(if key == "runperf_cmd" { masked_words(value) } else { value.to_owned() });
+        *place = Some(if key == "runperf_cmd" { mask_words(value) } else { value.to_owned() });
         Ok(())
     }
 
-    fn take_environment(&mut self, key: &str, whose: &str, value: &str) -> Result<(), BadMetadata> {
-        let bad = |why: String| BadMetadata::NoEnvironment { key: key.to_owned(), why };
+    fn set_environment(&mut self, key: &str, whose: &str, value: &str) -> Result<(), MetadataError> {
+        let bad = |why: String| MetadataError::NoEnvironment { key: key.to_owned(), why };
         let machines = match serde_json::from_str(value).map_err(|error| bad(error.to_string()))? {
             Json::Array(machines) => machines,
             Json::Object(sections) if sections.is_empty() => Vec::new(),
             _ => return Err(bad("a list of machines is expected".to_owned())),
         };
-        let machines = machines.into_iter().map(machine).collect();
+        let machines = machines.into_iter().map(parse_machine).collect();
         self.environment.insert(whose.to_owned(), machines);
         Ok(())
     }
 }
 
 /// A machine of run-perf's; whatever is no object is one section without a name.
-fn machine(machine: Json) -> Machine {
+fn parse_machine(machine: Json) -> MachineEnvironment {
     let sections = match machine {
         Json::Object(sections) => sections.into_iter().collect(),
         other => BTreeMap::from([(String::new(), other)]),
     };
-    Machine { worker: None, sections }
+    MachineEnvironment { worker: None, sections }
 }
 
 /// The table of a machine, from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the release in
 /// the first line of `kernel`, and in `mitigations` a line of path and text for each weakness.
-fn system(machine: &Machine) -> System {
+fn describe_system(machine: &MachineEnvironment) -> System {
     let lines = |section: &str| machine.sections.get(section).and_then(Json::as_str).unwrap_or_default().lines();
     let general =
         |name: &str| lines("general").find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned());
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(metadata.kernel().as_deref(), Some("5.0"));
         assert_eq!(metadata.environment["World"][0].sections["params"], serde_json::json!({"cpus": 3}));
         assert_eq!(metadata.others["project"], "p");
-        assert_eq!(bad[0], BadMetadata::NoKey { line: 4 });
-        assert!(matches!(&bad[1], BadMetadata::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
+        assert_eq!(bad[0], MetadataError::NoKey { line: 4 });
+        assert!(matches!(&bad[1], MetadataError::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
     }
 }

@@ -8,7 +8,7 @@
 //! Source of the formulas: run-perf, `closest_result`. Put right: a deviation of zero is none; what is missing is far
 //! away, also where another candidate is equal to the source; with nothing in common there is no nearest.
 
-use crate::build::{Build, Builds, Row};
+use crate::build::{Build, Builds, MetricIndex};
 use crate::id::Statistic;
 
 /// The candidate that the source is most like, and how it was found.
@@ -52,7 +52,7 @@ pub enum NearestError {
 /// The highest normal density is 1/√(2π); this makes it about 1.
 const SCALE: f64 = 2.51;
 /// The farthest candidate is so many deviations away.
-const FARTHEST: f64 = 3.0;
+const MAX_DEVIATIONS: f64 = 3.0;
 
 /// Finds the candidate, a build or a group of builds, that the build `src` is most like. All are places among `builds`.
 /// `flatten` widens the deviations: above 1 small differences count less.
@@ -70,10 +70,10 @@ pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: 
     let (mut primary, mut others) = (vec![0.0; candidates.len()], vec![0.0; candidates.len()]);
     let mut common = false;
     for row in builds.rows() {
-        let Some(known) = Known::of(src, row) else { continue };
-        let others_known: Vec<_> = flat.iter().map(|build| Known::of(build, row)).collect();
+        let Some(known) = MetricEstimate::of(src, row) else { continue };
+        let others_known: Vec<_> = flat.iter().map(|build| MetricEstimate::of(build, row)).collect();
         common |= others_known.iter().any(Option::is_some);
-        let Some(likeness) = likeness(known, &others_known, flatten) else { continue };
+        let Some(likeness) = likenesses(known, &others_known, flatten) else { continue };
         let sums = if src.primary(row) == Some(true) { &mut primary } else { &mut others };
         let mut rest = &likeness[..];
         for (sum, group) in sums.iter_mut().zip(candidates) {
@@ -105,14 +105,14 @@ fn decide(primary: &[f64], others: &[f64]) -> (usize, DecidedBy) {
 
 /// What a build knows of a metric.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct MetricEstimate {
     mean: f64,
     /// The standard deviation in the metric's unit, where there is any.
     stddev: Option<f64>,
 }
 
-impl Known {
-    fn of(build: &Build, row: Row) -> Option<Self> {
+impl MetricEstimate {
+    fn of(build: &Build, row: MetricIndex) -> Option<Self> {
         let mean = build.value(row, Statistic::Mean).known()?;
         let stddev = build.value(row, Statistic::Stddev).known().map(|percent| (percent * mean / 100.0).abs());
         Some(Self { mean, stddev: stddev.filter(|stddev| *stddev > 0.0) })
@@ -120,23 +120,23 @@ impl Known {
 }
 
 /// How like each one is; none where all are as far away, which tells nothing.
-fn likeness(src: Known, others: &[Option<Known>], flatten: f64) -> Option<Vec<f64>> {
+fn likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
     let deviations = others.iter().flatten().filter_map(|known| known.stddev).chain(src.stddev);
     match deviations.reduce(f64::max).map(|most| most * flatten).filter(|deviation| *deviation > 0.0) {
-        Some(deviation) => others.iter().any(Option::is_some).then(|| by_density(src, others, deviation)),
-        None => by_distance(src, others),
+        Some(deviation) => others.iter().any(Option::is_some).then(|| density_likenesses(src, others, deviation)),
+        None => distance_likenesses(src, others),
     }
 }
 
-fn by_density(src: Known, others: &[Option<Known>], deviation: f64) -> Vec<f64> {
+fn density_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
     let top = SCALE / (2.0 * std::f64::consts::PI).sqrt();
-    let density = |known: &Known| top * (-((known.mean - src.mean) / deviation).powi(2) / 2.0).exp();
+    let density = |known: &MetricEstimate| top * (-((known.mean - src.mean) / deviation).powi(2) / 2.0).exp();
     others.iter().map(|known| known.as_ref().map_or(0.0, density)).collect()
 }
 
-fn by_distance(src: Known, others: &[Option<Known>]) -> Option<Vec<f64>> {
+fn distance_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
     // Half the range keeps the quotients below numbers.
-    let distance = |known: &Known| (known.mean - src.mean).abs().min(f64::MAX / 4.0);
+    let distance = |known: &MetricEstimate| (known.mean - src.mean).abs().min(f64::MAX / 4.0);
     let known: Vec<f64> = others.iter().flatten().map(distance).collect();
     let (least, most) = (known.iter().copied().reduce(f64::min)?, known.iter().copied().reduce(f64::max)?);
     let missing = if most == 0.0 { 1.0 } else { most * 2.0 };
@@ -144,7 +144,7 @@ fn by_distance(src: Known, others: &[Option<Known>]) -> Option<Vec<f64>> {
         return None;
     }
     let distances: Vec<f64> = others.iter().map(|known| known.as_ref().map_or(missing, distance)).collect();
-    let unit = distances.iter().copied().fold(0.0, f64::max) / FARTHEST;
+    let unit = distances.iter().copied().fold(0.0, f64::max) / MAX_DEVIATIONS;
     Some(distances.iter().map(|distance| (-(distance / unit).powi(2) / 2.0).exp() / 2.0).collect())
 }
 
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn what_is_as_far_for_all_tells_nothing() {
-        let known = |mean| Some(Known { mean, stddev: None });
-        let src = Known { mean: 10.0, stddev: None };
-        assert_eq!(likeness(src, &[known(9.0), known(11.0)], 1.0), None);
-        let one_missing = likeness(src, &[known(10.0), None], 1.0).unwrap();
+        let known = |mean| Some(MetricEstimate { mean, stddev: None });
+        let src = MetricEstimate { mean: 10.0, stddev: None };
+        assert_eq!(likenesses(src, &[known(9.0), known(11.0)], 1.0), None);
+        let one_missing = likenesses(src, &[known(10.0), None], 1.0).unwrap();
         assert_eq!(one_missing[0], 0.5);
         assert!(one_missing[1] < 0.006);
-        assert_eq!(likeness(src, &[None, None], 1.0), None);
-        let far = likeness(src, &[known(-f64::MAX), known(f64::MAX), known(0.0)], 1.0).unwrap();
+        assert_eq!(likenesses(src, &[None, None], 1.0), None);
+        let far = likenesses(src, &[known(-f64::MAX), known(f64::MAX), known(0.0)], 1.0).unwrap();
         assert!(far.iter().all(|likeness| likeness.is_finite()));
     }
 }

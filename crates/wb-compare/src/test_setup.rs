@@ -7,32 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::build::{Build, Builds, CellKey, ParamsId, Run};
-use crate::environment::{Change, changes};
-use crate::id::Naming;
-use crate::names::Name;
-use crate::source::KEY;
-use wb_model::counted;
+use crate::build::{Build, Builds, InternedCell, ParamSetId, Run};
+use crate::environment::{ValueChange, changes};
+use crate::id::IdFormat;
+use crate::interner::Symbol;
+use crate::source::DEFINITION_KEY;
+use wb_model::pluralize;
 
 /// How the tests of a run were set up, by `PROFILE/TEST/SERIAL` and case.
 #[derive(Debug)]
 pub struct TestSetups<'a> {
     builds: &'a Builds,
-    tests: BTreeMap<String, BTreeMap<&'a str, Setup<'a>>>,
+    tests: BTreeMap<String, BTreeMap<&'a str, CellSetup<'a>>>,
 }
 
 /// How a cell was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Setup<'a> {
-    naming: Naming,
-    params: ParamsId,
+struct CellSetup<'a> {
+    naming: IdFormat,
+    params: ParamSetId,
     /// Paths, versions and hashes of programs, by name.
-    programs: &'a [(Name, Name)],
+    programs: &'a [(Symbol, Symbol)],
 }
 
 /// What was set up of a test, with what all of its cases have in common once.
 #[derive(Serialize)]
-struct Record<'a> {
+struct TestRecord<'a> {
     parameters: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<&'a str, &'a str>,
@@ -54,33 +54,33 @@ impl<'a> TestSetups<'a> {
     }
 
     fn of(builds: &'a Builds, run: &'a Run) -> Self {
-        let text = |name| builds.names.text(name);
-        let mut tests: BTreeMap<String, BTreeMap<&str, Setup<'_>>> = BTreeMap::new();
+        let text = |name| builds.names.resolve(name);
+        let mut tests: BTreeMap<String, BTreeMap<&str, CellSetup<'_>>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for row in builds.rows() {
             let Some(reading) = run.reading(row) else { continue };
             let key = builds.rows[row.index()];
-            let cell = CellKey { profile: key.profile, test: key.test, serial: key.serial, case: key.case };
+            let cell = InternedCell { profile: key.profile, test: key.test, serial: key.serial, case: key.case };
             if !seen.insert(cell) {
                 continue;
             }
             let test = format!("{}/{}/{}", text(cell.profile), text(cell.test), text(cell.serial));
             let programs = run.programs.get(&cell).map_or(&[][..], Vec::as_slice);
-            let setup = Setup { naming: key.naming, params: reading.params, programs };
+            let setup = CellSetup { naming: key.naming, params: reading.params, programs };
             tests.entry(test).or_default().insert(text(cell.case), setup);
         }
         Self { builds, tests }
     }
 
     /// What differs, by test. Equal changes of several cases are one, with the cells that have it.
-    pub fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+    pub fn differences(&self, other: &Self) -> Vec<(String, Vec<ValueChange>)> {
         let names: BTreeSet<&String> = self.tests.keys().chain(other.tests.keys()).collect();
         let of_test = |name: &String| {
             let changes = match (self.tests.get(name), other.tests.get(name)) {
                 (Some(src), Some(dst)) => self.changes_of_test(name, src, dst),
                 (src, dst) => {
-                    let cases = |side: Option<&BTreeMap<_, _>>| side.map(|cases| counted(cases.len(), "case"));
-                    vec![Change::new("", cases(src), cases(dst))]
+                    let cases = |side: Option<&BTreeMap<_, _>>| side.map(|cases| pluralize(cases.len(), "case"));
+                    vec![ValueChange::new("", cases(src), cases(dst))]
                 }
             };
             (name.clone(), changes)
@@ -90,7 +90,7 @@ impl<'a> TestSetups<'a> {
 
     /// As JSON, what all cases of a test have in common once.
     pub fn to_json(&self) -> String {
-        let records: BTreeMap<&String, Record<'_>> =
+        let records: BTreeMap<&String, TestRecord<'_>> =
             self.tests.iter().map(|(name, cases)| (name, self.record(cases))).collect();
         // Names and texts always have a JSON form.
         serde_json::to_string_pretty(&records).unwrap_or_default()
@@ -99,9 +99,9 @@ impl<'a> TestSetups<'a> {
     fn changes_of_test(
         &self,
         test: &str,
-        src: &BTreeMap<&'a str, Setup<'a>>,
-        dst: &BTreeMap<&'a str, Setup<'a>>,
-    ) -> Vec<Change> {
+        src: &BTreeMap<&'a str, CellSetup<'a>>,
+        dst: &BTreeMap<&'a str, CellSetup<'a>>,
+    ) -> Vec<ValueChange> {
         let mut cells: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
         let mut redefined = Vec::new();
         for (case, src) in src {
@@ -112,59 +112,60 @@ impl<'a> TestSetups<'a> {
                 redefined.push((self.key(src), self.key(dst), cell.clone()));
             }
             let programs = changes(&self.programs(src), &self.programs(dst));
-            for Change { name, src, dst, .. } in params.into_iter().chain(programs) {
+            for ValueChange { name, before: src, after: dst, .. } in params.into_iter().chain(programs) {
                 cells.entry((name, src, dst)).or_default().push(cell.clone());
             }
         }
-        let changed = cells.into_iter().map(|((name, src, dst), cells)| Change { name, src, dst, cells });
+        let changed =
+            cells.into_iter().map(|((name, src, dst), cells)| ValueChange { name, before: src, after: dst, cells });
         missing_cases(src, dst).into_iter().chain(key_change(redefined)).chain(changed).collect()
     }
 
-    fn all_params(&self, setup: &Setup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+    fn all_params(&self, setup: &CellSetup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.builds.params(setup.params)
     }
 
     /// The parameters but for the key, which follows from them.
-    fn params(&self, setup: &Setup<'a>) -> Values {
+    fn params(&self, setup: &CellSetup<'a>) -> Values {
         let comparable = |name: &str, value: &str| match setup.naming {
             // Guests have other addresses with every start.
-            Naming::RunPerf if name.ends_with(CLIENTS) => counted(value.split(',').count(), "client"),
-            Naming::RunPerf | Naming::Weighbridge => value.to_owned(),
+            IdFormat::RunPerf if name.ends_with(CLIENTS) => pluralize(value.split(',').count(), "client"),
+            IdFormat::RunPerf | IdFormat::Weighbridge => value.to_owned(),
         };
-        let params = self.all_params(setup).filter(|(name, _)| *name != KEY);
+        let params = self.all_params(setup).filter(|(name, _)| *name != DEFINITION_KEY);
         params.map(|(name, value)| (name.to_owned(), BTreeSet::from([comparable(name, value)]))).collect()
     }
 
-    fn key(&self, setup: &Setup<'a>) -> Option<&'a str> {
-        self.all_params(setup).find(|(name, _)| *name == KEY).map(|(_, value)| value)
+    fn key(&self, setup: &CellSetup<'a>) -> Option<&'a str> {
+        self.all_params(setup).find(|(name, _)| *name == DEFINITION_KEY).map(|(_, value)| value)
     }
 
-    fn all_programs(&self, setup: &Setup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+    fn all_programs(&self, setup: &CellSetup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let builds = self.builds;
-        setup.programs.iter().map(move |(name, value)| (builds.names.text(*name), builds.names.text(*value)))
+        setup.programs.iter().map(move |(name, value)| (builds.names.resolve(*name), builds.names.resolve(*value)))
     }
 
-    fn programs(&self, setup: &Setup<'a>) -> Values {
+    fn programs(&self, setup: &CellSetup<'a>) -> Values {
         let programs = self.all_programs(setup);
         programs.map(|(name, value)| (name.to_owned(), BTreeSet::from([value.to_owned()]))).collect()
     }
 
-    fn record(&self, cases: &BTreeMap<&'a str, Setup<'a>>) -> Record<'a> {
-        let parameters = in_common(cases.values().map(|setup| self.all_params(setup).collect()));
-        let programs = in_common(cases.values().map(|setup| self.all_programs(setup).collect()));
-        let own = |setup: &Setup<'a>| -> BTreeMap<&'a str, &'a str> {
+    fn record(&self, cases: &BTreeMap<&'a str, CellSetup<'a>>) -> TestRecord<'a> {
+        let parameters = intersection(cases.values().map(|setup| self.all_params(setup).collect()));
+        let programs = intersection(cases.values().map(|setup| self.all_programs(setup).collect()));
+        let own = |setup: &CellSetup<'a>| -> BTreeMap<&'a str, &'a str> {
             let is_own = |common: &BTreeMap<&str, &str>, name: &str| !common.contains_key(name);
             let params = self.all_params(setup).filter(|(name, _)| is_own(&parameters, name));
             params.chain(self.all_programs(setup).filter(|(name, _)| is_own(&programs, name))).collect()
         };
         let cases = cases.iter().map(|(case, setup)| (*case, own(setup)));
         let cases = cases.filter(|(_, own)| !own.is_empty()).collect();
-        Record { parameters, programs, cases }
+        TestRecord { parameters, programs, cases }
     }
 }
 
 /// What all of several sets of values have.
-fn in_common<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) -> BTreeMap<&'a str, &'a str> {
+fn intersection<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) -> BTreeMap<&'a str, &'a str> {
     let mut common = sets.next().unwrap_or_default();
     for set in sets {
         common.retain(|name, value| set.get(name) == Some(value));
@@ -173,18 +174,18 @@ fn in_common<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) -> 
 }
 
 /// The cases that one side alone has.
-fn missing_cases(src: &BTreeMap<&str, Setup<'_>>, dst: &BTreeMap<&str, Setup<'_>>) -> Option<Change> {
-    let alone = |one: &BTreeMap<&str, Setup<'_>>, other: &BTreeMap<&str, Setup<'_>>| {
+fn missing_cases(src: &BTreeMap<&str, CellSetup<'_>>, dst: &BTreeMap<&str, CellSetup<'_>>) -> Option<ValueChange> {
+    let alone = |one: &BTreeMap<&str, CellSetup<'_>>, other: &BTreeMap<&str, CellSetup<'_>>| {
         let cases: Vec<&str> = one.keys().filter(|case| !other.contains_key(*case)).copied().collect();
         (!cases.is_empty()).then(|| cases.join(", "))
     };
     let (src, dst) = (alone(src, dst), alone(dst, src));
-    (src.is_some() || dst.is_some()).then(|| Change::new("cases on one side alone", src, dst))
+    (src.is_some() || dst.is_some()).then(|| ValueChange::new("cases on one side alone", src, dst))
 }
 
 /// Cells whose definition differs in no parameter: another version of their test measured them. Each has a key of its
 /// own, so several are told by their number.
-fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<Change> {
+fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<ValueChange> {
     let keys = |all: BTreeSet<&str>| match all.len() {
         0 => None,
         1 => all.first().map(|key| (*key).to_owned()),
@@ -193,5 +194,5 @@ fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<Ch
     let src = keys(redefined.iter().filter_map(|(src, ..)| *src).collect());
     let dst = keys(redefined.iter().filter_map(|(_, dst, _)| *dst).collect());
     let cells: Vec<String> = redefined.into_iter().map(|(.., cell)| cell).collect();
-    (!cells.is_empty()).then(|| Change { cells, ..Change::new(KEY, src, dst) })
+    (!cells.is_empty()).then(|| ValueChange { cells, ..ValueChange::new(DEFINITION_KEY, src, dst) })
 }

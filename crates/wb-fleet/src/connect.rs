@@ -4,26 +4,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use wb_agent::{Controller, Terms, Worker, WorkerError};
+use wb_agent::{Controller, SessionConfig, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 use crate::background;
-use crate::error::{FleetError, Why};
+use crate::error::{ConnectErrorKind, FleetError};
 use crate::inventory::Host;
 use crate::program::Program;
 use crate::progress::{Progress, Transfer};
 use crate::ssh::{Session, Ssh};
 
 /// How long ssh tries to reach a host.
-pub const CONNECT: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a host may take for an answer once it is being connected to, jump hosts and logging in included.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// After which time without a word agent and controller give each other up.
-pub const SILENCE: Duration = Duration::from_secs(30);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How hosts are connected to.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ConnectOptions {
     /// The program that is ssh.
     pub ssh: PathBuf,
     /// Another configuration of ssh than the user's, as `ssh -F` takes it.
@@ -33,19 +33,19 @@ pub struct Options {
     /// Whether there is no use for a host without root's rights.
     pub needs_root: bool,
     /// After which time without a word agent and controller give each other up.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// Reports how much of the program is sent.
     pub progress: Progress,
 }
 
-impl Default for Options {
+impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             ssh: PathBuf::from("ssh"),
             ssh_config: None,
             exclusive: true,
             needs_root: false,
-            silence: SILENCE,
+            idle_timeout: IDLE_TIMEOUT,
             progress: Progress::default(),
         }
     }
@@ -53,7 +53,7 @@ impl Default for Options {
 
 /// By which rights an agent works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rights {
+pub enum Privileges {
     /// We are root there.
     Root,
     /// By sudo, which asks for no password.
@@ -64,7 +64,7 @@ pub enum Rights {
 
 /// Something about a connection that its user should know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Note {
+pub enum ConnectWarning {
     /// There are no root rights.
     #[error(
         "is used as {user} without root's rights: no knob can be set, no cgroup made, no profile but Localhost applied"
@@ -80,40 +80,44 @@ pub enum Note {
 
 /// A host that was connected to.
 #[derive(Debug)]
-pub struct Connected {
+pub struct ConnectedHost {
     /// The host.
     pub host: Host,
     /// Its worker.
     pub worker: Worker,
     /// By which rights its agent works.
-    pub rights: Rights,
+    pub rights: Privileges,
     /// Its kernel's release.
     pub kernel: String,
     /// Where the program lies there.
     pub program: String,
     /// How the program was sent; none where it was there.
-    pub sent: Option<Transfer>,
+    pub transfer: Option<Transfer>,
     /// What is to be said of it.
-    pub notes: Vec<Note>,
+    pub warnings: Vec<ConnectWarning>,
 }
 
 /// Connects to a host: logs in, sees what it is, puts the program there if it is not, and starts the agent.
 ///
 /// # Errors
 /// Typed, and within [`CONNECT`] when nothing answers; within [`PATIENCE`] when it stops answering after that.
-pub async fn connect(host: &Host, program: &Program, options: &Options) -> Result<Connected, FleetError> {
+pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, FleetError> {
     let failed = |why| FleetError::new(host, options, why);
     let (owned, program, options) = (host.clone(), program.clone(), options.clone());
-    let runtime = background::runtime().map_err(|error| failed(Why::NoSsh(error)))?;
-    let task = runtime.spawn(async move { arrive(owned, &program, &options).await });
+    let runtime = background::runtime().map_err(|error| failed(ConnectErrorKind::SshNotStarted(error)))?;
+    let task = runtime.spawn(async move { establish(owned, &program, &options).await });
     match task.await {
         Ok(connected) => connected.map_err(failed),
-        Err(error) => Err(failed(Why::Lost { said: error.to_string() })),
+        Err(error) => Err(failed(ConnectErrorKind::Lost { said: error.to_string() })),
     }
 }
 
 /// Connects to all at once; the results in their order.
-pub async fn connect_all(hosts: &[Host], program: &Program, options: &Options) -> Vec<Result<Connected, FleetError>> {
+pub async fn connect_all(
+    hosts: &[Host],
+    program: &Program,
+    options: &ConnectOptions,
+) -> Vec<Result<ConnectedHost, FleetError>> {
     let mut tasks = tokio::task::JoinSet::new();
     for (place, host) in hosts.iter().enumerate() {
         let (host, program, options) = (host.clone(), program.clone(), options.clone());
@@ -122,15 +126,15 @@ pub async fn connect_all(hosts: &[Host], program: &Program, options: &Options) -
     let mut done = tasks.join_all().await;
     done.sort_by_key(|(place, _)| *place);
     let mut done: Vec<_> = done.into_iter().map(|(_, result)| result).collect();
-    name_duplicates(&mut done).await;
+    report_same_hosts(&mut done).await;
     done
 }
 
 /// Names the other name of each host that was refused because this process is connected to it under that name: its agent
 /// is the process that holds the host.
-async fn name_duplicates(done: &mut [Result<Connected, FleetError>]) {
-    let held_by_us = |error: &FleetError| match error.why.as_ref() {
-        Why::Held(Some(holder)) if holder.controller == Controller::this() => Some(holder.agent),
+async fn report_same_hosts(done: &mut [Result<ConnectedHost, FleetError>]) {
+    let held_by_us = |error: &FleetError| match error.kind.as_ref() {
+        ConnectErrorKind::InUse(Some(holder)) if holder.controller == Controller::current() => Some(holder.agent),
         _ => None,
     };
     if !done.iter().filter_map(|result| result.as_ref().err()).any(|error| held_by_us(error).is_some()) {
@@ -139,52 +143,52 @@ async fn name_duplicates(done: &mut [Result<Connected, FleetError>]) {
     let mut agents: Vec<(u32, WorkerName)> = Vec::new();
     for connected in done.iter().flatten() {
         // An agent that is lost meanwhile is reported when it is used.
-        let stat = connected.worker.get("/proc/self/stat", STAT).await.unwrap_or_default();
+        let stat = connected.worker.get("/proc/self/stat", MAX_STAT_SIZE).await.unwrap_or_default();
         let pid = String::from_utf8_lossy(&stat).split(' ').next().and_then(|pid| pid.parse().ok());
         agents.extend(pid.map(|pid| (pid, connected.host.name.clone())));
     }
     for error in done.iter_mut().filter_map(|result| result.as_mut().err()) {
         let Some(holder) = held_by_us(error) else { continue };
         if let Some((_, other)) = agents.iter().find(|(agent, _)| *agent == holder) {
-            *error.why = Why::SameHost { other: other.clone() };
+            *error.kind = ConnectErrorKind::SameHost { other: other.clone() };
         }
     }
 }
 
 /// More than `/proc/self/stat` has.
-const STAT: Bytes = Bytes(4096);
+const MAX_STAT_SIZE: Bytes = Bytes(4096);
 
-async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Connected, Why> {
+async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, ConnectErrorKind> {
     let ssh = Ssh { program: &options.ssh, config: options.ssh_config.as_deref() };
-    let mut session = Session::start(&ssh, &host.address).map_err(Why::NoSsh)?;
-    let seen = program.look(&mut session).await?;
-    if let Some(why) = seen.unfit(options.needs_root) {
+    let mut session = Session::start(&ssh, &host.address).map_err(ConnectErrorKind::SshNotStarted)?;
+    let seen = program.probe(&mut session).await?;
+    if let Some(why) = seen.check_requirements(options.needs_root) {
         return Err(why);
     }
     let report = |transfer| options.progress.report(&host.name, transfer);
     let sent = program.start(&mut session, &seen, report).await?;
-    let terms = Terms {
-        exclusive: options.exclusive.then(Controller::this),
-        silence: Some(Nanos(u64::try_from(options.silence.as_nanos()).unwrap_or(u64::MAX))),
+    let terms = SessionConfig {
+        exclusive: options.exclusive.then(Controller::current),
+        idle_timeout: Some(Nanos(u64::try_from(options.idle_timeout.as_nanos()).unwrap_or(u64::MAX))),
     };
     let Session { input, output, mut end } = session;
-    let why_ended = async move { end.gone().await.why() };
-    let greeting = Worker::over(host.name.clone(), input, output, terms, why_ended);
-    let worker = match timeout(PATIENCE, greeting).await {
+    let why_ended = async move { end.wait().await.describe() };
+    let greeting = Worker::from_streams(host.name.clone(), input, output, terms, why_ended);
+    let worker = match timeout(RESPONSE_TIMEOUT, greeting).await {
         Ok(Ok(worker)) => worker,
-        Ok(Err(WorkerError::Held { holder, .. })) => return Err(Why::Held(holder)),
-        Ok(Err(error)) => return Err(Why::Agent(error)),
-        Err(_) => return Err(Why::Silent { limit: PATIENCE, said: String::new() }),
+        Ok(Err(WorkerError::InUse { holder, .. })) => return Err(ConnectErrorKind::InUse(holder)),
+        Ok(Err(error)) => return Err(ConnectErrorKind::Agent(error)),
+        Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, said: String::new() }),
     };
-    let not_root = (seen.rights == Rights::User).then(|| Note::NotRoot { user: seen.user.clone() });
-    let not_checked = ssh.takes_any_key(&host.address).await.then_some(Note::HostKeyNotChecked);
-    Ok(Connected {
+    let not_root = (seen.rights == Privileges::User).then(|| ConnectWarning::NotRoot { user: seen.user.clone() });
+    let not_checked = ssh.skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);
+    Ok(ConnectedHost {
         program: worker.program().to_owned(),
         host,
         worker,
         rights: seen.rights,
         kernel: seen.kernel,
-        sent,
-        notes: not_root.into_iter().chain(not_checked).collect(),
+        transfer: sent,
+        warnings: not_root.into_iter().chain(not_checked).collect(),
     })
 }

@@ -7,43 +7,47 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The length of the file header of 64-bit files.
-const HEADER: usize = 64;
+const HEADER_SIZE: usize = 64;
 /// The length of a program header.
-const SEGMENT: u64 = 56;
+const PROGRAM_HEADER_SIZE: u64 = 56;
 /// What a 64-bit little-endian file begins with.
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
 /// Where the header says how many sections there are, and where.
-const SECTIONS: [std::ops::Range<usize>; 2] = [40..48, 60..64];
+const SECTION_FIELDS: [std::ops::Range<usize>; 2] = [40..48, 60..64];
 
 /// The part of a program that runs; none of a file that is no such program, or has nothing else.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn stripped(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn strip(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
     let length = file.seek(SeekFrom::End(0))?;
-    let Some(header) = part(file, 0, HEADER as u64, length)? else { return Ok(None) };
+    let Some(header) = read_range(file, 0, HEADER_SIZE as u64, length)? else { return Ok(None) };
     let count = u64::from(u16::from_le_bytes([header[56], header[57]]));
-    let is_known = header.starts_with(&MAGIC) && header[54..56] == (SEGMENT as u16).to_le_bytes();
+    let is_known = header.starts_with(&MAGIC) && header[54..56] == (PROGRAM_HEADER_SIZE as u16).to_le_bytes();
     if !is_known || count == 0 || count == u64::from(u16::MAX) {
         return Ok(None);
     }
-    let first = number(&header, 32);
-    let Some(segments) = part(file, first, count * SEGMENT, length)? else { return Ok(None) };
-    let ends = segments.chunks(SEGMENT as usize).map(|segment| number(segment, 8).checked_add(number(segment, 32)));
-    let Some(end) = ends.chain([Some(first + count * SEGMENT)]).collect::<Option<Vec<u64>>>() else { return Ok(None) };
+    let first = read_u64(&header, 32);
+    let Some(segments) = read_range(file, first, count * PROGRAM_HEADER_SIZE, length)? else { return Ok(None) };
+    let ends = segments
+        .chunks(PROGRAM_HEADER_SIZE as usize)
+        .map(|segment| read_u64(segment, 8).checked_add(read_u64(segment, 32)));
+    let Some(end) = ends.chain([Some(first + count * PROGRAM_HEADER_SIZE)]).collect::<Option<Vec<u64>>>() else {
+        return Ok(None);
+    };
     let end = end.into_iter().max().unwrap_or(length);
     if end >= length {
         return Ok(None);
     }
-    let mut stripped = part(file, 0, end, length)?;
+    let mut stripped = read_range(file, 0, end, length)?;
     if let Some(stripped) = &mut stripped {
-        SECTIONS.into_iter().for_each(|fields| stripped[fields].fill(0));
+        SECTION_FIELDS.into_iter().for_each(|fields| stripped[fields].fill(0));
     }
     Ok(stripped)
 }
 
 /// Some bytes of a file; none where it has not so many.
-fn part(file: &mut (impl Read + Seek), start: u64, size: u64, length: u64) -> io::Result<Option<Vec<u8>>> {
+fn read_range(file: &mut (impl Read + Seek), start: u64, size: u64, length: u64) -> io::Result<Option<Vec<u8>>> {
     if start.checked_add(size).is_none_or(|end| end > length) {
         return Ok(None);
     }
@@ -53,7 +57,7 @@ fn part(file: &mut (impl Read + Seek), start: u64, size: u64, length: u64) -> io
     Ok((bytes.len() as u64 == size).then_some(bytes))
 }
 
-fn number(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
@@ -70,10 +74,10 @@ mod tests {
     fn a_program_loses_what_does_not_run_and_a_script_nothing() {
         let mut own = File::open("/proc/self/exe").unwrap();
         let whole = own.metadata().unwrap().len();
-        let stripped = stripped(&mut own).unwrap().unwrap();
+        let stripped = strip(&mut own).unwrap().unwrap();
         assert!((stripped.len() as u64) < whole / 2, "{} of {whole}", stripped.len());
-        assert_eq!(super::stripped(&mut Cursor::new(&stripped)).unwrap(), None, "nothing is left to lose");
-        assert_eq!(super::stripped(&mut Cursor::new(b"#!/bin/sh\n")).unwrap(), None);
+        assert_eq!(super::strip(&mut Cursor::new(&stripped)).unwrap(), None, "nothing is left to lose");
+        assert_eq!(super::strip(&mut Cursor::new(b"#!/bin/sh\n")).unwrap(), None);
     }
 
     proptest! {
@@ -83,7 +87,7 @@ mod tests {
             bytes[32..40].copy_from_slice(&at.to_le_bytes());
             bytes[54..56].copy_from_slice(&56_u16.to_le_bytes());
             bytes[56..58].copy_from_slice(&count.to_le_bytes());
-            let _ = stripped(&mut Cursor::new(&bytes));
+            let _ = strip(&mut Cursor::new(&bytes));
         }
     }
 }

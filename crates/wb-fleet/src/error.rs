@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wb_agent::{Holder, WorkerError};
+use wb_agent::{AgentSession, WorkerError};
 use wb_model::{Bytes, WorkerName};
 
 use crate::Host;
-use crate::connect::{CONNECT, Options, PATIENCE};
+use crate::connect::{CONNECT_TIMEOUT, ConnectOptions, RESPONSE_TIMEOUT};
+use crate::deploy::MIN_KERNEL;
 use crate::inventory::Address;
-use crate::push::LEAST_KERNEL;
 
 /// Why there is no worker on a host.
 #[derive(Debug, thiserror::Error)]
-#[error("`{host}` ({address}) {why}")]
+#[error("`{host}` ({address}) {kind}")]
 pub struct FleetError {
     /// The host.
     pub host: WorkerName,
@@ -22,12 +22,12 @@ pub struct FleetError {
     /// The configuration of ssh by which it was tried, where it is not the user's own.
     pub ssh_config: Option<PathBuf>,
     /// Why.
-    pub why: Box<Why>,
+    pub kind: Box<ConnectErrorKind>,
 }
 
 /// What is in the way.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum ConnectErrorKind {
     /// Nothing answers there, or something that refuses.
     #[error("cannot be reached: {said}")]
     Unreachable {
@@ -36,19 +36,19 @@ pub enum Why {
     },
     /// It has no address.
     #[error("has a name that nobody knows: {said}")]
-    NameUnknown {
+    UnknownHostName {
         /// What ssh said.
         said: String,
     },
     /// It lets nobody in with the keys that there are.
     #[error("does not let you in: {said}")]
-    KeyRefused {
+    AuthenticationFailed {
         /// What ssh said.
         said: String,
     },
     /// Nobody has yet said that its key is the right one.
     #[error("has a key that you have not accepted yet: {said}")]
-    HostKeyUnknown {
+    UnknownHostKey {
         /// What ssh said.
         said: String,
     },
@@ -74,10 +74,10 @@ pub enum Why {
     },
     /// There is no ssh here.
     #[error("cannot be reached: ssh cannot be started: {0}")]
-    NoSsh(std::io::Error),
+    SshNotStarted(std::io::Error),
     /// It says nothing for too long.
-    #[error("has not answered within {} s{}", .limit.as_secs(), hint(.said))]
-    Silent {
+    #[error("has not answered within {} s{}", .limit.as_secs(), message_suffix(.said))]
+    TimedOut {
         /// The limit.
         limit: Duration,
         /// What ssh said, if anything.
@@ -92,14 +92,14 @@ pub enum Why {
         ours: &'static str,
     },
     /// Its kernel is too old.
-    #[error("has Linux {theirs}, and {}.{} is the oldest that will do", LEAST_KERNEL.0, LEAST_KERNEL.1)]
+    #[error("has Linux {theirs}, and {}.{} is the oldest that will do", MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel {
         /// Its release.
         theirs: String,
     },
     /// Its cache folder is on a filesystem that has no room for the program.
     #[error("has no room for the program: {needed} bytes are needed in {folder}, {free} are free")]
-    Space {
+    NoSpace {
         /// The folder.
         folder: String,
         /// The size of the program.
@@ -127,8 +127,8 @@ pub enum Why {
         said: String,
     },
     /// Somebody else has it.
-    #[error("is in use by {}", .0.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held(Option<Holder>),
+    #[error("is in use by {}", .0.as_ref().map_or("somebody else".to_owned(), AgentSession::to_string))]
+    InUse(Option<AgentSession>),
     /// Another name of a host that this command is connected to already.
     #[error("is the machine that this command uses as `{other}` already")]
     SameHost {
@@ -146,82 +146,89 @@ pub enum Why {
     },
 }
 
-fn hint(said: &str) -> String {
+fn message_suffix(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(": {said}") }
 }
 
 impl FleetError {
-    pub(crate) fn new(host: &Host, options: &Options, why: Why) -> Self {
+    pub(crate) fn new(host: &Host, options: &ConnectOptions, why: ConnectErrorKind) -> Self {
         let (address, ssh_config) = (host.address.clone(), options.ssh_config.clone());
-        Self { host: host.name.clone(), address, ssh_config, why: Box::new(why) }
+        Self { host: host.name.clone(), address, ssh_config, kind: Box::new(why) }
     }
 
     /// The way out, where there is one to be told.
     pub fn help(&self) -> Option<String> {
-        let by_hand = self.by_hand();
-        let limit = CONNECT.as_secs();
-        Some(match self.why.as_ref() {
-            Why::Unreachable { .. } => format!("does `{by_hand}` work? it is tried for {limit} s"),
-            Why::NameUnknown { .. } => {
+        let by_hand = self.ssh_command_line();
+        let limit = CONNECT_TIMEOUT.as_secs();
+        Some(match self.kind.as_ref() {
+            ConnectErrorKind::Unreachable { .. } => format!("does `{by_hand}` work? it is tried for {limit} s"),
+            ConnectErrorKind::UnknownHostName { .. } => {
                 let config = self.ssh_config.as_ref().map(|file| file.display().to_string());
                 let config = config.unwrap_or_else(|| "~/.ssh/config".to_owned());
                 format!("see the inventory and {config} for how the host is written")
             }
-            Why::KeyRefused { .. } => {
+            ConnectErrorKind::AuthenticationFailed { .. } => {
                 format!(
                     "`{by_hand}` must work without a question: `ssh-copy-id` puts your key there, `ssh-add` unlocks it"
                 )
             }
-            Why::HostKeyUnknown { .. } => {
+            ConnectErrorKind::UnknownHostKey { .. } => {
                 format!(
                     "type `{by_hand}` once and compare the key that it shows, or see `ssh-keyscan {}`",
                     self.address.host
                 )
             }
-            Why::HostKeyChanged { file, .. } => {
-                let known_as = self.known_as();
+            ConnectErrorKind::HostKeyChanged { file, .. } => {
+                let known_as = self.known_hosts_name();
                 let mut words = vec!["ssh-keygen"];
                 words.extend(file.iter().flat_map(|file| ["-f", file]));
                 words.extend(["-R", &known_as]);
                 let forget = shell_words::join(words);
                 format!("if the machine was installed anew: `{forget}`, then `{by_hand}` once")
             }
-            Why::Silent { .. } => {
-                format!("does `{by_hand} true` end by itself, without a question, within {} s?", PATIENCE.as_secs())
+            ConnectErrorKind::TimedOut { .. } => {
+                format!(
+                    "does `{by_hand} true` end by itself, without a question, within {} s?",
+                    RESPONSE_TIMEOUT.as_secs()
+                )
             }
-            Why::NoShell { .. } => {
+            ConnectErrorKind::NoShell { .. } => {
                 format!("the account's shell may refuse commands, as nologin does: does `{by_hand} true` work?")
             }
-            Why::Architecture { theirs, .. } => format!("build weighbridge for {theirs} and start the run from there"),
-            Why::Space { .. } => {
+            ConnectErrorKind::Architecture { theirs, .. } => {
+                format!("build weighbridge for {theirs} and start the run from there")
+            }
+            ConnectErrorKind::NoSpace { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
             }
-            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
                 "may programs be executed where its cache is? on a file system that is mounted noexec they may not; \
                  XDG_CACHE_HOME, set there, moves the cache"
                     .to_owned()
             }
-            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
                 "free some space in /var/lib and in the folder for temporary files there".to_owned()
             }
-            Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
-            Why::SameHost { other } => {
+            ConnectErrorKind::NoSudo { .. } => {
+                "connect as root, or let this user use sudo without a password".to_owned()
+            }
+            ConnectErrorKind::SameHost { other } => {
                 let host = &self.host;
                 format!("name each machine once: drop `{host}` or `{other}`; figures of both would be one machine's")
             }
-            Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),
+            ConnectErrorKind::InUse(_) => "wait for it, or end it: its agent goes with it".to_owned(),
             _ => return None,
         })
     }
 
     /// What one types to get there the same way.
-    fn by_hand(&self) -> String {
+    fn ssh_command_line(&self) -> String {
         let config = self.ssh_config.iter().flat_map(|file| ["-F".to_owned(), file.display().to_string()]);
         shell_words::join(["ssh".to_owned()].into_iter().chain(config).chain(self.address.arguments()))
     }
 
     /// How the file of known hosts calls it.
-    fn known_as(&self) -> String {
+    fn known_hosts_name(&self) -> String {
         match self.address.port {
             Some(port) if port != 22 => format!("[{}]:{port}", self.address.host),
             _ => self.address.host.clone(),

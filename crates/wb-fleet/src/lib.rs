@@ -9,16 +9,16 @@
 mod background;
 pub mod cache;
 pub mod connect;
+mod deploy;
 mod elf;
 pub mod error;
 pub mod inventory;
 mod program;
 mod progress;
-mod push;
 mod ssh;
 
-pub use connect::{Connected, Note, Options, Rights, connect, connect_all};
-pub use error::{FleetError, Why};
-pub use inventory::{Address, Contradiction, Cpus, Host, Inventory, Params};
+pub use connect::{ConnectOptions, ConnectWarning, ConnectedHost, Privileges, connect, connect_all};
+pub use error::{ConnectErrorKind, FleetError};
+pub use inventory::{Address, CpuSpec, Host, HostParams, Inventory, ParamMismatch};
 pub use program::Program;
 pub use progress::{Progress, Transfer};

@@ -29,7 +29,7 @@ impl Program {
     /// # Errors
     /// When it cannot be read.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let stripped = elf::stripped(&mut File::open(path)?)?.filter(|program| runs(program));
+        let stripped = elf::strip(&mut File::open(path)?)?.filter(|program| is_runnable(program));
         let content = match stripped {
             Some(stripped) => stripped,
             None => std::fs::read(path)?,
@@ -54,7 +54,7 @@ impl Program {
     }
 
     /// As it is.
-    pub(crate) fn plain(&self) -> &[u8] {
+    pub(crate) fn uncompressed(&self) -> &[u8] {
         &self.content
     }
 
@@ -63,7 +63,7 @@ impl Program {
         if let Some(compressed) = self.compressed.get() {
             return Ok(compressed);
         }
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(COMPRESSION_LEVEL));
         encoder.write_all(&self.content)?;
         let compressed = encoder.finish()?;
         Ok(self.compressed.get_or_init(|| compressed))
@@ -71,10 +71,10 @@ impl Program {
 }
 
 /// The lowest that compresses: the next ones take half as long again and save a twentieth.
-const LEVEL: u32 = 1;
+const COMPRESSION_LEVEL: u32 = 1;
 
 /// Whether a copy of a program runs, in memory of its own: it says its version.
-fn runs(program: &[u8]) -> bool {
+fn is_runnable(program: &[u8]) -> bool {
     let says_version = || -> io::Result<bool> {
         let mut file = File::from(memfd_create("weighbridge", MemfdFlags::CLOEXEC)?);
         file.write_all(program)?;
@@ -97,8 +97,8 @@ mod tests {
         // A test's own program knows no `--version`.
         let whole = std::fs::metadata("/proc/self/exe").unwrap().len();
         assert_eq!(Program::read(Path::new("/proc/self/exe")).unwrap().size(), whole);
-        assert!(runs(&std::fs::read("/bin/true").unwrap()), "it says the version of its package");
-        assert!(!runs(b"no program"));
+        assert!(is_runnable(&std::fs::read("/bin/true").unwrap()), "it says the version of its package");
+        assert!(!is_runnable(b"no program"));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let program = Program::read(Path::new("/bin/true")).unwrap();
         let mut content = Vec::new();
         flate2::read::GzDecoder::new(program.compressed().unwrap()).read_to_end(&mut content).unwrap();
-        assert_eq!(content, program.plain());
+        assert_eq!(content, program.uncompressed());
         assert_eq!(program.sha256(), Sha256::of(&content).as_str());
     }
 }

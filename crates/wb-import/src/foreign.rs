@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::imported::Reading;
-use wb_model::{Case, Facts, Metric, Params, ProfileName, TestName, Value};
+use wb_model::imported::ImportedValue;
+use wb_model::{Case, Facts, Metric, ParamValue, Params, ProfileName, TestName};
 
 /// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,7 +47,7 @@ pub struct ForeignSample {
     /// Where in the file it stands; no two samples stand at one place.
     pub place: String,
     /// Its figures.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<ImportedValue>,
     /// How long its measured part took, in seconds, where that is known.
     pub seconds: Option<f64>,
     /// Why it failed, where it did: it then counts for nothing.
@@ -71,7 +71,7 @@ impl ForeignCell {
 
     /// Sets a parameter. Values are texts, since programs write the same one as a number here and as a text there.
     pub(crate) fn param(&mut self, name: &str, value: impl ToString) {
-        self.params.insert(name.to_owned(), Value::Text(value.to_string()));
+        self.params.insert(name.to_owned(), ParamValue::Text(value.to_string()));
     }
 
     /// Sets a parameter that stands in the cell's name.
@@ -96,7 +96,7 @@ impl ForeignSample {
 
     /// Adds a figure, where there is one.
     pub(crate) fn push_reading(&mut self, metric: Metric, value: Option<f64>) {
-        self.readings.extend(value.map(|value| Reading { metric, value }));
+        self.readings.extend(value.map(|value| ImportedValue { metric, value }));
     }
 }
 

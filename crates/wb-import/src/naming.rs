@@ -1,7 +1,7 @@
 //! Texts of other programs as names of ours, and without secrets.
 
 use wb_model::TestName;
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 
 /// A text as a part of a name: what names cannot hold becomes `-`.
 pub(crate) fn slug(text: &str) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn valid_name(name: &str) -> TestName {
 
 /// A command line without secrets. Where it held any, both are added to `secrets`.
 pub(crate) fn mask_secrets(line: &str, secrets: &mut Vec<(String, String)>) -> String {
-    let masked = masked_words(line);
+    let masked = mask_words(line);
     if masked != line {
         secrets.push((line.to_owned(), masked.clone()));
     }

@@ -5,8 +5,8 @@ use std::fs;
 
 use wb_model::imported::{ARTEFACT, ImportedSample};
 use wb_model::{AttemptOutcome, CellId, Facts, Purpose, WorkerName};
-use wb_record::journal::{Ended, EntryEnd};
-use wb_record::{Artefact, Entry, Event, History, Journal, RecordError, RunFolder};
+use wb_record::journal::{AttemptEnd, EntryEnd};
+use wb_record::{Artefact, History, Journal, JournalEvent, RecordError, RunEntry, RunFolder};
 
 use crate::ImportError;
 use crate::archive::archive;
@@ -27,21 +27,21 @@ pub(crate) fn record(
     sources: &[SourceFile],
 ) -> Result<(), ImportError> {
     let entry = run.add_entry(build_entry(request, &staged.cells, sources))?;
-    journal.write(Event::EntryStarted { entry, boot_id: request.boot_id.clone() })?;
+    journal.write(JournalEvent::EntryStarted { entry, boot_id: request.boot_id.clone() })?;
     let mut recorder = Recorder { run, journal, history };
     let recorded = recorder.record_all(staged, sources);
     let how = if recorded.is_ok() { EntryEnd::Finished } else { EntryEnd::Failed };
-    let ended = recorder.journal.write(Event::EntryEnded { entry, how });
+    let ended = recorder.journal.write(JournalEvent::EntryEnded { entry, outcome: how });
     recorded?;
     Ok(ended.map(drop)?)
 }
 
-fn build_entry(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> Entry {
+fn build_entry(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> RunEntry {
     let mut formats: Vec<&str> = sources.iter().map(|source| source.format.name()).collect();
     formats.sort_unstable();
     formats.dedup();
     let said = sources.iter().flat_map(|source| source.foreign.metadata.clone());
-    Entry {
+    RunEntry {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: request.version.to_owned(),
         program_sha256: request.program_sha256.clone(),
@@ -72,7 +72,7 @@ fn machines(sources: &[SourceFile]) -> BTreeMap<WorkerName, Facts> {
 fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), RecordError> {
     let mut serials: BTreeMap<_, Vec<&StagedCell>> = BTreeMap::new();
     for cell in cells {
-        serials.entry(run.serial(&cell.definition.cell)).or_default().push(cell);
+        serials.entry(run.serial_folder(&cell.definition.cell)).or_default().push(cell);
     }
     for serial in serials.values() {
         let id: &CellId = &serial[0].definition.cell;
@@ -92,7 +92,7 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     fn record_all(&mut self, staged: &StagedChanges, sources: &[SourceFile]) -> Result<(), ImportError> {
         for (test, text) in &staged.tests {
-            self.run.keep_test(test, text)?;
+            self.run.store_test_definition(test, text)?;
         }
         write_definitions(self.run, &staged.cells)?;
         for source in sources {
@@ -108,7 +108,7 @@ impl Recorder<'_> {
             self.record_sample(cell, number, sample, outcome)?;
         }
         let (cell, key, by) = (id.clone(), cell.definition.key.clone(), ENDED_BY.to_owned());
-        self.journal.write(Event::CellEnded { cell, key, by }).map(drop)
+        self.journal.write(JournalEvent::CellEnded { cell, key, reason: by }).map(drop)
     }
 
     /// Nothing is measured here: the attempt is as long as what was measured took, and no process of it ran.
@@ -122,28 +122,28 @@ impl Recorder<'_> {
         let (id, key) = (cell.definition.cell.clone(), cell.definition.key.clone());
         let purpose = Purpose::Sample;
         let attempt = self.history.next_attempt(&id, purpose, number);
-        self.journal.write(Event::AttemptStarted {
+        self.journal.write(JournalEvent::AttemptStarted {
             cell: id.clone(),
             key: key.clone(),
             purpose,
             sample: number,
             attempt,
         })?;
-        let folder = self.run.path().join(RunFolder::attempt(&id, purpose, number, attempt));
+        let folder = self.run.path().join(RunFolder::attempt_folder(&id, purpose, number, attempt));
         fs::create_dir_all(&folder).map_err(|source| RecordError::Io {
-            what: "create",
+            operation: "create",
             path: folder.clone(),
             source,
         })?;
         let text = serde_json::to_vec_pretty(sample).map_err(|error| RecordError::Io {
-            what: "write",
+            operation: "write",
             path: folder.join(ARTEFACT),
             source: error.into(),
         })?;
         let artefact = Artefact::write(&folder, ARTEFACT, &text)?;
-        self.journal.write(Event::AttemptEnded(Ended {
+        self.journal.write(JournalEvent::AttemptEnded(AttemptEnd {
             workers: Vec::new(),
-            works: BTreeMap::new(),
+            work_by_worker: BTreeMap::new(),
             cell: id,
             key,
             purpose,

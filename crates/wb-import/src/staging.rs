@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportedSample, ImportedTest, Origin};
+use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedTest};
 use wb_model::param::differences;
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
-use wb_record::{Attempt, CellDefinition, History, RecordError, RunFolder};
-use wb_stats::Rule;
+use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder};
+use wb_stats::SamplingRule;
 
 use crate::foreign::{ForeignCell, ForeignResults};
 use crate::import::NameOverrides;
@@ -54,7 +54,7 @@ pub(crate) struct StagedCell {
     pub(crate) definition: CellDefinition,
     pub(crate) samples: Vec<(ImportedSample, AttemptOutcome)>,
     /// Where its samples were read, those in the run included.
-    origins: BTreeSet<Origin>,
+    origins: BTreeSet<ImportOrigin>,
 }
 
 /// What a file came to.
@@ -147,7 +147,7 @@ impl<'a> StagingArea<'a> {
         if let Some(staged) = self.tests.get(test) {
             return staged != text;
         }
-        match fs::read_to_string(self.run.tests().join(format!("{test}.toml"))) {
+        match fs::read_to_string(self.run.tests_folder().join(format!("{test}.toml"))) {
             Ok(kept) => kept != text,
             Err(_) => self.existing_cells.keys().any(|cell| cell.test == *test),
         }
@@ -171,7 +171,7 @@ fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>,
     let mut cells: Vec<CellId> = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells).collect();
     // One of each serial leads to the file that they share.
     cells.sort();
-    cells.dedup_by(|one, other| run.serial(one) == run.serial(other));
+    cells.dedup_by(|one, other| run.serial_folder(one) == run.serial_folder(other));
     let files = cells.iter().map(|cell| run.definitions(cell));
     let definitions = files.collect::<Result<Vec<_>, _>>()?;
     let all = definitions.into_iter().flat_map(|definitions| definitions.cells);
@@ -179,12 +179,12 @@ fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>,
 }
 
 /// So many samples are wanted as there are, however far they lie apart: whoever took them decided.
-fn fixed_count_rule(samples: usize) -> Rule {
-    Rule::Compared { min_samples: samples, max_samples: samples }
+fn fixed_count_rule(samples: usize) -> SamplingRule {
+    SamplingRule::External { min_samples: samples, max_samples: samples }
 }
 
 /// Where the sample of an attempt was read.
-fn read_origin(attempt: &Attempt) -> Option<Origin> {
+fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
     let bytes = fs::read(attempt.folder.join(ARTEFACT)).ok()?;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
@@ -203,7 +203,7 @@ impl StagedCell {
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
         for sample in &cell.samples {
-            let origin = Origin { sha256: source.sha256.clone(), place: sample.place.clone() };
+            let origin = ImportOrigin { sha256: source.sha256.clone(), location: sample.place.clone() };
             if !self.origins.insert(origin.clone()) {
                 added.duplicates += 1;
                 continue;
@@ -217,7 +217,7 @@ impl StagedCell {
             };
             let imported = ImportedSample {
                 origin,
-                readings: sample.readings.clone(),
+                values: sample.readings.clone(),
                 seconds: sample.seconds,
                 findings: sample.findings.clone(),
                 provenance: source.foreign.provenance.clone(),

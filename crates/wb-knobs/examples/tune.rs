@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use wb_knobs::KnobSet;
-use wb_knobs::tune::{Wanted, apply};
+use wb_knobs::tune::{KnobSetting, apply};
 use wb_sys::{SysRoot, UndoLog};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -14,13 +14,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut log = UndoLog::open(&SysRoot::at(&root), &doing)?;
     if doing == "revert" {
         for (change, how) in log.revert()? {
-            println!("{}: {how}", change.step.what());
+            println!("{}: {how}", change.step.description());
         }
         return Ok(());
     }
     let wanted = words.map(|word| {
         let (key, value) = word.split_once('=').ok_or("a knob is KNOB=VALUE")?;
-        Wanted::new(key, value.to_owned())
+        KnobSetting::new(key, value.to_owned())
     });
     let set = KnobSet { name: doing, summary: String::new(), knobs: wanted.collect::<Result<_, _>>()? };
     for tuned in apply(&SysRoot::at(&root), &set, &mut log)? {

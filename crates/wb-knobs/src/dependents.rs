@@ -48,7 +48,7 @@ fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
 
 /// The CPUs that interrupts may come to: those of a CPU that goes offline are moved to others.
 pub(crate) fn of_interrupts(sys: &SysRoot) -> Vec<String> {
-    let numbers = sys.numbered("/proc/irq", "").into_iter();
+    let numbers = sys.numbered_entries("/proc/irq", "").into_iter();
     let each = numbers.map(|number| format!("/proc/irq/{number}/smp_affinity_list"));
     each.chain(["/proc/irq/default_smp_affinity".to_owned()]).collect()
 }
@@ -57,9 +57,9 @@ pub(crate) fn of_interrupts(sys: &SysRoot) -> Vec<String> {
 pub(crate) fn of_cpus(sys: &SysRoot) -> Vec<String> {
     const FOLDER: &str = "/sys/devices/system/cpu";
     let of_cpu = |number: u32| {
-        let states = sys.numbered(format!("{FOLDER}/cpu{number}/cpuidle"), "state").into_iter();
+        let states = sys.numbered_entries(format!("{FOLDER}/cpu{number}/cpuidle"), "state").into_iter();
         let idle = states.map(move |state| format!("{FOLDER}/cpu{number}/cpuidle/state{state}/disable"));
         [format!("{FOLDER}/cpu{number}/online")].into_iter().chain(idle).collect::<Vec<_>>()
     };
-    sys.numbered(FOLDER, "cpu").into_iter().flat_map(of_cpu).collect()
+    sys.numbered_entries(FOLDER, "cpu").into_iter().flat_map(of_cpu).collect()
 }

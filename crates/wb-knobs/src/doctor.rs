@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
 use wb_sys::undo::Refusal;
 
-use crate::condition::{Condition, Observation, Observed};
-use crate::knob::{Knob, Nature, Quiet, Unsupported};
-use crate::tune::{Compared, compare};
-use crate::{KnobSet, Target, conditions, knobs, target};
+use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::knob::{Assessment, Knob, KnobKind, Unsupported};
+use crate::tune::{WriteCheck, compare};
+use crate::{KnobSet, KnobTarget, conditions, knobs, target};
 
 /// How quiet a system is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct Finding {
     /// Its name: `io-scheduler`.
     pub name: String,
     /// Whether it is a setting or what the system does.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// What it was seen at: `system`, `cpu0-7`, `sda, sdb`.
     pub target: String,
     /// What it is; empty where that cannot be told.
@@ -47,7 +47,7 @@ pub struct Finding {
 /// A setting, or what the system does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FindingKind {
     /// A setting: it stays until somebody changes it.
     Knob,
     /// What the system does at the moment.
@@ -86,16 +86,16 @@ pub struct Advice {
 
 /// Examines a system; the running one is looked at for 200 ms. Changes nothing and needs no privilege.
 pub fn doctor(root: &SysRoot) -> Diagnosis {
-    let observation = Observation::of(root);
-    let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State);
+    let observation = SystemSample::take(root);
+    let states = knobs::all().iter().filter(|knob| knob.nature() == KnobKind::State);
     let knobs = states.flat_map(|knob| examine(*knob, root));
-    let conditions = conditions::all().iter().flat_map(|condition| look(*condition, &observation));
+    let conditions = conditions::all().iter().flat_map(|condition| evaluate(*condition, &observation));
     Diagnosis { findings: knobs.chain(conditions).collect(), remedies: remedies(root) }
 }
 
 /// The values that the sets of the program have for noisy knobs, where those can be set here, be it by root.
 fn remedies(root: &SysRoot) -> Vec<String> {
-    let sets = KnobSet::shipped();
+    let sets = KnobSet::builtin();
     let value = |knob: &dyn Knob| {
         let of_knob = sets.iter().flat_map(|set| &set.knobs).find(|wanted| wanted.knob == knob.name());
         of_knob.map(|wanted| wanted.value.clone())
@@ -105,16 +105,16 @@ fn remedies(root: &SysRoot) -> Vec<String> {
 }
 
 fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
-    let is_noisy = |target: &Target| {
+    let is_noisy = |target: &KnobTarget| {
         let state = knob.read(root, target);
-        state.is_ok_and(|state| matches!(knob.quiet(&state), Quiet::No { .. }))
+        state.is_ok_and(|state| matches!(knob.assess(&state), Assessment::No { .. }))
     };
-    let can_be_set = |target: &Target| {
-        let compared = knob.set(root, target, value).and_then(|writes| compare(root, &writes));
-        matches!(compared, Ok(Compared::Differs(None | Some(Refusal::NotRoot))))
+    let can_be_set = |target: &KnobTarget| {
+        let compared = knob.writes(root, target, value).and_then(|writes| compare(root, &writes));
+        matches!(compared, Ok(WriteCheck::Differs(None | Some(Refusal::NotRoot))))
     };
     let targets = knob.targets(root);
-    let helped: Vec<&Target> = targets.iter().filter(|target| is_noisy(target) && can_be_set(target)).collect();
+    let helped: Vec<&KnobTarget> = targets.iter().filter(|target| is_noisy(target) && can_be_set(target)).collect();
     match helped.len() == targets.len() {
         true if targets.is_empty() => Vec::new(),
         true => vec![format!("{}={value}", knob.name())],
@@ -141,21 +141,21 @@ impl Verdict {
     }
 }
 
-fn together(targets: &[Target]) -> String {
-    let names: Vec<String> = targets.iter().map(Target::to_string).collect();
-    target::together(&names.iter().map(String::as_str).collect::<Vec<_>>())
+fn join_targets(targets: &[KnobTarget]) -> String {
+    let names: Vec<String> = targets.iter().map(KnobTarget::to_string).collect();
+    target::join_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The targets that are in one state.
-struct Group {
-    targets: Vec<Target>,
+struct TargetGroup {
+    targets: Vec<KnobTarget>,
     state: String,
     verdict: Verdict,
     advice: Option<&'static str>,
 }
 
 fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TargetGroup> = Vec::new();
     for target in knob.targets(root) {
         let group = state(knob, root, target);
         match groups.iter_mut().find(|known| known.state == group.state && known.verdict == group.verdict) {
@@ -164,30 +164,30 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
         }
     }
     if groups.is_empty() {
-        let verdict = Verdict::Unsupported { reason: knob.absent().to_owned() };
-        groups.push(Group { targets: vec![Target::System], state: String::new(), verdict, advice: None });
+        let verdict = Verdict::Unsupported { reason: knob.unsupported_reason().to_owned() };
+        groups.push(TargetGroup { targets: vec![KnobTarget::System], state: String::new(), verdict, advice: None });
     }
-    let finding = |group: Group| Finding {
+    let finding = |group: TargetGroup| Finding {
         name: knob.name().to_owned(),
-        kind: Kind::Knob,
-        target: together(&group.targets),
+        kind: FindingKind::Knob,
+        target: join_targets(&group.targets),
         state: group.state,
         verdict: group.verdict,
         why: knob.why().to_owned(),
         evidence: knob.evidence().to_owned(),
         advice: group
             .advice
-            .map(|what| Advice { what: what.to_owned(), command: Some(knob.change(root, &group.targets)) }),
+            .map(|what| Advice { what: what.to_owned(), command: Some(knob.shell_command(root, &group.targets)) }),
     };
     groups.into_iter().map(finding).collect()
 }
 
-fn state(knob: &dyn Knob, root: &SysRoot, target: Target) -> Group {
+fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
     let (state, verdict, advice) = match knob.read(root, &target) {
-        Ok(value) => match knob.quiet(&value) {
-            Quiet::Yes => (value.to_string(), Verdict::Quiet, None),
-            Quiet::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
-            Quiet::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
+        Ok(value) => match knob.assess(&value) {
+            Assessment::Yes => (value.to_string(), Verdict::Quiet, None),
+            Assessment::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
+            Assessment::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
         },
         // A reason that names its own target would keep equal ones apart.
         Err(Unsupported(reason)) => {
@@ -195,13 +195,13 @@ fn state(knob: &dyn Knob, root: &SysRoot, target: Target) -> Group {
             (String::new(), Verdict::Unsupported { reason }, None)
         }
     };
-    Group { targets: vec![target], state, verdict, advice }
+    TargetGroup { targets: vec![target], state, verdict, advice }
 }
 
-fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding> {
-    let finding = |observed: Observed| Finding {
+fn evaluate(condition: &dyn Condition, observation: &SystemSample<'_>) -> Vec<Finding> {
+    let finding = |observed: ConditionReport| Finding {
         name: condition.name().to_owned(),
-        kind: Kind::Condition,
+        kind: FindingKind::Condition,
         target: observed.target.to_string(),
         state: observed.state,
         verdict: observed.verdict,
@@ -216,10 +216,10 @@ fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding
 mod tests {
     use proptest::prelude::*;
     use wb_sys::UndoLog;
-    use wb_sys::made::{self, MadeRoot};
+    use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
-    use crate::tune::{Wanted, apply};
+    use crate::tune::{KnobSetting, apply};
 
     fn named<'a>(diagnosis: &'a Diagnosis, name: &str) -> Vec<&'a Finding> {
         diagnosis.findings.iter().filter(|finding| finding.name == name).collect()
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn targets_in_one_state_are_one_finding_with_one_command() {
-        let diagnosis = doctor(&made::laptop().root());
+        let diagnosis = doctor(&fake_root::laptop().root());
         let governor = named(&diagnosis, "governor");
         assert_eq!(governor.len(), 1);
         assert_eq!((governor[0].target.as_str(), governor[0].state.as_str()), ("policy0-7", "powersave"));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn targets_in_different_states_are_told_apart() {
-        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let made = fake_root::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
         let diagnosis = doctor(&made.root());
         let states: Vec<_> = named(&diagnosis, "governor")
             .iter()
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_laptop_as_it_comes_is_noisy() {
-        let diagnosis = doctor(&made::laptop().root());
+        let diagnosis = doctor(&fake_root::laptop().root());
         assert!(!diagnosis.is_quiet());
         let noisy: Vec<_> = diagnosis
             .findings
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn remedies_are_what_makes_noisy_knobs_quiet_and_can_be_set_here() {
-        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let made = fake_root::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
         let sys = made.root();
         let remedies = doctor(&sys).remedies;
         let governors: Vec<&str> =
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(others, ["turbo=off", "smt=off", "swappiness=1"]);
         let wanted = remedies.iter().map(|remedy| {
             let (key, value) = remedy.split_once('=').unwrap();
-            Wanted::new(key, value.to_owned()).unwrap()
+            KnobSetting::new(key, value.to_owned()).unwrap()
         });
         let set = KnobSet { name: String::new(), summary: String::new(), knobs: wanted.collect() };
         let mut log = UndoLog::open(&sys, "a test").unwrap();
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_server_that_was_set_up_is_quiet() {
-        let made = made::server().file("/sys/devices/system/cpu/smt/active", "0");
+        let made = fake_root::server().file("/sys/devices/system/cpu/smt/active", "0");
         let diagnosis = doctor(&made.root());
         assert!(diagnosis.is_quiet(), "{:#?}", diagnosis.findings);
         assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, Verdict::Quiet);
@@ -297,9 +297,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_says_why_and_is_no_noise() {
-        let diagnosis = doctor(&MadeRoot::new().root());
+        let diagnosis = doctor(&FakeRoot::new().root());
         assert!(diagnosis.is_quiet());
-        let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State).count();
+        let states = knobs::all().iter().filter(|knob| knob.nature() == KnobKind::State).count();
         assert_eq!(diagnosis.findings.len(), states + conditions::all().len());
         for finding in &diagnosis.findings {
             if let Verdict::Unsupported { reason } = &finding.verdict {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_reason_does_not_name_the_target_it_is_for() {
-        let made = made::laptop().file("/sys/block/nvme1n1/size", "8").file("/sys/block/nvme2n1/size", "8");
+        let made = fake_root::laptop().file("/sys/block/nvme1n1/size", "8").file("/sys/block/nvme2n1/size", "8");
         let diagnosis = doctor(&made.root());
         let wbt = named(&diagnosis, "wbt");
         assert_eq!((wbt.len(), wbt[0].target.as_str()), (1, "nvme0n1, nvme1n1, nvme2n1"));
@@ -320,11 +320,11 @@ mod tests {
 
     #[test]
     fn deep_idle_states_are_noisy_unless_somebody_asks_for_quick_waking() {
-        let state = |made: MadeRoot, index: u32, latency: &str| {
+        let state = |made: FakeRoot, index: u32, latency: &str| {
             made.file(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{index}/latency"), latency)
         };
-        let made = state(state(made::laptop(), 0, "2"), 1, "133");
-        let idle = |made: &MadeRoot| named(&doctor(&made.root()), "idle-states")[0].clone();
+        let made = state(state(fake_root::laptop(), 0, "2"), 1, "133");
+        let idle = |made: &FakeRoot| named(&doctor(&made.root()), "idle-states")[0].clone();
         assert_eq!((idle(&made).state.as_str(), idle(&made).verdict), ("133 µs", Verdict::Noisy));
         let held = made.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
         assert_eq!((idle(&held).state.as_str(), idle(&held).verdict), ("2 µs", Verdict::Quiet));
@@ -354,7 +354,7 @@ mod tests {
                 "/sys/block/sda/queue/wbt_lat_usec", "/sys/block/sda/queue/nr_requests", "/sys/block/sda/queue/read_ahead_kb",
                 "/sys/fs/cgroup/cpu.max", "/dev/cpu_dma_latency", "/etc/tuned/active_profile",
             ];
-            let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
+            let made = files.iter().fold(FakeRoot::new(), |made, path| made.file(path, &garbage));
             let made = ["isolated", "smt/active", "cpufreq/boost", "cpufreq/policy0/scaling_min_freq",
                 "cpu0/cpuidle/state0/latency", "cpu0/thermal_throttle/core_throttle_count"]
                 .iter()

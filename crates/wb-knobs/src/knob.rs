@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 use wb_sys::{SysError, SysRoot};
 
-use crate::Target;
-use crate::set::Writes;
+use crate::KnobTarget;
+use crate::writes::KnobWrites;
 
 /// One system setting that affects results or noise.
 pub trait Knob: Sync {
@@ -19,21 +19,21 @@ pub trait Knob: Sync {
     /// Where that is known from, and how much it can be where that can be said.
     fn evidence(&self) -> &'static str;
     /// What it can be set for here.
-    fn targets(&self, sys: &SysRoot) -> Vec<Target>;
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget>;
     /// Why there may be nothing that it can be set for.
-    fn absent(&self) -> &'static str;
+    fn unsupported_reason(&self) -> &'static str;
     /// What it is set to.
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported>;
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
     /// Whether that is quiet.
-    fn quiet(&self, value: &Value) -> Quiet;
+    fn assess(&self, value: &KnobValue) -> Assessment;
     /// What sets it to a value, which is written as it is shown or as the kernel has it.
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes;
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites;
     /// The files of other settings that the system may reset when this one is changed: they are restored with it.
-    fn dependents(&self, _sys: &SysRoot, _target: &Target) -> Vec<String> {
+    fn dependents(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
         Vec::new()
     }
     /// The targets that are set where none is named.
-    fn default_targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn default_targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         self.targets(sys)
     }
     /// What a target is that has to be named where there are several (`a page size`); none where all of them are set.
@@ -41,21 +41,21 @@ pub trait Knob: Sync {
         None
     }
     /// The command that makes it quiet for these targets.
-    fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
+    fn shell_command(&self, sys: &SysRoot, targets: &[KnobTarget]) -> String;
     /// Whether it is something that is set, or something that is done.
-    fn nature(&self) -> Nature {
-        Nature::State
+    fn nature(&self) -> KnobKind {
+        KnobKind::State
     }
     /// Whether it is set where it can be when some of its targets refuse by their nature: an interrupt that is bound to a
     /// CPU. Those are left, and told.
-    fn leaves_some(&self) -> bool {
+    fn allows_partial(&self) -> bool {
         false
     }
 }
 
 /// What a knob is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum KnobKind {
     /// It is set, holds, and is put back.
     State,
     /// It is done and over: there is nothing to look at before, and nothing to put back after.
@@ -65,7 +65,7 @@ pub enum Nature {
 /// What a knob is set to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Value {
+pub enum KnobValue {
     /// On or off.
     Switch(bool),
     /// A count, or the kernel's number for a choice.
@@ -89,7 +89,7 @@ pub enum Value {
     Choice(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for KnobValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
@@ -122,7 +122,7 @@ impl From<SysError> for Unsupported {
 
 /// Whether a setting is quiet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Quiet {
+pub enum Assessment {
     /// It adds no noise.
     Yes,
     /// It does.
@@ -137,12 +137,12 @@ pub enum Quiet {
     },
 }
 
-impl Quiet {
+impl Assessment {
     /// Quiet where `condition` holds, otherwise noisy with this advice.
     pub(crate) fn when(condition: bool, advice: &'static str) -> Self {
         if condition { Self::Yes } else { Self::No { advice } }
     }
 
     /// For a value of another kind than the knob reads.
-    pub(crate) const STRANGE: Self = Self::Unknown { reason: "a value that is not known" };
+    pub(crate) const UNEXPECTED_VALUE: Self = Self::Unknown { reason: "a value that is not known" };
 }

@@ -12,17 +12,17 @@ pub mod conditions;
 pub mod doctor;
 pub mod knob;
 pub mod knobs;
-pub mod set;
 pub mod target;
 pub mod tune;
+pub mod writes;
 
-mod change;
+mod counters;
 mod dependents;
-mod moment;
+mod shell_commands;
 
-pub use condition::{Condition, Observation, Observed};
+pub use condition::{Condition, ConditionReport, SystemSample};
 pub use doctor::{Diagnosis, Finding, doctor};
-pub use knob::{Knob, Quiet, Unsupported, Value};
-pub use set::Write;
-pub use target::Target;
+pub use knob::{Assessment, Knob, KnobValue, Unsupported};
+pub use target::KnobTarget;
 pub use tune::KnobSet;
+pub use writes::KnobWrite;

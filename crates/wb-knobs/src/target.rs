@@ -11,7 +11,7 @@ use wb_sys::facts::cpu_list;
 /// What a knob is set for, or a condition is seen at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum KnobTarget {
     /// The whole system.
     System,
     /// A CPU.
@@ -34,7 +34,7 @@ pub enum Target {
     Folder(String),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for KnobTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => f.write_str("system"),
@@ -50,13 +50,13 @@ impl fmt::Display for Target {
 }
 
 /// What there can be many of, and what is written as a range therefore.
-const MANY: [&str; 3] = ["cpu", "policy", "irq"];
+const RANGE_PREFIXES: [&str; 3] = ["cpu", "policy", "irq"];
 
 /// Names of several targets as people write them: `cpu0-7`, `irq24-43, new`, `sda, sdb`.
-pub fn together(names: &[&str]) -> String {
+pub fn join_names(names: &[&str]) -> String {
     let numbered = |name: &str| {
         let of = |kind: &&'static str| Some((*kind, name.strip_prefix(*kind)?.parse::<u32>().ok()?));
-        MANY.iter().find_map(of)
+        RANGE_PREFIXES.iter().find_map(of)
     };
     let alike = names.chunk_by(|one, next| {
         let kind = |name: &str| numbered(name).map(|(kind, _)| kind);
@@ -72,20 +72,20 @@ pub fn together(names: &[&str]) -> String {
     alike.map(range).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn policies(sys: &SysRoot) -> Vec<Target> {
-    cpu::policies(sys).into_iter().map(Target::Policy).collect()
+pub(crate) fn policies(sys: &SysRoot) -> Vec<KnobTarget> {
+    cpu::policies(sys).into_iter().map(KnobTarget::Policy).collect()
 }
 
-pub(crate) fn cpus(sys: &SysRoot) -> Vec<Target> {
-    sys.numbers("/sys/devices/system/cpu/online").unwrap_or_default().into_iter().map(Target::Cpu).collect()
+pub(crate) fn cpus(sys: &SysRoot) -> Vec<KnobTarget> {
+    sys.numbers("/sys/devices/system/cpu/online").unwrap_or_default().into_iter().map(KnobTarget::Cpu).collect()
 }
 
-pub(crate) fn disks(sys: &SysRoot) -> Vec<Target> {
-    block::names(sys).into_iter().map(Target::Disk).collect()
+pub(crate) fn disks(sys: &SysRoot) -> Vec<KnobTarget> {
+    block::names(sys).into_iter().map(KnobTarget::Disk).collect()
 }
 
-pub(crate) fn interfaces(sys: &SysRoot) -> Vec<Target> {
-    network::devices(sys).into_iter().map(Target::Interface).collect()
+pub(crate) fn interfaces(sys: &SysRoot) -> Vec<KnobTarget> {
+    network::devices(sys).into_iter().map(KnobTarget::Interface).collect()
 }
 
 #[cfg(test)]
@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn neighbours_are_written_as_a_range() {
-        assert_eq!(together(&["policy0", "policy1", "policy2", "policy5"]), "policy0-2,5");
-        assert_eq!(together(&["irq24", "irq25", "new"]), "irq24-25, new");
-        assert_eq!(together(&["sda", "sdb"]), "sda, sdb");
-        assert_eq!(together(&["system"]), "system");
-        assert_eq!(together(&[]), "");
+        assert_eq!(join_names(&["policy0", "policy1", "policy2", "policy5"]), "policy0-2,5");
+        assert_eq!(join_names(&["irq24", "irq25", "new"]), "irq24-25, new");
+        assert_eq!(join_names(&["sda", "sdb"]), "sda, sdb");
+        assert_eq!(join_names(&["system"]), "system");
+        assert_eq!(join_names(&[]), "");
     }
 }

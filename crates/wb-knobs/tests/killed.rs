@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::made::MadeRoot;
+use wb_sys::fake_root::FakeRoot;
 use wb_sys::{SysRoot, UndoLog};
 
 /// All that changes a file, a folder or a lock.
@@ -49,7 +49,7 @@ const SET: [&str; 7] = [
 /// Another, of which some knobs are in the first too.
 const OTHER: [&str; 3] = ["thp=always", "swappiness=10", "writeback-interval=1000 ms"];
 
-fn machine() -> MadeRoot {
+fn machine() -> FakeRoot {
     let cpu = "/sys/devices/system/cpu";
     let pool = "hugepages/hugepages-2048kB/nr_hugepages";
     let made = [
@@ -63,7 +63,7 @@ fn machine() -> MadeRoot {
         ("/proc/irq/default_smp_affinity", "3\n"),
         ("/sys/devices/system/cpu/online", "0-1\n"),
     ];
-    let made = made.iter().fold(MadeRoot::new(), |made, (path, text)| made.file(path, text));
+    let made = made.iter().fold(FakeRoot::new(), |made, (path, text)| made.file(path, text));
     let made = made.file(&format!("/sys/kernel/mm/{pool}"), "16\n");
     (0..2).fold(made, |made, number| {
         let policy = format!("{cpu}/cpufreq/policy{number}");
@@ -94,7 +94,7 @@ fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// A made machine, and the example that tunes it.
 struct Lab {
-    made: MadeRoot,
+    made: FakeRoot,
     before: BTreeMap<PathBuf, Vec<u8>>,
 }
 
@@ -212,7 +212,7 @@ fn what_somebody_else_changes_after_a_kill_is_left_and_told() {
         // From here on it is known what it was set to.
         let log = fs::read_to_string(lab.folder().join("var/lib/weighbridge/undo/log.jsonl")).unwrap_or_default();
         let of_swappiness =
-            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.what() == swappiness);
+            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.description() == swappiness);
         let made = of_swappiness.filter(|change| log.contains(&format!("\"made\",\"number\":{}", change.number)));
         let mut undoing = UndoLog::open(&root, "the next start").unwrap();
         if made.is_some() {
@@ -220,7 +220,7 @@ fn what_somebody_else_changes_after_a_kill_is_left_and_told() {
         }
         let undone = undoing.revert().unwrap();
         if made.is_some() {
-            let told = undone.iter().find(|(change, _)| change.step.what() == swappiness).unwrap().1.to_string();
+            let told = undone.iter().find(|(change, _)| change.step.description() == swappiness).unwrap().1.to_string();
             assert_eq!(told, "left at `33`, since somebody else changed it");
             assert_eq!(fs::read_to_string(&full).unwrap(), "33\n");
             fs::write(&full, "60\n").unwrap();

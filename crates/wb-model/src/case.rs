@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::ParamValue;
 
 /// The axes of a cell with their values, sorted by name: `block-size=4k,rw=read`.
 /// A test without axes has the case `-`.
@@ -22,11 +22,11 @@ const EMPTY: &str = "-";
 /// A text that is no case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a case: `axis=value,axis=value` is expected")]
-pub struct BadCase(String);
+pub struct ParseCaseError(String);
 
 impl Case {
     /// The case of these axes.
-    pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
+    pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, &'a ParamValue)>) -> Self {
         Self(axes.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect())
     }
 
@@ -51,13 +51,13 @@ impl Case {
     }
 }
 
-fn plain(byte: u8) -> bool {
+fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'+')
 }
 
 fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
-        if plain(byte) {
+        if is_unreserved(byte) {
             out.push(byte as char)
         } else {
             out.push_str(&format!("%{byte:02X}"))
@@ -75,7 +75,7 @@ fn unescape(text: &str) -> Option<String> {
                 let digits = [bytes.next()?, bytes.next()?];
                 out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
             }
-            byte if plain(byte) => out.push(byte),
+            byte if is_unreserved(byte) => out.push(byte),
             _ => return None,
         }
     }
@@ -84,14 +84,14 @@ fn unescape(text: &str) -> Option<String> {
 
 /// An identifier as people read it: what [`Case`] escapes is as it was, `targets=/dev/sda`. Control characters stay
 /// escaped, and so does what is no escape.
-pub fn unescaped(identifier: &str) -> String {
+pub fn unescape_lossy(identifier: &str) -> String {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
         let run = rest[at..].split_inclusive(|c: char| c != '%' && !c.is_ascii_hexdigit()).next().unwrap_or("");
-        let escapes = run.as_bytes().chunks_exact(3).take_while(|escape| byte_of(escape).is_some()).count();
-        let bytes: Vec<u8> = run.as_bytes().chunks_exact(3).take(escapes).filter_map(byte_of).collect();
+        let escapes = run.as_bytes().chunks_exact(3).take_while(|escape| decode_escape(escape).is_some()).count();
+        let bytes: Vec<u8> = run.as_bytes().chunks_exact(3).take(escapes).filter_map(decode_escape).collect();
         let text = String::from_utf8(bytes).ok().filter(|text| escapes > 0 && !text.contains(char::is_control));
         let end = at + (escapes * 3).max(1);
         out.push_str(text.as_deref().unwrap_or(&rest[at..end]));
@@ -101,7 +101,7 @@ pub fn unescaped(identifier: &str) -> String {
 }
 
 /// The byte that `%2F` stands for.
-fn byte_of(escape: &[u8]) -> Option<u8> {
+fn decode_escape(escape: &[u8]) -> Option<u8> {
     let [b'%', high, low] = escape else { return None };
     u8::from_str_radix(std::str::from_utf8(&[*high, *low]).ok()?, 16).ok()
 }
@@ -118,9 +118,9 @@ impl fmt::Display for Case {
 }
 
 impl FromStr for Case {
-    type Err = BadCase;
+    type Err = ParseCaseError;
 
-    fn from_str(text: &str) -> Result<Self, BadCase> {
+    fn from_str(text: &str) -> Result<Self, ParseCaseError> {
         if text == EMPTY {
             return Ok(Self::default());
         }
@@ -129,13 +129,13 @@ impl FromStr for Case {
             Some((unescape(name).filter(|name| !name.is_empty())?, unescape(value)?))
         };
         let axes: Option<BTreeMap<_, _>> = text.split(',').map(axis).collect();
-        axes.map(Self).ok_or_else(|| BadCase(text.to_owned()))
+        axes.map(Self).ok_or_else(|| ParseCaseError(text.to_owned()))
     }
 }
 
 impl TryFrom<String> for Case {
-    type Error = BadCase;
-    fn try_from(text: String) -> Result<Self, BadCase> {
+    type Error = ParseCaseError;
+    fn try_from(text: String) -> Result<Self, ParseCaseError> {
         text.parse()
     }
 }
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn axes_are_sorted_and_escaped() {
-        let rw = Value::Text("read".into());
-        let target = Value::Text("/dev/sd a,b".into());
+        let rw = ParamValue::Text("read".into());
+        let target = ParamValue::Text("/dev/sd a,b".into());
         let case = Case::new([("targets", &target), ("rw", &rw)]);
         assert_eq!(case.to_string(), "rw=read,targets=%2Fdev%2Fsd%20a%2Cb");
         assert_eq!(case.to_string().parse::<Case>().unwrap(), case);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn people_read_identifiers_without_escapes() {
-        let shown = |text| unescaped(text);
+        let shown = |text| unescape_lossy(text);
         assert_eq!(shown("P/fio/0000:rw=read,targets=%2Fdev%2Fsd%20a%2Cb"), "P/fio/0000:rw=read,targets=/dev/sd a,b");
         assert_eq!(shown("name=%C3%A9t%C3%A9,n=50%25"), "name=été,n=50%");
         assert_eq!(shown("a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%%41"), "a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%A");
@@ -180,13 +180,13 @@ mod tests {
     proptest! {
         #[test]
         fn what_people_read_has_every_printable_character(value in "[^\\p{Cc}]{0,12}", noise: String) {
-            prop_assert_eq!(unescaped(&escape(&value)), value);
-            unescaped(&noise);
+            prop_assert_eq!(unescape_lossy(&escape(&value)), value);
+            unescape_lossy(&noise);
         }
 
         #[test]
         fn any_value_survives_its_name(name in "[a-z][a-z-]*", value: String) {
-            let value = Value::Text(value);
+            let value = ParamValue::Text(value);
             let case = Case::new([(name.as_str(), &value)]);
             prop_assert!(!case.to_string().contains('/'));
             prop_assert_eq!(case.to_string().parse::<Case>().unwrap(), case);

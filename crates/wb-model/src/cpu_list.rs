@@ -1,7 +1,7 @@
 //! Lists of CPUs or nodes as the kernel writes them: `0-3,8,10-11`.
 
 /// Above the largest number of CPUs that a kernel can be built for, by far.
-const MOST: u32 = 1 << 16;
+const MAX_CPUS: u32 = 1 << 16;
 
 /// The numbers of a list, in order and each once; `None` where it is not one. The empty list is one.
 /// A stride, `0-8:1/2` (one of every two), is understood.
@@ -11,7 +11,7 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
         let (range, stride) = part.split_once(':').map_or((part, None), |(range, stride)| (range, Some(stride)));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
+        if last < first || last >= MAX_CPUS {
             return None;
         }
         let (used, group) = match stride {

@@ -27,12 +27,12 @@ pub struct Requirement {
     pub version: Vec<String>,
     /// What it must be able to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ability: Option<Ability>,
+    pub feature: Option<ProgramFeature>,
 }
 
 /// Something that not every build of a program can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ability {
+pub struct ProgramFeature {
     /// Its name: ``the ioengine `nbd` ``.
     pub name: String,
     /// The arguments with which the program succeeds where it has it.
@@ -48,13 +48,13 @@ impl Requirement {
             program: program.to_owned(),
             package: package.to_owned(),
             version: version.iter().map(|arg| (*arg).to_owned()).collect(),
-            ability: None,
+            feature: None,
         }
     }
 
     /// The same program, which must also be able to do this.
-    pub fn able(self, ability: Ability) -> Self {
-        Self { ability: Some(ability), ..self }
+    pub fn with_feature(self, ability: ProgramFeature) -> Self {
+        Self { feature: Some(ability), ..self }
     }
 }
 

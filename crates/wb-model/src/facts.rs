@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, counted};
+use crate::{Bytes, pluralize};
 
 /// A worker's hardware and kernel, as far as a plan depends on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -102,8 +102,8 @@ impl Facts {
     /// How many CPUs there are, and on what: `16 on 8 cores, 1 package, 1 NUMA node`; none where no CPU is known.
     pub fn topology(&self) -> Option<String> {
         let packages = self.cpus.iter().map(|cpu| cpu.package).collect::<BTreeSet<_>>().len();
-        let cores = counted(self.one_cpu_per_core().len(), "core");
-        let parts = [cores, counted(packages, "package"), counted(self.nodes.len(), "NUMA node")];
+        let cores = pluralize(self.one_cpu_per_core().len(), "core");
+        let parts = [cores, pluralize(packages, "package"), pluralize(self.nodes.len(), "NUMA node")];
         (!self.cpus.is_empty()).then(|| format!("{} on {}", self.cpus.len(), parts.join(", ")))
     }
 

@@ -10,11 +10,11 @@ use crate::{Case, Class, ProfileName, TestName, WorkerName};
 
 /// Text that is no identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}: `{form}` is expected")]
-pub struct BadId {
+#[error("`{text}` is not {noun}: `{expected}` is expected")]
+pub struct ParseIdError {
     text: String,
-    what: &'static str,
-    form: &'static str,
+    noun: &'static str,
+    expected: &'static str,
 }
 
 /// Which of the tests of one name in a plan: its position, or the name that `id=` pins to it.
@@ -40,10 +40,11 @@ impl fmt::Display for Serial {
 }
 
 impl FromStr for Serial {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = || BadId { text: text.to_owned(), what: "a serial", form: "0000, or a name with a letter" };
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let bad =
+            || ParseIdError { text: text.to_owned(), noun: "a serial", expected: "0000, or a name with a letter" };
         if text.chars().all(|c| c.is_ascii_digit()) {
             return if text.len() == 4 { text.parse().map(Self::Position).map_err(|_| bad()) } else { Err(bad()) };
         }
@@ -73,9 +74,9 @@ impl fmt::Display for CellId {
 }
 
 impl FromStr for CellId {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let parse = || {
             let mut parts = text.splitn(3, '/');
             let (profile, test, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -87,7 +88,11 @@ impl FromStr for CellId {
                 case: case.parse().ok()?,
             })
         };
-        parse().ok_or_else(|| BadId { text: text.to_owned(), what: "a cell", form: "PROFILE/TEST/SERIAL:CASE" })
+        parse().ok_or_else(|| ParseIdError {
+            text: text.to_owned(),
+            noun: "a cell",
+            expected: "PROFILE/TEST/SERIAL:CASE",
+        })
     }
 }
 
@@ -122,9 +127,9 @@ impl fmt::Display for MetricId {
 }
 
 impl FromStr for MetricId {
-    type Err = BadId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, BadId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let parse = || {
             let (rest, statistic) = match text.split_once('#') {
                 Some((rest, statistic)) => (rest, Some(statistic.to_owned()).filter(|s| !s.is_empty())),
@@ -147,15 +152,15 @@ impl FromStr for MetricId {
             })
         };
         let form = "PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]";
-        parse().ok_or_else(|| BadId { text: text.to_owned(), what: "a metric", form })
+        parse().ok_or_else(|| ParseIdError { text: text.to_owned(), noun: "a metric", expected: form })
     }
 }
 
 macro_rules! text_form {
     ($($type:ident),*) => {$(
         impl TryFrom<String> for $type {
-            type Error = BadId;
-            fn try_from(text: String) -> Result<Self, BadId> {
+            type Error = ParseIdError;
+            fn try_from(text: String) -> Result<Self, ParseIdError> {
                 text.parse()
             }
         }

@@ -34,9 +34,9 @@ pub struct ImportedTest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedSample {
     /// Where it was read.
-    pub origin: Origin,
+    pub origin: ImportOrigin,
     /// Its figures.
-    pub readings: Vec<Reading>,
+    pub values: Vec<ImportedValue>,
     /// How long its measured part took, in seconds, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -50,16 +50,16 @@ pub struct ImportedSample {
 
 /// Where a sample was read: no place is imported twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
+pub struct ImportOrigin {
     /// The hash of the file.
     pub sha256: Sha256,
     /// Where in the file: `jobs/2`.
-    pub place: String,
+    pub location: String,
 }
 
 /// A figure, and what it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reading {
+pub struct ImportedValue {
     /// What it is.
     #[serde(flatten)]
     pub metric: Metric,

@@ -23,19 +23,19 @@ impl Sha256 {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of_all(mut from: impl io::Read) -> io::Result<Self> {
+    pub fn of_reader(mut from: impl io::Read) -> io::Result<Self> {
         let mut hasher = Hasher::new();
         let mut piece = vec![0; 1 << 16];
         loop {
             match from.read(&mut piece)? {
-                0 => return Ok(Self::of_pieces(hasher)),
+                0 => return Ok(Self::from_hasher(hasher)),
                 read => hasher.update(&piece[..read]),
             }
         }
     }
 
     /// Of what a hasher was given, piece by piece.
-    pub fn of_pieces(hasher: Hasher) -> Self {
+    pub fn from_hasher(hasher: Hasher) -> Self {
         Self::from_digest(&hasher.finalize())
     }
 
@@ -84,17 +84,17 @@ impl fmt::Display for DefinitionKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
+    use crate::ParamValue;
 
     #[test]
     fn every_parameter_and_the_version_count() {
         let test = TestName::new("fio").unwrap();
         let mut params = Params::new();
-        params.insert("rw".into(), Value::Text("read".into()));
+        params.insert("rw".into(), ParamValue::Text("read".into()));
         let one = DefinitionKey::new(&test, 1, &params);
         assert_eq!(one, DefinitionKey::new(&test, 1, &params.clone()));
         assert_ne!(one, DefinitionKey::new(&test, 2, &params));
-        params.insert("bs".into(), Value::Text("4k".into()));
+        params.insert("bs".into(), ParamValue::Text("4k".into()));
         assert_ne!(one, DefinitionKey::new(&test, 1, &params));
     }
 
@@ -102,6 +102,6 @@ mod tests {
     fn sha256_is_the_standard_one() {
         assert_eq!(Sha256::of(b"abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         let long = vec![7; 200_000];
-        assert_eq!(Sha256::of_all(&long[..]).unwrap(), Sha256::of(&long));
+        assert_eq!(Sha256::of_reader(&long[..]).unwrap(), Sha256::of(&long));
     }
 }

@@ -6,6 +6,7 @@
 //! Start with [`id`] (how a measured thing is named), then [`declaration`] (what a test says of
 //! itself) and [`outcome`] (what can come of measuring).
 
+pub mod attempt_setup;
 pub mod case;
 pub mod cpu_list;
 pub mod declaration;
@@ -19,25 +20,24 @@ pub mod outcome;
 pub mod param;
 pub mod placement;
 pub mod quantity;
+pub mod roles;
 pub mod secrets;
-pub mod surroundings;
+pub mod serde_message;
 pub mod system;
-pub mod team;
 pub mod unit;
-pub mod wording;
 
-pub use case::{Case, unescaped};
-pub use declaration::{Ability, Declaration, Requirement, Scope};
+pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
+pub use case::{Case, unescape_lossy};
+pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, MetricId, Serial};
 pub use key::{DefinitionKey, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
-pub use name::{BadName, ProfileName, TestName, WorkerName};
+pub use name::{InvalidName, ProfileName, TestName, WorkerName};
 pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
-pub use param::{Axis, Param, ParamKind, Params, Value};
+pub use param::{Axis, Param, ParamKind, ParamValue, Params};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};
-pub use surroundings::{Found, Surroundings};
+pub use roles::{Roles, Topology};
 pub use system::System;
-pub use team::{Sides, Team};
-pub use unit::{Figure, Unit, counted};
+pub use unit::{Quantity, Unit, pluralize};

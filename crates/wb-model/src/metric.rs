@@ -41,17 +41,17 @@ impl fmt::Display for Class {
 /// Text that is no class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a class: throughput, latency, resource or check is expected")]
-pub struct BadClass(String);
+pub struct ParseClassError(String);
 
 impl FromStr for Class {
-    type Err = BadClass;
+    type Err = ParseClassError;
 
-    fn from_str(text: &str) -> Result<Self, BadClass> {
+    fn from_str(text: &str) -> Result<Self, ParseClassError> {
         Self::ALL
             .iter()
             .find(|(_, name)| *name == text)
             .map(|(class, _)| *class)
-            .ok_or_else(|| BadClass(text.to_owned()))
+            .ok_or_else(|| ParseClassError(text.to_owned()))
     }
 }
 

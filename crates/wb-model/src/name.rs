@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// A name with a character that identifiers cannot carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a name: letters, digits, `_`, `.` and `-` are allowed")]
-pub struct BadName {
+pub struct InvalidName {
     /// What was given.
     pub name: String,
 }
 
-fn check(name: &str) -> Result<(), BadName> {
+fn validate(name: &str) -> Result<(), InvalidName> {
     let fine = !name.is_empty()
         && name != "."
         && name != ".."
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
-    if fine { Ok(()) } else { Err(BadName { name: name.to_owned() }) }
+    if fine { Ok(()) } else { Err(InvalidName { name: name.to_owned() }) }
 }
 
 macro_rules! name_type {
@@ -32,9 +32,9 @@ macro_rules! name_type {
 
         impl $type {
             /// The name, if it is one.
-            pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
+            pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
                 let name = name.into();
-                check(&name)?;
+                validate(&name)?;
                 Ok(Self(name))
             }
 
@@ -51,15 +51,15 @@ macro_rules! name_type {
         }
 
         impl FromStr for $type {
-            type Err = BadName;
-            fn from_str(name: &str) -> Result<Self, BadName> {
+            type Err = InvalidName;
+            fn from_str(name: &str) -> Result<Self, InvalidName> {
                 Self::new(name)
             }
         }
 
         impl TryFrom<String> for $type {
-            type Error = BadName;
-            fn try_from(name: String) -> Result<Self, BadName> {
+            type Error = InvalidName;
+            fn try_from(name: String) -> Result<Self, InvalidName> {
                 Self::new(name)
             }
         }

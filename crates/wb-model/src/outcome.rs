@@ -36,7 +36,7 @@ pub enum AttemptOutcome {
         worker: WorkerName,
         /// How that showed; nothing in what older versions recorded.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        why: String,
+        reason: String,
     },
 }
 
@@ -55,8 +55,8 @@ impl fmt::Display for AttemptOutcome {
             Self::Crashed { status } => write!(f, "crashed ({status})"),
             Self::Refused { reason } => write!(f, "refused ({reason})"),
             Self::Cancelled => write!(f, "cancelled"),
-            Self::Lost { worker, why } if why.is_empty() => write!(f, "lost ({worker})"),
-            Self::Lost { worker, why } => write!(f, "lost ({worker}: {why})"),
+            Self::Lost { worker, reason: why } if why.is_empty() => write!(f, "lost ({worker})"),
+            Self::Lost { worker, reason: why } => write!(f, "lost ({worker}: {why})"),
         }
     }
 }
@@ -142,7 +142,7 @@ pub enum CellOutcome {
         /// Valid samples there are.
         valid: usize,
         /// Samples that the rule wants at least.
-        wanted: usize,
+        required: usize,
     },
     /// No valid sample.
     Failed {
@@ -158,7 +158,7 @@ pub enum CellOutcome {
 
 impl CellOutcome {
     /// The outcome as one word, for columns and filters.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::NotConverged { .. } => "not-converged",
@@ -169,7 +169,7 @@ impl CellOutcome {
     }
 
     /// Whether something could not be measured as asked.
-    pub fn falls_short(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         matches!(self, Self::Partial { .. } | Self::Failed { .. } | Self::Unsupported { .. })
     }
 }
@@ -179,7 +179,7 @@ impl fmt::Display for CellOutcome {
         match self {
             Self::Measured => write!(f, "measured"),
             Self::NotConverged { percent } => write!(f, "not converged, ±{percent:.1} %"),
-            Self::Partial { valid, wanted } => write!(f, "partial ({valid} of {wanted})"),
+            Self::Partial { valid, required: wanted } => write!(f, "partial ({valid} of {wanted})"),
             Self::Failed { reason } => write!(f, "failed ({reason})"),
             Self::Unsupported { reason } => write!(f, "unsupported ({reason})"),
         }

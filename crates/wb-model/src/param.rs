@@ -7,13 +7,13 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::BadQuantity;
+use crate::quantity::ParseQuantityError;
 use crate::{Bytes, Nanos, cpu_list};
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ParamValue {
     /// Yes or no.
     Bool(bool),
     /// A whole number.
@@ -23,13 +23,13 @@ pub enum Value {
     /// A text, a size (`4k`) or a time (`5s`).
     Text(String),
     /// Several values that are one value of the parameter.
-    List(Vec<Value>),
+    List(Vec<ParamValue>),
 }
 
 /// Parameters by name, sorted.
-pub type Params = BTreeMap<String, Value>;
+pub type Params = BTreeMap<String, ParamValue>;
 
-impl fmt::Display for Value {
+impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => write!(f, "{value}"),
@@ -37,7 +37,7 @@ impl fmt::Display for Value {
             Self::Number(value) => write!(f, "{value}"),
             Self::Text(value) => write!(f, "{value}"),
             Self::List(values) => {
-                let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+                let texts: Vec<String> = values.iter().map(ParamValue::to_string).collect();
                 write!(f, "{}", texts.join("+"))
             }
         }
@@ -120,10 +120,10 @@ pub struct Param {
     pub kind: ParamKind,
     /// Its value where none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Value>,
+    pub default: Option<ParamValue>,
     /// How its value follows from the machine where none is given, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resolved: Option<String>,
+    pub resolved_from: Option<String>,
     /// Whether its value always stands in the name of the case.
     #[serde(default)]
     pub axis: bool,
@@ -131,83 +131,87 @@ pub struct Param {
 
 /// A value that a parameter does not take.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{why}")]
-pub struct BadValue {
+#[error("{message}")]
+pub struct InvalidValue {
     /// What is wrong with it.
-    pub why: String,
+    pub message: String,
     /// The values that would be right, where they can be listed.
     pub allowed: Vec<String>,
 }
 
 impl ParamKind {
     /// The one canonical form of this value.
-    pub fn normalise(&self, value: &Value) -> Result<Value, BadValue> {
-        let plain = |why: String| BadValue { why, allowed: Vec::new() };
+    pub fn normalise(&self, value: &ParamValue) -> Result<ParamValue, InvalidValue> {
+        let plain = |why: String| InvalidValue { message: why, allowed: Vec::new() };
         let text = value.to_string();
         match self {
             Self::Bool => match text.as_str() {
-                "true" | "yes" | "on" | "1" => Ok(Value::Bool(true)),
-                "false" | "no" | "off" | "0" => Ok(Value::Bool(false)),
-                _ => Err(BadValue {
-                    why: format!("`{text}` is neither true nor false"),
+                "true" | "yes" | "on" | "1" => Ok(ParamValue::Bool(true)),
+                "false" | "no" | "off" | "0" => Ok(ParamValue::Bool(false)),
+                _ => Err(InvalidValue {
+                    message: format!("`{text}` is neither true nor false"),
                     allowed: vec!["true".into(), "false".into()],
                 }),
             },
             Self::Integer { min, max } => {
                 let number: i64 = text.parse().map_err(|_| plain(format!("`{text}` is not a whole number")))?;
-                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
-                Ok(Value::Integer(number))
+                check_bounds(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
+                Ok(ParamValue::Integer(number))
             }
             Self::Number { min, max } => {
                 let number: f64 = text.parse().map_err(|_| plain(format!("`{text}` is not a number")))?;
                 if !number.is_finite() {
                     return Err(plain(format!("`{text}` is not a finite number")));
                 }
-                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
-                Ok(Value::Number(number))
+                check_bounds(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
+                Ok(ParamValue::Number(number))
             }
             Self::Bytes { min } => {
-                let size: Bytes = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
-                within(&size, min.as_ref(), None).map_err(plain)?;
-                Ok(Value::Text(size.to_string()))
+                let size: Bytes = text.parse().map_err(|error: ParseQuantityError| plain(error.to_string()))?;
+                check_bounds(&size, min.as_ref(), None).map_err(plain)?;
+                Ok(ParamValue::Text(size.to_string()))
             }
             Self::Duration { min } => {
-                let time: Nanos = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
-                within(&time, min.as_ref(), None).map_err(plain)?;
-                Ok(Value::Text(time.to_string()))
+                let time: Nanos = text.parse().map_err(|error: ParseQuantityError| plain(error.to_string()))?;
+                check_bounds(&time, min.as_ref(), None).map_err(plain)?;
+                Ok(ParamValue::Text(time.to_string()))
             }
             Self::Count => match (text.as_str(), text.parse::<u64>()) {
-                ("auto", _) => Ok(Value::Text(text)),
-                (_, Ok(count)) if count > 0 => Ok(Value::Text(count.to_string())),
+                ("auto", _) => Ok(ParamValue::Text(text)),
+                (_, Ok(count)) if count > 0 => Ok(ParamValue::Text(count.to_string())),
                 _ => Err(plain(format!("`{text}` is neither `auto` nor a whole number above 0"))),
             },
             Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
-                Some(allowed) => Ok(Value::Text(allowed.clone())),
-                None => Err(BadValue { why: format!("`{text}` is not one of its values"), allowed: values.clone() }),
+                Some(allowed) => Ok(ParamValue::Text(allowed.clone())),
+                None => {
+                    Err(InvalidValue { message: format!("`{text}` is not one of its values"), allowed: values.clone() })
+                }
             },
             Self::Text => match value {
-                Value::List(_) => Err(plain("one text is expected here".to_owned())),
-                _ => Ok(Value::Text(text)),
+                ParamValue::List(_) => Err(plain("one text is expected here".to_owned())),
+                _ => Ok(ParamValue::Text(text)),
             },
             Self::List { of } => {
                 let elements = match value {
-                    Value::List(values) => values.iter().flat_map(|value| of.elements(value)).collect(),
+                    ParamValue::List(values) => values.iter().flat_map(|value| of.elements(value)).collect(),
                     one => of.elements(one),
                 };
-                elements.iter().map(|element| of.normalise(element)).collect::<Result<_, _>>().map(Value::List)
+                elements.iter().map(|element| of.normalise(element)).collect::<Result<_, _>>().map(ParamValue::List)
             }
         }
     }
 
     /// The elements of a list of this kind that a value stands for: of whole numbers several, where it is a text as the
     /// kernel lists CPUs, `0-3,8`.
-    fn elements(&self, value: &Value) -> Vec<Value> {
+    fn elements(&self, value: &ParamValue) -> Vec<ParamValue> {
         let numbers = match (self, value) {
-            (Self::Integer { .. }, Value::Text(text)) => cpu_list::parse(text).filter(|numbers| !numbers.is_empty()),
+            (Self::Integer { .. }, ParamValue::Text(text)) => {
+                cpu_list::parse(text).filter(|numbers| !numbers.is_empty())
+            }
             _ => None,
         };
         match numbers {
-            Some(numbers) => numbers.into_iter().map(|number| Value::Integer(number.into())).collect(),
+            Some(numbers) => numbers.into_iter().map(|number| ParamValue::Integer(number.into())).collect(),
             None => vec![value.clone()],
         }
     }
@@ -244,10 +248,10 @@ impl ParamKind {
     pub fn describe(&self) -> String {
         match self {
             Self::Bool => "true|false".to_owned(),
-            Self::Integer { min, max } => format!("whole number{}", range(min.as_ref(), max.as_ref())),
-            Self::Number { min, max } => format!("number{}", range(min.as_ref(), max.as_ref())),
-            Self::Bytes { min } => format!("size{}", range(min.as_ref(), None)),
-            Self::Duration { min } => format!("time{}", range(min.as_ref(), None)),
+            Self::Integer { min, max } => format!("whole number{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Number { min, max } => format!("number{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Bytes { min } => format!("size{}", format_bounds(min.as_ref(), None)),
+            Self::Duration { min } => format!("time{}", format_bounds(min.as_ref(), None)),
             Self::Count => "auto or a whole number".to_owned(),
             Self::Choice { values } => values.join("|"),
             Self::Text => "text".to_owned(),
@@ -256,7 +260,7 @@ impl ParamKind {
     }
 }
 
-fn within<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<&T>) -> Result<(), String> {
+fn check_bounds<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<&T>) -> Result<(), String> {
     match (min, max) {
         (Some(min), _) if value < min => Err(format!("{value} is below the least allowed value {min}")),
         (_, Some(max)) if value > max => Err(format!("{value} is above the largest allowed value {max}")),
@@ -264,7 +268,7 @@ fn within<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<
     }
 }
 
-fn range<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
+fn format_bounds<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
     match (min, max) {
         (None, None) => String::new(),
         (Some(min), None) => format!(" from {min}"),
@@ -304,7 +308,7 @@ impl Param {
     ///
     /// Beside the standard keywords these are read: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
     /// `x-resolved` (how the machine decides it), set with `#[schemars(extend(…))]`.
-    pub fn declared_by<T: JsonSchema>() -> Vec<Self> {
+    pub fn from_schema<T: JsonSchema>() -> Vec<Self> {
         let mut settings = schemars::generate::SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
         let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -316,9 +320,9 @@ impl Param {
         let text = |key: &str| property.get(key).and_then(|v| v.as_str()).map(str::to_owned);
         let aliases = property.get("x-aliases").and_then(|v| v.as_array());
         let default = property.get("default").filter(|v| !v.is_null());
-        let kind = kind_of(property);
+        let kind = kind_from_schema(property);
         let default = default
-            .and_then(|v| serde_json::from_value::<Value>(v.clone()).ok())
+            .and_then(|v| serde_json::from_value::<ParamValue>(v.clone()).ok())
             .map(|value| kind.normalise(&value).unwrap_or(value));
         Self {
             name: name.to_owned(),
@@ -326,20 +330,20 @@ impl Param {
             help: text("description").unwrap_or_default().replace('\n', " "),
             kind,
             default,
-            resolved: text("x-resolved"),
+            resolved_from: text("x-resolved"),
             axis: property.get("x-axis").and_then(|v| v.as_bool()).unwrap_or(false),
         }
     }
 }
 
 /// The kind that a property's schema describes; `null` alternatives (an `Option`) are passed over.
-fn kind_of(property: &serde_json::Value) -> ParamKind {
-    if let Some(values) = choices(property) {
+fn kind_from_schema(property: &serde_json::Value) -> ParamKind {
+    if let Some(values) = enum_values(property) {
         return ParamKind::Choice { values };
     }
     if let Some(alternatives) = property.get("anyOf").and_then(|v| v.as_array()) {
         let real = alternatives.iter().find(|v| v.get("type").and_then(|t| t.as_str()) != Some("null"));
-        return real.map_or(ParamKind::Text, kind_of);
+        return real.map_or(ParamKind::Text, kind_from_schema);
     }
     let least = property.get("minimum").and_then(|v| v.as_u64());
     match property.get("format").and_then(|v| v.as_str()) {
@@ -363,14 +367,14 @@ fn kind_of(property: &serde_json::Value) -> ParamKind {
         let number = |key| bound(key).and_then(|v| v.as_f64());
         ParamKind::Number { min: number("minimum"), max: number("maximum") }
     } else if types.contains(&"array") {
-        ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_of)) }
+        ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_from_schema)) }
     } else {
         ParamKind::Text
     }
 }
 
 /// The values of an enum's schema, whether its variants have descriptions or not.
-fn choices(property: &serde_json::Value) -> Option<Vec<String>> {
+fn enum_values(property: &serde_json::Value) -> Option<Vec<String>> {
     let texts = |values: &Vec<serde_json::Value>| -> Vec<String> {
         values.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
     };
@@ -439,17 +443,17 @@ mod tests {
 
     #[test]
     fn a_struct_declares_its_parameters() {
-        let params = Param::declared_by::<Example>();
+        let params = Param::from_schema::<Example>();
         let of = |name: &str| params.iter().find(|p| p.name == name).unwrap();
         assert_eq!(of("test-types").aliases, ["rw"]);
         assert!(of("test-types").axis);
         assert_eq!(of("test-types").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
-        assert_eq!(of("test-types").default, Some(Value::Text("read".into())));
-        assert_eq!(of("block-size").default, Some(Value::Text("4k".into())));
-        assert_eq!(of("runtime").default, Some(Value::Text("3min".into())));
+        assert_eq!(of("test-types").default, Some(ParamValue::Text("read".into())));
+        assert_eq!(of("block-size").default, Some(ParamValue::Text("4k".into())));
+        assert_eq!(of("runtime").default, Some(ParamValue::Text("3min".into())));
         assert_eq!(of("iodepth").kind, ParamKind::Integer { min: Some(1), max: None });
         assert_eq!(of("threads").default, None);
-        assert_eq!(of("threads").resolved.as_deref(), Some("one per CPU"));
+        assert_eq!(of("threads").resolved_from.as_deref(), Some("one per CPU"));
         assert!(matches!(of("cpus").kind, ParamKind::List { .. }));
         assert_eq!(of("direct").kind, ParamKind::Bool);
         assert_eq!(of("kind").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
@@ -459,29 +463,37 @@ mod tests {
     #[test]
     fn a_list_of_whole_numbers_takes_ranges() {
         let cpus = ParamKind::List { of: Box::new(ParamKind::Integer { min: Some(0), max: Some(7) }) };
-        let numbers = |numbers: &[i64]| Value::List(numbers.iter().map(|number| Value::Integer(*number)).collect());
-        let text = |text: &str| Value::Text(text.to_owned());
+        let numbers =
+            |numbers: &[i64]| ParamValue::List(numbers.iter().map(|number| ParamValue::Integer(*number)).collect());
+        let text = |text: &str| ParamValue::Text(text.to_owned());
         assert_eq!(cpus.normalise(&text("0-1")).unwrap(), numbers(&[0, 1]));
         assert_eq!(cpus.normalise(&text("0-2,5")).unwrap(), numbers(&[0, 1, 2, 5]));
-        assert_eq!(cpus.normalise(&Value::List(vec![text("4-5"), Value::Integer(1)])).unwrap(), numbers(&[4, 5, 1]));
-        assert_eq!(cpus.normalise(&text("6-8")).unwrap_err().why, "8 is above the largest allowed value 7");
+        assert_eq!(
+            cpus.normalise(&ParamValue::List(vec![text("4-5"), ParamValue::Integer(1)])).unwrap(),
+            numbers(&[4, 5, 1])
+        );
+        assert_eq!(cpus.normalise(&text("6-8")).unwrap_err().message, "8 is above the largest allowed value 7");
         for bad in ["2-1", "a", "", "-1"] {
             assert!(cpus.normalise(&text(bad)).is_err(), "{bad}");
         }
         let texts = ParamKind::List { of: Box::new(ParamKind::Text) };
-        assert_eq!(texts.normalise(&text("0-1")).unwrap(), Value::List(vec![text("0-1")]));
+        assert_eq!(texts.normalise(&text("0-1")).unwrap(), ParamValue::List(vec![text("0-1")]));
     }
 
     #[test]
     fn equal_values_become_the_same() {
-        assert_eq!(ParamKind::Bytes { min: None }.normalise(&Value::Integer(4096)).unwrap(), Value::Text("4k".into()));
         assert_eq!(
-            ParamKind::Duration { min: None }.normalise(&Value::Number(0.5)).unwrap(),
-            Value::Text("500ms".into())
+            ParamKind::Bytes { min: None }.normalise(&ParamValue::Integer(4096)).unwrap(),
+            ParamValue::Text("4k".into())
         );
-        assert_eq!(ParamKind::Bool.normalise(&Value::Integer(1)).unwrap(), Value::Bool(true));
-        let bad = ParamKind::Choice { values: vec!["read".into()] }.normalise(&Value::Text("reed".into())).unwrap_err();
+        assert_eq!(
+            ParamKind::Duration { min: None }.normalise(&ParamValue::Number(0.5)).unwrap(),
+            ParamValue::Text("500ms".into())
+        );
+        assert_eq!(ParamKind::Bool.normalise(&ParamValue::Integer(1)).unwrap(), ParamValue::Bool(true));
+        let bad =
+            ParamKind::Choice { values: vec!["read".into()] }.normalise(&ParamValue::Text("reed".into())).unwrap_err();
         assert_eq!(bad.allowed, ["read"]);
-        assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&Value::Integer(0)).is_err());
+        assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&ParamValue::Integer(0)).is_err());
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Text that is not the quantity it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadQuantity {
+pub enum ParseQuantityError {
     /// Not a size.
     #[error("`{0}` is not a size: write 4096, 4k, 4KiB, 1m or 2g (powers of 1024)")]
     Bytes(String),
@@ -38,49 +38,49 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 /// Splits `1.5GiB` into its number and its suffix.
-fn split(text: &str) -> Option<(f64, &str)> {
+fn split_suffix(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     Some((number, text[end..].trim()))
 }
 
-fn scaled(number: f64, factor: u64) -> Option<u64> {
+fn scale(number: f64, factor: u64) -> Option<u64> {
     let value = number * factor as f64;
     (value.is_finite() && value >= 0.0 && value < u64::MAX as f64 && value.fract() == 0.0).then_some(value as u64)
 }
 
 impl FromStr for Bytes {
-    type Err = BadQuantity;
+    type Err = ParseQuantityError;
 
-    fn from_str(text: &str) -> Result<Self, BadQuantity> {
-        let bad = || BadQuantity::Bytes(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let bad = || ParseQuantityError::Bytes(text.to_owned());
         if let Ok(plain) = text.trim().parse() {
             return Ok(Self(plain));
         }
-        let (number, suffix) = split(text).ok_or_else(bad)?;
+        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
         let suffix = suffix.to_ascii_lowercase();
         let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
         let factor = match letter {
             "" => 1,
             letter => SIZES.iter().find(|(name, _)| *name == letter).ok_or_else(bad)?.1,
         };
-        scaled(number, factor).map(Self).ok_or_else(bad)
+        scale(number, factor).map(Self).ok_or_else(bad)
     }
 }
 
 impl FromStr for Nanos {
-    type Err = BadQuantity;
+    type Err = ParseQuantityError;
 
-    fn from_str(text: &str) -> Result<Self, BadQuantity> {
-        let bad = || BadQuantity::Nanos(text.to_owned());
-        let (number, suffix) = split(text).ok_or_else(bad)?;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let bad = || ParseQuantityError::Nanos(text.to_owned());
+        let (number, suffix) = split_suffix(text).ok_or_else(bad)?;
         let factor = match suffix {
             "" => 1_000_000_000,
             suffix => TIMES.iter().find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
         };
         let nanos = (number * factor as f64).round();
-        scaled(nanos, 1).map(Self).ok_or_else(bad)
+        scale(nanos, 1).map(Self).ok_or_else(bad)
     }
 }
 
@@ -129,7 +129,7 @@ impl From<Duration> for Nanos {
 /// A number or a text with a suffix, as it may stand in a plan.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum NumberOrText {
     Whole(u64),
     Number(f64),
     Text(String),
@@ -145,10 +145,10 @@ macro_rules! as_written {
 
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = match Written::deserialize(deserializer)? {
-                    Written::Whole(number) => number.to_string(),
-                    Written::Number(number) => number.to_string(),
-                    Written::Text(text) => text,
+                let text = match NumberOrText::deserialize(deserializer)? {
+                    NumberOrText::Whole(number) => number.to_string(),
+                    NumberOrText::Number(number) => number.to_string(),
+                    NumberOrText::Text(text) => text,
                 };
                 text.parse().map_err(de::Error::custom)
             }

@@ -7,28 +7,32 @@ mod declared;
 
 use serde_json::Value as Json;
 
-pub use declared::{SHORTEST, TooShort, any_declared, declare, has_declared, masked_json, without_declared};
+pub use declared::{
+    MIN_SECRET_LENGTH, SecretTooShort, contains_declared, declare, has_declared_secrets, mask_declared,
+    mask_declared_json,
+};
 
 /// What stands for a secret.
 pub const MASK: &str = "***";
 
 /// Parts of names whose values are secrets.
-const SECRET: [&str; 11] =
+const SECRET_NAME_PARTS: [&str; 11] =
     ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie", BEARER];
 
 /// Last words of names whose values say something of secrets and are none: `key-maximum`, `tokens_per_second`.
-const ABOUT: [&str; 16] = [
+const HARMLESS_SUFFIXES: [&str; 16] = [
     "maximum", "minimum", "max", "min", "size", "sizes", "length", "lengths", "count", "counts", "number", "pattern",
     "bytes", "bits", "range", "second",
 ];
 
 /// Whether a name, or one of several that stand before a value (`user=joe:token`), sounds like a secret's.
-pub fn is_secret(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.split(|c| !is_of_name(c)).any(|name| {
         let last = name.rsplit(['-', '_', '.']).next().unwrap_or_default();
-        !ABOUT.contains(&last) && (SECRET.iter().any(|part| name.contains(part)) || has_pass(name))
+        !HARMLESS_SUFFIXES.contains(&last)
+            && (SECRET_NAME_PARTS.iter().any(|part| name.contains(part)) || has_pass(name))
     })
 }
 
@@ -39,63 +43,65 @@ fn has_pass(name: &str) -> bool {
 }
 
 /// A variable's value, masked where its name sounds like a secret's, and otherwise the secrets in it.
-pub fn masked_value(name: &str, value: &str) -> String {
-    if is_secret(name) { MASK.to_owned() } else { masked_argument(value) }
+pub fn mask_value(name: &str, value: &str) -> String {
+    if is_secret_name(name) { MASK.to_owned() } else { mask_argument(value) }
 }
 
 /// Whether a text holds what looks like a secret, or a declared one.
-pub fn holds_secret(text: &str) -> bool {
-    masked_argument(text) != text
+pub fn contains_secret(text: &str) -> bool {
+    mask_argument(text) != text
 }
 
 /// One argument of a command, or another text that is one value, with its secrets masked: after a name that begins it all
 /// the rest (`auth=Bearer abc`, `Cookie: a=b; c=d`), JSON by its fields, and anything else as a command line.
-pub fn masked_argument(argument: &str) -> String {
-    let argument = without_declared(argument);
-    masked_document(&argument).or_else(|| masked_rest(&argument)).unwrap_or_else(|| masked_words(&argument))
+pub fn mask_argument(argument: &str) -> String {
+    let argument = mask_declared(argument);
+    mask_json_suffix(&argument).or_else(|| mask_after_name(&argument)).unwrap_or_else(|| mask_words(&argument))
 }
 
 /// An argument that ends in JSON, `NAME:{…}` or `NAME=[…]`.
-fn masked_document(argument: &str) -> Option<String> {
+fn mask_json_suffix(argument: &str) -> Option<String> {
     let (name, json) = argument.split_at(argument.find(['{', '['])?);
-    if is_secret(name) || name.contains(char::is_whitespace) {
+    if is_secret_name(name) || name.contains(char::is_whitespace) {
         return None;
     }
     // What is no JSON is masked by other rules.
     let value: Json = serde_json::from_str(json).ok()?;
-    let masked = masked_fields(value.clone());
+    let masked = mask_fields(value.clone());
     let json = if masked == value { json.to_owned() } else { masked.to_string() };
-    Some(masked_word(name).0 + &json)
+    Some(mask_word(name).0 + &json)
 }
 
 /// An argument that begins with the name of a secret.
-fn masked_rest(argument: &str) -> Option<String> {
+fn mask_after_name(argument: &str) -> Option<String> {
     let first = argument.split(char::is_whitespace).next().unwrap_or_default();
-    let (at, _) = first.match_indices(['=', ':']).find(|(at, _)| is_secret(&first[..*at]))?;
+    let (at, _) = first.match_indices(['=', ':']).find(|(at, _)| is_secret_name(&first[..*at]))?;
     let (name, value) = argument.split_at(at + 1);
     let blank = &value[..value.len() - value.trim_start().len()];
     let mask = if value.trim().is_empty() { "" } else { MASK };
-    Some(format!("{}{blank}{mask}", without_user(name)))
+    Some(format!("{}{blank}{mask}", mask_user(name)))
 }
 
 /// The words of a command, each by itself, with their secrets masked: of `--password` and `-u` also the word after it.
-pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<String> {
-    let mut next = Next::Plain;
+pub fn mask_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<String> {
+    let mut next = NextWord::Plain;
     let mask = |word: A| {
-        let word = without_declared(word.as_ref());
+        let word = mask_declared(word.as_ref());
         let (shown, after) = match next {
-            Next::Authorization(_) if is_scheme(&word) => (word.into_owned(), Next::Secret(None)),
-            Next::Secret(_) | Next::Authorization(_) if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
-            Next::Basic(_) if is_encoded(&word) => (MASK.to_owned(), Next::Plain),
-            Next::User(_) if word.contains(':') => (without_password(&word), Next::Plain),
-            Next::Host if is_named_host(&word) => (word.into_owned(), Next::Host),
-            Next::Host if !word.starts_with('-') => (masked_argument(&word), Next::Host),
+            NextWord::Authorization(_) if is_scheme(&word) => (word.into_owned(), NextWord::Secret(None)),
+            NextWord::Secret(_) | NextWord::Authorization(_) if !word.starts_with('-') => {
+                (MASK.to_owned(), NextWord::Plain)
+            }
+            NextWord::Basic(_) if is_encoded(&word) => (MASK.to_owned(), NextWord::Plain),
+            NextWord::User(_) if word.contains(':') => (mask_password(&word), NextWord::Plain),
+            NextWord::Host if is_named_host(&word) => (word.into_owned(), NextWord::Host),
+            NextWord::Host if !word.starts_with('-') => (mask_argument(&word), NextWord::Host),
             _ if word.contains(|c: char| c.is_whitespace() || "{[".contains(c)) => {
-                (masked_argument(&word), Next::Plain)
+                (mask_argument(&word), NextWord::Plain)
             }
             // An argument after one that ends in `password` is no sentence of its own.
-            _ => match masked_word(&word) {
-                (shown, Next::Prose | Next::Within(_)) => (shown, Next::Plain),
+            _ => match mask_word(&word) {
+                (shown, NextWord::Prose | NextWord::RestOfValue(_)) => (shown, NextWord::Plain),
                 shown => shown,
             },
         };
@@ -107,45 +113,45 @@ pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Ve
 
 /// A command line or a sentence with its secrets masked: `token=abc`, `--password abc`, `"token": "abc"`,
 /// `https://user:abc@host`, `Bearer abc`, `with password abc`. Words keep the blanks between them.
-pub fn masked_words(line: &str) -> String {
-    let line = without_declared(line);
+pub fn mask_words(line: &str) -> String {
+    let line = mask_declared(line);
     let mut masked = String::with_capacity(line.len());
-    let mut next = Next::Plain;
+    let mut next = NextWord::Plain;
     for piece in line.split_inclusive(char::is_whitespace) {
         let word = piece.trim_end();
         let blank = &piece[word.len()..];
-        if let Next::Within(quote) = next {
+        if let NextWord::RestOfValue(quote) = next {
             if word.contains(quote) {
-                next = Next::Plain;
+                next = NextWord::Plain;
                 masked.push_str(blank);
             }
             continue;
         }
         if !word.is_empty() {
             let (shown, after) = match next {
-                Next::Authorization(quote) if is_scheme(word) => {
-                    (word.to_owned(), Next::Secret(quote.or(open_quote(word))))
+                NextWord::Authorization(quote) if is_scheme(word) => {
+                    (word.to_owned(), NextWord::Secret(quote.or(open_quote(word))))
                 }
-                Next::Prose if is_linking(word) => (word.to_owned(), Next::Prose),
-                Next::Prose if is_of_prose(word) => masked_word(word),
-                Next::Secret(quote) | Next::Authorization(quote) if !word.starts_with('-') => {
-                    (mask_to(quote), after_value(quote, word))
+                NextWord::Prose if is_linking_verb(word) => (word.to_owned(), NextWord::Prose),
+                NextWord::Prose if is_prose_word(word) => mask_word(word),
+                NextWord::Secret(quote) | NextWord::Authorization(quote) if !word.starts_with('-') => {
+                    (mask_until_quote(quote), next_after_value(quote, word))
                 }
-                Next::Basic(quote) if is_encoded(word) => (mask_to(quote), after_value(quote, word)),
-                Next::Prose if !word.starts_with('-') => (mask_to(None), after_value(None, word)),
-                Next::User(quote) if word.contains(':') => {
+                NextWord::Basic(quote) if is_encoded(word) => (mask_until_quote(quote), next_after_value(quote, word)),
+                NextWord::Prose if !word.starts_with('-') => (mask_until_quote(None), next_after_value(None, word)),
+                NextWord::User(quote) if word.contains(':') => {
                     let (user, password) = word.split_once(':').unwrap_or((word, ""));
                     let quote = quote.or(open_quote(user));
-                    (format!("{user}:{}", mask_to(quote)), after_value(quote, password))
+                    (format!("{user}:{}", mask_until_quote(quote)), next_after_value(quote, password))
                 }
-                Next::Host if is_named_host(word) => (word.to_owned(), Next::Host),
-                Next::Host if !word.starts_with('-') => (masked_word(word).0, Next::Host),
-                _ => masked_word(word),
+                NextWord::Host if is_named_host(word) => (word.to_owned(), NextWord::Host),
+                NextWord::Host if !word.starts_with('-') => (mask_word(word).0, NextWord::Host),
+                _ => mask_word(word),
             };
             masked.push_str(&shown);
             next = after;
         }
-        if !matches!(next, Next::Within(_)) {
+        if !matches!(next, NextWord::RestOfValue(_)) {
             masked.push_str(blank);
         }
     }
@@ -154,7 +160,7 @@ pub fn masked_words(line: &str) -> String {
 
 /// What the next word of a line is. A quote that opens before a secret's name ends the secret.
 #[derive(Clone, Copy)]
-enum Next {
+enum NextWord {
     Plain,
     /// The value of a name that sounds like a secret's.
     Secret(Option<char>),
@@ -169,35 +175,36 @@ enum Next {
     /// A host, which may have a name before it: `NAME:USER@ADDRESS`.
     Host,
     /// More of such a value, up to the quote or bracket that ends it.
-    Within(char),
+    RestOfValue(char),
 }
 
 /// A word of a line, and what the next one is.
-fn masked_word(word: &str) -> (String, Next) {
-    if word == HOSTS {
-        return (word.to_owned(), Next::Host);
+fn mask_word(word: &str) -> (String, NextWord) {
+    if word == HOSTS_OPTION {
+        return (word.to_owned(), NextWord::Host);
     }
-    if let Some(host) = word.strip_prefix(HOSTS).and_then(|rest| rest.strip_prefix('=')) {
-        let host = if is_named_host(host) { host.to_owned() } else { masked_word(host).0 };
-        return (format!("{HOSTS}={host}"), Next::Plain);
+    if let Some(host) = word.strip_prefix(HOSTS_OPTION).and_then(|rest| rest.strip_prefix('=')) {
+        let host = if is_named_host(host) { host.to_owned() } else { mask_word(host).0 };
+        return (format!("{HOSTS_OPTION}={host}"), NextWord::Plain);
     }
     let quote = open_quote(word);
-    let shown = without_user(word);
+    let shown = mask_user(word);
     if has_user(&shown) {
         let (user, password) = shown.split_once(':').unwrap_or((&shown, ""));
         let quote = open_quote(user);
-        return (format!("{}:{}", masked_word(user).0, mask_to(quote)), after_value(quote, password));
+        return (format!("{}:{}", mask_word(user).0, mask_until_quote(quote)), next_after_value(quote, password));
     }
     let bare = shown.trim_matches(|c: char| "\"'`()[]{},".contains(c)).to_ascii_lowercase();
     let last = bare.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let Some((at, by)) = shown.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret(&shown[..*at])) else {
+    let Some((at, by)) = shown.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_name(&shown[..*at]))
+    else {
         let next = match last {
-            _ if bare.starts_with('-') && is_secret(&bare) => Next::Secret(quote),
-            _ if USER.contains(&bare.as_str()) => Next::User(quote),
-            BEARER => Next::Secret(quote),
-            BASIC => Next::Basic(quote),
-            _ if PASSWORD.contains(&last) => Next::Prose,
-            _ => Next::Plain,
+            _ if bare.starts_with('-') && is_secret_name(&bare) => NextWord::Secret(quote),
+            _ if USER_OPTIONS.contains(&bare.as_str()) => NextWord::User(quote),
+            BEARER => NextWord::Secret(quote),
+            BASIC => NextWord::Basic(quote),
+            _ if PASSWORD_WORDS.contains(&last) => NextWord::Prose,
+            _ => NextWord::Plain,
         };
         return (shown, next);
     };
@@ -205,19 +212,19 @@ fn masked_word(word: &str) -> (String, Next) {
     let authorizes = is_authorization(&name[..at]);
     // In JSON a blank stands before the value.
     match value {
-        "" if by == ':' && authorizes => (shown, Next::Authorization(quote)),
-        "" if by == ':' => (shown, Next::Secret(quote)),
-        scheme if authorizes && is_scheme(scheme) => (shown, Next::Secret(quote)),
-        scheme if is_scheme(scheme) => (format!("{name}{MASK}"), Next::Secret(quote)),
+        "" if by == ':' && authorizes => (shown, NextWord::Authorization(quote)),
+        "" if by == ':' => (shown, NextWord::Secret(quote)),
+        scheme if authorizes && is_scheme(scheme) => (shown, NextWord::Secret(quote)),
+        scheme if is_scheme(scheme) => (format!("{name}{MASK}"), NextWord::Secret(quote)),
         value => {
             let quote = open_quote(name);
-            (format!("{name}{}", mask_to(quote)), after_value(quote, value))
+            (format!("{name}{}", mask_until_quote(quote)), next_after_value(quote, value))
         }
     }
 }
 
 /// What stands in the place of a secret, up to the quote that opened before its name.
-fn mask_to(quote: Option<char>) -> String {
+fn mask_until_quote(quote: Option<char>) -> String {
     MASK.chars().chain(quote).collect()
 }
 
@@ -228,9 +235,9 @@ const BEARER: &str = "bearer";
 /// The scheme that stands before a user and a password in base64 (RFC 7617).
 const BASIC: &str = "basic";
 /// Words that a secret may follow in a sentence.
-const PASSWORD: [&str; 3] = ["password", "passwd", "passphrase"];
+const PASSWORD_WORDS: [&str; 3] = ["password", "passwd", "passphrase"];
 /// Words that follow those in a sentence and are no secret.
-const PROSE: [&str; 36] = [
+const PROSE_WORDS: [&str; 36] = [
     "and",
     "as",
     "at",
@@ -281,13 +288,13 @@ fn is_encoded(word: &str) -> bool {
     is_base64 && !is_of_sentence && word.len() >= 4 && !word.starts_with(['-', '/'])
 }
 
-fn is_of_prose(word: &str) -> bool {
+fn is_prose_word(word: &str) -> bool {
     !word.starts_with(['"', '\''])
-        && PROSE.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
+        && PROSE_WORDS.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
 }
 
 /// Whether a secret may still follow: `the password is abc`.
-fn is_linking(word: &str) -> bool {
+fn is_linking_verb(word: &str) -> bool {
     ["is", "was"].contains(&word)
 }
 
@@ -301,10 +308,10 @@ fn is_authorization(name: &str) -> bool {
 }
 
 /// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
-const USER: [&str; 3] = ["-u", "--user", "--proxy-user"];
+const USER_OPTIONS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
 /// The option that hosts follow, of this program and of run-perf: what stands before an `@` there holds no password.
-const HOSTS: &str = "--hosts";
+const HOSTS_OPTION: &str = "--hosts";
 
 /// Whether a word is a host as it is named, `NAME:USER@ADDRESS`.
 fn is_named_host(word: &str) -> bool {
@@ -315,24 +322,25 @@ fn is_named_host(word: &str) -> bool {
 /// Whether such an option has its value in the same word: `--user=joe:…`, `-ujoe:…`.
 fn has_user(word: &str) -> bool {
     let word = word.trim_start_matches(['"', '\'']);
-    let is_long = USER[1..].iter().any(|option| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')));
-    (is_long || word.starts_with(USER[0])) && word.contains(':')
+    let is_long =
+        USER_OPTIONS[1..].iter().any(|option| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')));
+    (is_long || word.starts_with(USER_OPTIONS[0])) && word.contains(':')
 }
 
 /// `USER:PASSWORD` without the latter.
-fn without_password(word: &str) -> String {
+fn mask_password(word: &str) -> String {
     word.split_once(':').map_or_else(|| word.to_owned(), |(user, _)| format!("{user}:{MASK}"))
 }
 
 /// What follows a secret: the rest of it where a quote or a bracket is still open.
-fn after_value(quote: Option<char>, value: &str) -> Next {
+fn next_after_value(quote: Option<char>, value: &str) -> NextWord {
     let end = match (quote, value.chars().next()) {
-        (Some(quote), _) => return if value.contains(quote) { Next::Plain } else { Next::Within(quote) },
+        (Some(quote), _) => return if value.contains(quote) { NextWord::Plain } else { NextWord::RestOfValue(quote) },
         (None, Some('{')) => Some('}').filter(|end| !value.contains(*end)),
         (None, Some('[')) => Some(']').filter(|end| !value.contains(*end)),
         (None, _) => open_quote(value),
     };
-    end.map_or(Next::Plain, Next::Within)
+    end.map_or(NextWord::Plain, NextWord::RestOfValue)
 }
 
 /// The quote that a word opens and does not close. One after a letter is an apostrophe, one after a `\` none.
@@ -350,25 +358,27 @@ fn open_quote(word: &str) -> Option<char> {
 }
 
 /// The lines of a file of settings with their secrets masked: `password = abc` and whatever a command line may hold.
-pub fn masked_lines(text: &str) -> String {
+pub fn mask_lines(text: &str) -> String {
     let line = |line: &str| match line.split_once('=') {
-        Some((name, value)) if is_secret(name) && value.starts_with(' ') && name.split_whitespace().count() == 1 => {
+        Some((name, value))
+            if is_secret_name(name) && value.starts_with(' ') && name.split_whitespace().count() == 1 =>
+        {
             format!("{name}= {MASK}")
         }
-        _ => masked_words(line),
+        _ => mask_words(line),
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A value as it is recorded: what names that sound like a secret's stand for is masked, and so are the secrets in texts.
-pub fn masked_fields(value: Json) -> Json {
+pub fn mask_fields(value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(masked_argument(&text)),
-        Json::Array(all) => Json::Array(all.into_iter().map(masked_fields).collect()),
+        Json::String(text) => Json::String(mask_argument(&text)),
+        Json::Array(all) => Json::Array(all.into_iter().map(mask_fields).collect()),
         Json::Object(all) => {
             let field = |(name, value): (String, Json)| {
-                let shown = if is_secret(&name) { Json::from(MASK) } else { masked_fields(value) };
-                (masked_argument(&name), shown)
+                let shown = if is_secret_name(&name) { Json::from(MASK) } else { mask_fields(value) };
+                (mask_argument(&name), shown)
             };
             Json::Object(all.into_iter().map(field).collect())
         }
@@ -377,20 +387,20 @@ pub fn masked_fields(value: Json) -> Json {
 }
 
 /// Options separated by commas, with their secrets masked: `user=x,password=***`.
-pub fn masked_options(options: &str) -> String {
-    options.split(',').map(masked).collect::<Vec<_>>().join(",")
+pub fn mask_options(options: &str) -> String {
+    options.split(',').map(mask_option).collect::<Vec<_>>().join(",")
 }
 
 /// One option, a path or an address, with its secrets masked; what stands before a `:` is no name here.
-pub fn masked(word: &str) -> String {
-    let word = without_declared(word);
-    let secret = word.match_indices('=').find(|(at, _)| is_secret(&word[..*at]));
-    secret.map_or_else(|| without_user(&word), |(at, _)| format!("{}{MASK}", without_user(&word[..=at])))
+pub fn mask_option(word: &str) -> String {
+    let word = mask_declared(word);
+    let secret = word.match_indices('=').find(|(at, _)| is_secret_name(&word[..*at]));
+    secret.map_or_else(|| mask_user(&word), |(at, _)| format!("{}{MASK}", mask_user(&word[..=at])))
 }
 
 /// A text with the users and passwords of its URLs masked, and all else as it is.
-pub fn without_passwords(text: &str) -> String {
-    let text = without_declared(text);
+pub fn mask_url_credentials(text: &str) -> String {
+    let text = mask_declared(text);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.as_ref();
     while let Some(start) = rest.find("://").map(|at| at + 3) {
@@ -406,7 +416,7 @@ pub fn without_passwords(text: &str) -> String {
 }
 
 /// The part before the `@` of an address is masked where it is a URL's or holds a `:`.
-fn without_user(word: &str) -> String {
+fn mask_user(word: &str) -> String {
     let Some(at) = word.rfind('@') else { return word.to_owned() };
     let (user, host) = word.split_at(at);
     match (user.find("://"), user.find(':')) {

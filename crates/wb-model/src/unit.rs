@@ -22,8 +22,8 @@ impl Unit {
     }
 
     /// A figure of this unit.
-    pub fn figure(&self, value: f64) -> Figure<'_> {
-        Figure { value, unit: &self.0 }
+    pub fn quantity(&self, value: f64) -> Quantity<'_> {
+        Quantity { value, unit: &self.0 }
     }
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Unit {
 /// none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and stands before a word (`1.23 M
 /// requests/s`).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure<'a> {
+pub struct Quantity<'a> {
     /// The value, in `unit`.
     pub value: f64,
     /// The unit's name.
@@ -51,7 +51,7 @@ const DECIMAL: [(&str, f64); 4] = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
 
 /// How values of a unit are scaled.
-enum Scale<'a> {
+enum UnitScale<'a> {
     /// No prefix fits: percentages and ratios.
     None,
     /// Nanoseconds in one of it.
@@ -64,7 +64,7 @@ enum Scale<'a> {
     Word(&'a str),
 }
 
-impl<'a> Scale<'a> {
+impl<'a> UnitScale<'a> {
     fn of(unit: &'a str) -> Self {
         match unit {
             "" | "1" | "%" | "×" => return Self::None,
@@ -110,45 +110,45 @@ fn symbol(name: &str) -> Option<&'static str> {
     })
 }
 
-impl fmt::Display for Figure<'_> {
+impl fmt::Display for Quantity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.text())
+        f.pad(&self.render())
     }
 }
 
-impl Figure<'_> {
-    fn text(&self) -> String {
-        match Scale::of(self.unit) {
-            Scale::None => match self.unit {
-                "" | "1" => digits(self.value),
-                unit => format!("{} {unit}", digits(self.value)),
+impl Quantity<'_> {
+    fn render(&self) -> String {
+        match UnitScale::of(self.unit) {
+            UnitScale::None => match self.unit {
+                "" | "1" => format_digits(self.value),
+                unit => format!("{} {unit}", format_digits(self.value)),
             },
-            Scale::Time(nanos) => {
+            UnitScale::Time(nanos) => {
                 let value = self.value * nanos;
-                let (name, scale) = fitting(&TIMES, value).unwrap_or(TIMES[3]);
-                format!("{} {name}", digits(value / scale))
+                let (name, scale) = largest_prefix(&TIMES, value).unwrap_or(TIMES[3]);
+                format!("{} {name}", format_digits(value / scale))
             }
-            Scale::Binary(factor, base) => prefixed(&BINARY, self.value * factor, "", base),
-            Scale::Decimal(factor, base) => prefixed(&DECIMAL, self.value * factor, "", base),
-            Scale::Word(word) => prefixed(&DECIMAL, self.value, " ", word),
+            UnitScale::Binary(factor, base) => format_with_prefix(&BINARY, self.value * factor, "", base),
+            UnitScale::Decimal(factor, base) => format_with_prefix(&DECIMAL, self.value * factor, "", base),
+            UnitScale::Word(word) => format_with_prefix(&DECIMAL, self.value, " ", word),
         }
     }
 }
 
 /// The largest prefix of which a value has one, as far as three digits show it.
-fn fitting<'a>(prefixes: &[(&'a str, f64)], value: f64) -> Option<(&'a str, f64)> {
+fn largest_prefix<'a>(prefixes: &[(&'a str, f64)], value: f64) -> Option<(&'a str, f64)> {
     prefixes.iter().find(|(_, scale)| value.abs() >= scale * 0.9995).copied()
 }
 
-fn prefixed(prefixes: &[(&str, f64)], value: f64, between: &str, unit: &str) -> String {
-    match fitting(prefixes, value) {
-        Some((prefix, scale)) => format!("{} {prefix}{between}{unit}", digits(value / scale)),
-        None => format!("{} {unit}", digits(value)),
+fn format_with_prefix(prefixes: &[(&str, f64)], value: f64, between: &str, unit: &str) -> String {
+    match largest_prefix(prefixes, value) {
+        Some((prefix, scale)) => format!("{} {prefix}{between}{unit}", format_digits(value / scale)),
+        None => format!("{} {unit}", format_digits(value)),
     }
 }
 
 /// Three significant digits, without an exponent where a person would write none.
-fn digits(value: f64) -> String {
+fn format_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -170,7 +170,7 @@ fn digits(value: f64) -> String {
 }
 
 /// So many of a thing, in words: `1 cell`, `3 cells`.
-pub fn counted(n: usize, thing: &str) -> String {
+pub fn pluralize(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn shown(value: f64, unit: &str) -> String {
-        Unit::new(unit).figure(value).to_string()
+        Unit::new(unit).quantity(value).to_string()
     }
 
     #[test]

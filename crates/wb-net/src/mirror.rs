@@ -58,7 +58,7 @@ fn is_symmetric(action: &FlowopAction) -> bool {
 }
 
 fn skip(flowop: &Flowop) -> Flowop {
-    Flowop { action: FlowopAction::Elsewhere, ..flowop.clone() }
+    Flowop { action: FlowopAction::Skip, ..flowop.clone() }
 }
 
 fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Flowop {
@@ -71,8 +71,7 @@ fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Fl
             FlowopAction::ReceiveFiles(FileSizes { sizes: file_sizes(files), count: files.count })
         }
         FlowopAction::ReceiveFiles(_) => return skip(flowop),
-        same
-        @ (FlowopAction::Disconnect | FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere) => {
+        same @ (FlowopAction::Disconnect | FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Skip) => {
             same.clone()
         }
     };
@@ -136,7 +135,7 @@ mod tests {
     fn outline(profile: &NetProfile) -> Vec<String> {
         let line = |transaction: &Transaction| {
             let word = |flowop: &Flowop| match flowop.action {
-                FlowopAction::Elsewhere => "-".to_owned(),
+                FlowopAction::Skip => "-".to_owned(),
                 _ => flowop.name.clone(),
             };
             let words: Vec<_> = transaction.flowops.iter().map(word).collect();

@@ -30,11 +30,11 @@ pub struct ProtocolCounters {
     /// TCP's segments that were sent again.
     pub tcp_retransmits: u64,
     /// UDP's datagrams that no socket was for: strangers', and those that came after their socket was gone.
-    pub udp_for_nobody: u64,
+    pub udp_no_port: u64,
     /// UDP's datagrams that were dropped because the receiver's buffer was full.
-    pub udp_receive_full: u64,
+    pub udp_receive_buffer_errors: u64,
     /// UDP's datagrams that were dropped because the sender's buffer was full.
-    pub udp_send_full: u64,
+    pub udp_send_buffer_errors: u64,
 }
 
 /// What the kernel counted from one look to another.
@@ -80,9 +80,9 @@ impl Netstat {
         let since = |part: fn(&ProtocolCounters) -> u64| part(&self.protocols).saturating_sub(part(&before.protocols));
         let protocols = ProtocolCounters {
             tcp_retransmits: since(|protocols| protocols.tcp_retransmits),
-            udp_for_nobody: since(|protocols| protocols.udp_for_nobody),
-            udp_receive_full: since(|protocols| protocols.udp_receive_full),
-            udp_send_full: since(|protocols| protocols.udp_send_full),
+            udp_no_port: since(|protocols| protocols.udp_no_port),
+            udp_receive_buffer_errors: since(|protocols| protocols.udp_receive_buffer_errors),
+            udp_send_buffer_errors: since(|protocols| protocols.udp_send_buffer_errors),
         };
         NetworkCounters { interfaces, protocols }
     }
@@ -106,9 +106,9 @@ impl ProtocolCounters {
         let udp = |name: &str| figure("Udp", name).unwrap_or(0) + figure6(&format!("Udp6{name}")).unwrap_or(0);
         Self {
             tcp_retransmits: figure("Tcp", "RetransSegs").unwrap_or(0),
-            udp_for_nobody: udp("NoPorts"),
-            udp_receive_full: udp("RcvbufErrors"),
-            udp_send_full: udp("SndbufErrors"),
+            udp_no_port: udp("NoPorts"),
+            udp_receive_buffer_errors: udp("RcvbufErrors"),
+            udp_send_buffer_errors: udp("SndbufErrors"),
         }
     }
 }
@@ -150,7 +150,12 @@ mod tests {
         let snmp = "Tcp: RtoMin RetransSegs\nTcp: 200 7\nUdp: InDatagrams NoPorts RcvbufErrors SndbufErrors\n\
             Udp: 100 3 4 5\nUdpLite: InDatagrams NoPorts\nUdpLite: 0 9\n";
         let snmp6 = "Udp6InDatagrams  1\nUdp6NoPorts  2\nUdp6RcvbufErrors 1\n";
-        let wanted = ProtocolCounters { tcp_retransmits: 7, udp_for_nobody: 5, udp_receive_full: 5, udp_send_full: 5 };
+        let wanted = ProtocolCounters {
+            tcp_retransmits: 7,
+            udp_no_port: 5,
+            udp_receive_buffer_errors: 5,
+            udp_send_buffer_errors: 5,
+        };
         assert_eq!(ProtocolCounters::parse(snmp, snmp6), wanted);
         assert_eq!(ProtocolCounters::parse("", ""), ProtocolCounters::default());
     }

@@ -4,29 +4,29 @@ use std::fmt;
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
-use wb_model::wording::without_rust_types;
+use wb_model::serde_message::humanize_serde_error;
 
-use crate::Source;
-use crate::nearest::{nearest, unknown_name};
+use crate::SourceText;
+use crate::suggestion::{parse_unknown_name, suggest};
 
 /// What is wrong with a plan, and where: one mistake or several, each with its place.
 #[derive(Debug)]
 pub struct PlanError {
-    first: Box<Mistake>,
-    others: Vec<Mistake>,
+    first: Box<PlanDiagnostic>,
+    others: Vec<PlanDiagnostic>,
 }
 
 /// One mistake, its place and the way out.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Mistake {
+pub struct PlanDiagnostic {
     message: String,
-    place: Option<Place>,
+    location: Option<Location>,
     help: Option<String>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Location {
     source: NamedSource<String>,
     span: Range<usize>,
     label: String,
@@ -34,48 +34,48 @@ struct Place {
 
 impl PlanError {
     /// A mistake at a place of a source.
-    pub fn at(source: &Source, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Self {
-        let place = Place {
+    pub fn at(source: &SourceText, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Self {
+        let place = Location {
             source: NamedSource::new(source.name.as_ref(), source.text.to_string()),
             span,
             label: label.into(),
         };
-        Self::of(Mistake { message: message.into(), place: Some(place), help: None })
+        Self::of(PlanDiagnostic { message: message.into(), location: Some(place), help: None })
     }
 
     /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
-    pub(crate) fn toml(source: &Source, error: &toml::de::Error) -> Self {
+    pub(crate) fn from_toml(source: &SourceText, error: &toml::de::Error) -> Self {
         let message = error.message().trim().replace('\n', ", ");
         let at = error.span().unwrap_or(0..0);
-        let Some((what, given, known)) = unknown_name(&message) else {
-            let message = without_rust_types(&message);
+        let Some((what, given, known)) = parse_unknown_name(&message) else {
+            let message = humanize_serde_error(&message);
             return Self::at(source, at, format!("this plan cannot be read: {message}"), "here").with_help(
                 "a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test",
             );
         };
-        let near = nearest(given, known.iter().copied());
+        let near = suggest(given, known.iter().copied());
         let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
         Self::at(source, at, format!("there is no {what} `{given}` here"), label)
             .with_help(format!("known are {}", known.join(", ")))
     }
 
     /// A mistake that has no single place.
-    pub fn plain(message: impl Into<String>) -> Self {
-        Self::of(Mistake { message: message.into(), place: None, help: None })
+    pub fn without_location(message: impl Into<String>) -> Self {
+        Self::of(PlanDiagnostic { message: message.into(), location: None, help: None })
     }
 
-    fn of(mistake: Mistake) -> Self {
+    fn of(mistake: PlanDiagnostic) -> Self {
         Self { first: Box::new(mistake), others: Vec::new() }
     }
 
     /// Several errors as one, in their order; none where there is none.
-    pub fn all(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
+    pub fn merge(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut errors = errors.into_iter();
         let mut all = errors.next()?;
         for Self { first, others } in errors {
             for mistake in std::iter::once(*first).chain(others) {
                 // What is wrong with a key of the whole plan is found with each of its tests.
-                if !all.mistakes().any(|earlier| earlier.is_same(&mistake)) {
+                if !all.diagnostics().any(|earlier| earlier.is_same(&mistake)) {
                     all.others.push(mistake);
                 }
             }
@@ -91,7 +91,7 @@ impl PlanError {
     }
 
     /// Every mistake, in the order in which they were found.
-    pub fn mistakes(&self) -> impl Iterator<Item = &Mistake> {
+    pub fn diagnostics(&self) -> impl Iterator<Item = &PlanDiagnostic> {
         std::iter::once(self.first.as_ref()).chain(&self.others)
     }
 }
@@ -100,7 +100,7 @@ impl std::error::Error for PlanError {}
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages: Vec<String> = self.mistakes().map(Mistake::to_string).collect();
+        let messages: Vec<String> = self.diagnostics().map(PlanDiagnostic::to_string).collect();
         f.write_str(&messages.join("; "))
     }
 }
@@ -121,9 +121,9 @@ impl Diagnostic for PlanError {
 
 /// Collects the errors of several independent steps, so that all are reported at once.
 #[derive(Debug, Default)]
-pub(crate) struct Errors(Vec<PlanError>);
+pub(crate) struct ErrorCollector(Vec<PlanError>);
 
-impl Errors {
+impl ErrorCollector {
     /// The value of a step; none where it failed, which is remembered.
     pub(crate) fn ok<T>(&mut self, result: Result<T, PlanError>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
@@ -136,28 +136,28 @@ impl Errors {
 
     /// Fails where any step did, with all of their errors.
     pub(crate) fn finish(self) -> Result<(), PlanError> {
-        PlanError::all(self.0).map_or(Ok(()), Err)
+        PlanError::merge(self.0).map_or(Ok(()), Err)
     }
 }
 
-impl Mistake {
+impl PlanDiagnostic {
     fn is_same(&self, other: &Self) -> bool {
-        let place = |of: &Self| of.place.as_ref().map(|place| (place.source.name().to_owned(), place.span.clone()));
+        let place = |of: &Self| of.location.as_ref().map(|place| (place.source.name().to_owned(), place.span.clone()));
         self.message == other.message && place(self) == place(other)
     }
 }
 
-impl Diagnostic for Mistake {
+impl Diagnostic for PlanDiagnostic {
     fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
         self.help.as_ref().map(|help| Box::new(help) as _)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.as_ref().map(|place| &place.source as _)
+        self.location.as_ref().map(|place| &place.source as _)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_ref()?;
+        let place = self.location.as_ref()?;
         let label = Some(place.label.clone()).filter(|label| !label.is_empty());
         let span = LabeledSpan::new(label, place.span.start, place.span.len());
         Some(Box::new(std::iter::once(span)))

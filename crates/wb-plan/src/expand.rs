@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::team::members;
+use wb_model::roles::all_workers;
 use wb_model::{
-    Case, CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, Params, ProfileName, Scope, Serial, Team,
-    TestName, Value, WorkerName,
+    Case, CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles, Scope,
+    Serial, TestName, WorkerName,
 };
 
-use crate::cast::Cast;
-use crate::error::Errors;
-use crate::nearest::nearest;
-use crate::plan::{Cell, LeftOut, Plan};
+use crate::error::ErrorCollector;
+use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
-use crate::request::{Form, Stage, Written, comma_parts};
-use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection, Workers};
+use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
+use crate::role_assignment::RoleAssignment;
+use crate::suggestion::suggest;
+use crate::{Catalog, PlanError, PlanWorkers, Request, Sampling, Selection, SpannedParam};
 
 /// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`. Every
 /// test has them, and they are axes.
@@ -31,12 +31,12 @@ pub const WORKER_CPUS: &str = "worker-cpus";
 pub fn expand(
     requests: &[Request],
     sampling: &Sampling,
-    catalogue: &dyn Catalogue,
-    workers: Option<&Workers>,
+    catalogue: &dyn Catalog,
+    workers: Option<&PlanWorkers>,
     profile: &ProfileName,
     selection: &Selection,
 ) -> Result<Plan, PlanError> {
-    let mut expansion = Expansion {
+    let mut expansion = PlanExpansion {
         sampling,
         catalogue,
         workers,
@@ -44,24 +44,24 @@ pub fn expand(
         selection,
         positions: BTreeMap::new(),
         seen: BTreeSet::new(),
-        plan: Plan { cells: Vec::new(), left_out: Vec::new(), sampling: sampling.clone() },
+        plan: Plan { cells: Vec::new(), skipped: Vec::new(), sampling: sampling.clone() },
     };
-    let mut errors = Errors::default();
+    let mut errors = ErrorCollector::default();
     for request in requests {
         errors.ok(expansion.add(request));
     }
     errors.finish()?;
     let mut plan = expansion.plan;
-    programs::refuse_uncalled(requests, &plan.cells, catalogue)?;
+    programs::reject_unused(requests, &plan.cells, catalogue)?;
     cut_into_blocks(&mut plan.cells, sampling.max_prepared);
     Ok(plan)
 }
 
 /// A plan while requests are added to it.
-struct Expansion<'a> {
+struct PlanExpansion<'a> {
     sampling: &'a Sampling,
-    catalogue: &'a dyn Catalogue,
-    workers: Option<&'a Workers>,
+    catalogue: &'a dyn Catalog,
+    workers: Option<&'a PlanWorkers>,
     profile: &'a ProfileName,
     selection: &'a Selection,
     /// How many requests of a test have a position for their serial, by the test's name.
@@ -70,7 +70,7 @@ struct Expansion<'a> {
     plan: Plan,
 }
 
-impl Expansion<'_> {
+impl PlanExpansion<'_> {
     /// Adds the cells of one request; none of them where anything is wrong with it.
     fn add(&mut self, request: &Request) -> Result<(), PlanError> {
         let Self { sampling, catalogue, workers, .. } = *self;
@@ -83,21 +83,30 @@ impl Expansion<'_> {
                 Serial::Position(*position - 1)
             }
         };
-        let (cast, given) = Cast::of(request, declaration)?;
-        let involved = workers.map(|workers| cast.involved(request, workers)).transpose()?.unwrap_or_default();
+        let (cast, given) = RoleAssignment::from_request(request, declaration)?;
+        let involved = workers.map(|workers| cast.participants(request, workers)).transpose()?.unwrap_or_default();
         let facts = |worker: &WorkerName| Some((worker.clone(), workers?.latest_facts(worker)?));
         let involved = involved.iter().filter_map(facts).collect();
-        let context = Context { request, given, cast, declaration, catalogue, workers, involved, sampling };
+        let context = RequestExpansion {
+            request,
+            given,
+            roles: cast,
+            declaration,
+            catalogue,
+            workers,
+            participants: involved,
+            sampling,
+        };
         for (case, params, open) in context.combinations()? {
             let test = declaration.name.clone();
             let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
             if !self.seen.insert(id.clone()) {
                 let message = format!("the cell `{id}` is asked for twice");
-                return Err(PlanError::at(&request.source, request.test_at.clone(), message, "by this test")
+                return Err(PlanError::at(&request.source, request.test_span.clone(), message, "by this test")
                     .with_help("give each value once, and each `id=` to one test only"));
             }
-            match self.selection.leaves_out(&id) {
-                Some(why) => self.plan.left_out.push(LeftOut { id, why }),
+            match self.selection.skip_reason(&id) {
+                Some(why) => self.plan.skipped.push(SkippedCell { id, reason: why }),
                 None => self.plan.cells.push(context.cell(id, params, open)?),
             }
         }
@@ -105,23 +114,23 @@ impl Expansion<'_> {
     }
 }
 
-fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalogue) -> Result<&'a Declaration, PlanError> {
+fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&'a Declaration, PlanError> {
     let declaration = catalogue.declaration(&request.test).ok_or_else(|| {
-        let near = nearest(&request.test, catalogue.names());
+        let near = suggest(&request.test, catalogue.names());
         let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-        PlanError::at(&request.source, request.test_at.clone(), format!("there is no test `{}`", request.test), label)
+        PlanError::at(&request.source, request.test_span.clone(), format!("there is no test `{}`", request.test), label)
             .with_help(format!("the tests are {}", catalogue.names().join(", ")))
     })?;
     match request.stages.first() {
-        Some(stage) => Err(no_stages(request, stage)),
+        Some(stage) => Err(stages_error(request, stage)),
         None => Ok(declaration),
     }
 }
 
-fn no_stages(request: &Request, stage: &Stage) -> PlanError {
+fn stages_error(request: &Request, stage: &PropertyGroup) -> PlanError {
     let text = &request.source.text;
     let all_in_one = format!("{},{}", &text[..stage.at.start], &text[stage.at.start + 1..]);
-    let (label, help) = match stage.given.is_empty() {
+    let (label, help) = match stage.params.is_empty() {
         true => ("an empty group of properties", "leave out the `:`".to_owned()),
         false if text.contains('{') => ("a further group of properties", "put all into one group".to_owned()),
         false => ("a further group of properties", format!("put all into one group: `{all_in_one}`")),
@@ -130,35 +139,35 @@ fn no_stages(request: &Request, stage: &Stage) -> PlanError {
 }
 
 /// The parameters of one request, being combined.
-struct Context<'a> {
+struct RequestExpansion<'a> {
     request: &'a Request,
     /// What was given for it but who measures it.
-    given: Vec<&'a Given>,
-    cast: Cast<'a>,
+    given: Vec<&'a SpannedParam>,
+    roles: RoleAssignment<'a>,
     declaration: &'a Declaration,
-    catalogue: &'a dyn Catalogue,
-    workers: Option<&'a Workers>,
+    catalogue: &'a dyn Catalog,
+    workers: Option<&'a PlanWorkers>,
     /// Those that measure it, with their facts.
-    involved: Vec<(WorkerName, &'a Facts)>,
+    participants: Vec<(WorkerName, &'a Facts)>,
     sampling: &'a Sampling,
 }
 
 /// One parameter with the values it takes in turn.
 struct Dimension<'a> {
     param: &'a Param,
-    values: Vec<Value>,
+    values: Vec<ParamValue>,
     axis: bool,
 }
 
 type Combination = (Case, Params, BTreeMap<String, String>);
 
-impl Context<'_> {
+impl RequestExpansion<'_> {
     fn combinations(&self) -> Result<Vec<Combination>, PlanError> {
-        let mut given = self.given()?;
-        let unknown = self.count_cpus(&mut given)?;
-        let fixed = |values: &(Vec<Value>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
+        let mut given = self.normalize_params()?;
+        let unknown = self.substitute_worker_cpus(&mut given)?;
+        let fixed = |values: &(Vec<ParamValue>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
         let singles: Params = given.iter().filter_map(|(name, v)| Some((name.clone(), fixed(v)?))).collect();
-        let resolved = self.resolved(&singles)?;
+        let resolved = self.resolve_from_machine(&singles)?;
         let mut open = BTreeMap::new();
         let mut dimensions = Vec::new();
         let knobs: Vec<Param> =
@@ -173,7 +182,7 @@ impl Context<'_> {
             let from_machine = || resolved.as_ref().and_then(|values| values.get(&param.name));
             let (values, listed) = match given.get(&param.name) {
                 Some((values, listed)) => (values.clone(), *listed),
-                None => match (from_machine(), &param.resolved, &param.default) {
+                None => match (from_machine(), &param.resolved_from, &param.default) {
                     (Some(values), _, _) => (values.clone(), values.len() > 1),
                     (None, Some(how), None) if self.workers.is_none() => {
                         open.insert(param.name.clone(), how.clone());
@@ -185,16 +194,19 @@ impl Context<'_> {
             };
             dimensions.push(Dimension { param, values, axis: param.axis || listed });
         }
-        Ok(product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
+        Ok(cartesian_product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
     }
 
     /// Puts the number of a worker's CPUs where it is requested; takes out the parameters whose workers nobody knows.
-    fn count_cpus(&self, given: &mut BTreeMap<String, (Vec<Value>, bool)>) -> Result<BTreeSet<String>, PlanError> {
+    fn substitute_worker_cpus(
+        &self,
+        given: &mut BTreeMap<String, (Vec<ParamValue>, bool)>,
+    ) -> Result<BTreeSet<String>, PlanError> {
         let mut unknown = BTreeSet::new();
         for (name, (values, _)) in given.iter_mut() {
-            for value in values.iter_mut().filter(|value| **value == Value::Text(WORKER_CPUS.to_owned())) {
+            for value in values.iter_mut().filter(|value| **value == ParamValue::Text(WORKER_CPUS.to_owned())) {
                 match self.worker_cpus(name)? {
-                    Some(cpus) => *value = Value::Integer(cpus),
+                    Some(cpus) => *value = ParamValue::Integer(cpus),
                     None => drop(unknown.insert(name.clone())),
                 }
             }
@@ -205,14 +217,14 @@ impl Context<'_> {
 
     /// How many CPUs each of the workers has that measure together; none where there are none.
     fn worker_cpus(&self, name: &str) -> Result<Option<i64>, PlanError> {
-        let Some(((first, facts), others)) = self.involved.split_first() else { return Ok(None) };
+        let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let count = |facts: &Facts| facts.cpus.len() as i64;
         match others.iter().find(|(_, other)| count(other) != count(facts)) {
             None => Ok(Some(count(facts))),
             Some((other, its)) => {
                 let (one, two) = (count(facts), count(its));
                 let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
-                let at = self.request.test_at.clone();
+                let at = self.request.test_span.clone();
                 let label = "workers that measure together do the same";
                 Err(PlanError::at(&self.request.source, at, message, label)
                     .with_help(format!("give `{name}` a number, or measure on one of them: `on={first}`")))
@@ -221,21 +233,21 @@ impl Context<'_> {
     }
 
     /// Values that follow from the machine, the same on all workers; none without any.
-    fn resolved(&self, singles: &Params) -> Result<Option<BTreeMap<String, Vec<Value>>>, PlanError> {
+    fn resolve_from_machine(&self, singles: &Params) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, PlanError> {
         let on = |facts: &Facts| self.catalogue.resolve(&self.request.test, singles, facts);
-        let Some(((first, facts), others)) = self.involved.split_first() else { return Ok(None) };
+        let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let resolved = on(facts);
         for (other, facts) in others {
             let its = on(facts);
             let differing = resolved.keys().chain(its.keys()).find(|name| resolved.get(*name) != its.get(*name));
             if let Some(name) = differing {
-                let told = |of: &BTreeMap<String, Vec<Value>>| {
-                    let values: Vec<String> = of.get(name).into_iter().flatten().map(Value::to_string).collect();
+                let told = |of: &BTreeMap<String, Vec<ParamValue>>| {
+                    let values: Vec<String> = of.get(name).into_iter().flatten().map(ParamValue::to_string).collect();
                     if values.is_empty() { "nothing".to_owned() } else { values.join(", ") }
                 };
                 let (one, two) = (told(&resolved), told(&its));
                 let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
-                let at = self.request.test_at.clone();
+                let at = self.request.test_span.clone();
                 return Err(PlanError::at(
                     &self.request.source,
                     at,
@@ -249,14 +261,14 @@ impl Context<'_> {
     }
 
     /// The given parameters in canonical form, under their proper names, and whether each was a list.
-    fn given(&self) -> Result<BTreeMap<String, (Vec<Value>, bool)>, PlanError> {
+    fn normalize_params(&self) -> Result<BTreeMap<String, (Vec<ParamValue>, bool)>, PlanError> {
         let mut all = BTreeMap::new();
-        let mut errors = Errors::default();
+        let mut errors = ErrorCollector::default();
         for given in self.given.iter().copied() {
-            let Some((param, values)) = errors.ok(self.one_given(given)) else { continue };
+            let Some((param, values)) = errors.ok(self.normalize_param(given)) else { continue };
             if all.insert(param.clone(), values).is_some() {
                 let message = format!("`{param}` is given twice");
-                let twice = PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
+                let twice = PlanError::at(&self.request.source, given.name_span.clone(), message, "here again")
                     .with_help(format!("`{param}=[a,b]` makes one cell per value"));
                 errors.push(twice);
             }
@@ -266,112 +278,127 @@ impl Context<'_> {
     }
 
     /// One given parameter: its proper name, its values in canonical form, and whether they were a list.
-    fn one_given(&self, given: &Given) -> Result<(String, (Vec<Value>, bool)), PlanError> {
+    fn normalize_param(&self, given: &SpannedParam) -> Result<(String, (Vec<ParamValue>, bool)), PlanError> {
         let knob;
         let param = match given.name.strip_prefix(KNOBS) {
             Some(name) => {
-                knob = knob_param(&self.knob(given, name)?);
+                knob = knob_param(&self.resolve_knob(given, name)?);
                 &knob
             }
-            None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
+            None => self.declaration.param(&given.name).ok_or_else(|| self.unknown_parameter(given))?,
         };
-        Ok((param.name.clone(), self.values(param, &given.value)?))
+        Ok((param.name.clone(), self.normalize_values(param, &given.value)?))
     }
 
-    fn values(&self, param: &Param, written: &Written) -> Result<(Vec<Value>, bool), PlanError> {
+    fn normalize_values(&self, param: &Param, written: &SpannedValue) -> Result<(Vec<ParamValue>, bool), PlanError> {
         let list = comma_list(param, written);
         let written = list.as_ref().unwrap_or(written);
         let is_list = matches!(param.kind, ParamKind::List { .. });
-        let is_nested = |list: &[Written]| list.iter().any(|entry| matches!(entry.form, Form::Many(_)));
+        let is_nested = |list: &[SpannedValue]| list.iter().any(|entry| matches!(entry.form, ValueForm::List(_)));
         match &written.form {
-            Form::Many(list) if list.is_empty() && !is_list => {
+            ValueForm::List(list) if list.is_empty() && !is_list => {
                 let message = format!("`{}` has no values", param.name);
-                Err(PlanError::at(&self.request.source, written.at.clone(), message, "this list is empty"))
+                Err(PlanError::at(&self.request.source, written.span.clone(), message, "this list is empty"))
             }
-            Form::Many(list) if !is_list || is_nested(list) => {
-                let mut errors = Errors::default();
-                let values = list.iter().filter_map(|entry| errors.ok(self.one(param, &param.kind, entry))).collect();
+            ValueForm::List(list) if !is_list || is_nested(list) => {
+                let mut errors = ErrorCollector::default();
+                let values = list
+                    .iter()
+                    .filter_map(|entry| errors.ok(self.normalize_value(param, &param.kind, entry)))
+                    .collect();
                 errors.finish()?;
                 Ok((values, true))
             }
-            _ => Ok((vec![self.one(param, &param.kind, written)?], false)),
+            _ => Ok((vec![self.normalize_value(param, &param.kind, written)?], false)),
         }
     }
 
     /// One value in canonical form.
-    fn one(&self, param: &Param, kind: &ParamKind, written: &Written) -> Result<Value, PlanError> {
+    fn normalize_value(
+        &self,
+        param: &Param,
+        kind: &ParamKind,
+        written: &SpannedValue,
+    ) -> Result<ParamValue, PlanError> {
         match (kind, &written.form) {
-            (ParamKind::List { of }, Form::Many(list)) => {
+            (ParamKind::List { of }, ValueForm::List(list)) => {
                 let elements = list.iter().map(|entry| match entry.form {
                     // One entry may stand for several: `0-3`.
-                    Form::One(_) => self.one(param, kind, entry),
-                    Form::Many(_) => self.one(param, of, entry),
+                    ValueForm::Single(_) => self.normalize_value(param, kind, entry),
+                    ValueForm::List(_) => self.normalize_value(param, of, entry),
                 });
                 let lists = elements.map(|element| match element? {
-                    Value::List(elements) => Ok(elements),
+                    ParamValue::List(elements) => Ok(elements),
                     one => Ok(vec![one]),
                 });
-                Ok(Value::List(lists.collect::<Result<Vec<_>, _>>()?.concat()))
+                Ok(ParamValue::List(lists.collect::<Result<Vec<_>, _>>()?.concat()))
             }
-            (_, Form::Many(_)) => {
+            (_, ValueForm::List(_)) => {
                 let message = format!("a value of `{}` is no list", param.name);
-                Err(PlanError::at(&self.request.source, written.at.clone(), message, "a list within a list")
+                Err(PlanError::at(&self.request.source, written.span.clone(), message, "a list within a list")
                     .with_help(format!("`{0}=[a,b]` makes one cell per value", param.name)))
             }
-            (ParamKind::Integer { .. }, Form::One(Value::Text(word))) if word == WORKER_CPUS => {
-                Ok(Value::Text(word.clone()))
+            (ParamKind::Integer { .. }, ValueForm::Single(ParamValue::Text(word))) if word == WORKER_CPUS => {
+                Ok(ParamValue::Text(word.clone()))
             }
-            (kind, Form::One(value)) => kind.normalise(value).map_err(|bad| self.bad_value(param, written, &bad)),
+            (kind, ValueForm::Single(value)) => {
+                kind.normalise(value).map_err(|bad| self.invalid_value_error(param, written, &bad))
+            }
         }
     }
 
     /// The parameter that a knob is, by its proper name.
-    fn knob(&self, given: &Given, name: &str) -> Result<String, PlanError> {
+    fn resolve_knob(&self, given: &SpannedParam, name: &str) -> Result<String, PlanError> {
         knob_name(self.catalogue, name).ok_or_else(|| {
             let name = name.split('@').next().unwrap_or(name);
             let known = self.catalogue.knobs();
-            let near = nearest(name, known.iter().copied());
+            let near = suggest(name, known.iter().copied());
             let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-            PlanError::at(&self.request.source, given.name_at.clone(), format!("there is no knob `{name}`"), label)
+            PlanError::at(&self.request.source, given.name_span.clone(), format!("there is no knob `{name}`"), label)
                 .with_help(format!("there are {}", known.join(", ")))
         })
     }
 
-    fn no_such_parameter(&self, given: &Given) -> PlanError {
+    fn unknown_parameter(&self, given: &SpannedParam) -> PlanError {
         let test = &self.declaration.name;
         let names = || self.declaration.params.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.aliases));
-        let near = nearest(&given.name, names().map(String::as_str));
+        let near = suggest(&given.name, names().map(String::as_str));
         let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
         let message = format!("`{test}` has no parameter `{}`", given.name);
-        PlanError::at(&self.request.source, given.name_at.clone(), message, label)
+        PlanError::at(&self.request.source, given.name_span.clone(), message, label)
             .with_help(format!("`weighbridge list {test}` shows all {} parameters", self.declaration.params.len()))
     }
 
-    fn bad_value(&self, param: &Param, written: &Written, bad: &wb_model::param::BadValue) -> PlanError {
-        let near = nearest(&written.value().to_string(), bad.allowed.iter().map(String::as_str));
-        let label = near.map_or_else(|| bad.why.clone(), |near| format!("did you mean `{near}`?"));
-        let message = format!("`{}` of `{}`: {}", param.name, self.declaration.name, bad.why);
+    fn invalid_value_error(
+        &self,
+        param: &Param,
+        written: &SpannedValue,
+        bad: &wb_model::param::InvalidValue,
+    ) -> PlanError {
+        let near = suggest(&written.value().to_string(), bad.allowed.iter().map(String::as_str));
+        let label = near.map_or_else(|| bad.message.clone(), |near| format!("did you mean `{near}`?"));
+        let message = format!("`{}` of `{}`: {}", param.name, self.declaration.name, bad.message);
         let help = match bad.allowed.as_slice() {
             [] => format!("expected {}", param.kind.expected()),
             allowed => format!("expected one of {}", allowed.join(", ")),
         };
-        PlanError::at(&self.request.source, written.at.clone(), message, label).with_help(help)
+        PlanError::at(&self.request.source, written.span.clone(), message, label).with_help(help)
     }
 
     fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, PlanError> {
         let Declaration { name, version, scope, .. } = self.declaration;
-        let sides = self.catalogue.sides(name.as_str(), &params);
+        let sides = self.catalogue.topology(name.as_str(), &params);
         let teams = match self.workers {
-            Some(workers) => self.cast.teams(self.request, sides, workers)?,
+            Some(workers) => self.roles.assign_roles(self.request, sides, workers)?,
             None => Vec::new(),
         };
         let unsupported = self.unsupported(&teams, &params);
         let mut programs = self.request.programs.clone();
         if !programs.is_empty() {
-            let called = programs::called(self.catalogue, name.as_str(), &params);
+            let called = programs::required_programs(self.catalogue, name.as_str(), &params);
             programs.retain(|program, _| called.contains(program));
         }
-        params.extend(shape(&teams));
+        params.extend(role_params(&teams));
         Ok(Cell {
             key: open.is_empty().then(|| key(name, *version, &params)),
             version: *version,
@@ -387,14 +414,14 @@ impl Context<'_> {
             block: 0,
             id,
             params,
-            open,
+            unresolved: open,
         })
     }
 
     /// Why it cannot be measured on one of the workers.
-    fn unsupported(&self, teams: &[Team], params: &Params) -> Option<String> {
-        let several = members(teams).len() > 1;
-        members(teams).into_iter().find_map(|worker| {
+    fn unsupported(&self, teams: &[Roles], params: &Params) -> Option<String> {
+        let several = all_workers(teams).len() > 1;
+        all_workers(teams).into_iter().find_map(|worker| {
             let why = match self.workers?.facts(worker)? {
                 Ok(facts) => self.catalogue.unsupported(&self.request.test, params, facts)?,
                 Err(why) => return Some(why.to_owned()),
@@ -405,27 +432,33 @@ impl Context<'_> {
 }
 
 /// What a cell's teams are like, as parameters: part of what it may be compared with. Which workers they are is not.
-fn shape(teams: &[Team]) -> Params {
+fn role_params(teams: &[Roles]) -> Params {
     let count = i64::try_from(teams.len()).unwrap_or(i64::MAX);
-    let several = (count > 1).then(|| (WORKERS.to_owned(), Value::Integer(count)));
-    let apart = teams.iter().any(Team::is_apart).then(|| (SIDES.to_owned(), Value::Text("apart".to_owned())));
+    let several = (count > 1).then(|| (WORKERS.to_owned(), ParamValue::Integer(count)));
+    let apart =
+        teams.iter().any(Roles::has_remote_server).then(|| (SIDES.to_owned(), ParamValue::Text("apart".to_owned())));
     several.into_iter().chain(apart).collect()
 }
 
 /// The parameter that a knob is, `NAME` or `NAME@TARGET`, by its proper name.
-pub(crate) fn knob_name(catalogue: &dyn Catalogue, knob: &str) -> Option<String> {
+pub(crate) fn knob_name(catalogue: &dyn Catalog, knob: &str) -> Option<String> {
     let (name, target) = knob.split_at(knob.find('@').unwrap_or(knob.len()));
     catalogue.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
 }
 
 /// The list that a text with commas stands for (`"read,write"`), where the parameter is an axis or a list and none of its
 /// values can have a comma.
-fn comma_list(param: &Param, written: &Written) -> Option<Written> {
+fn comma_list(param: &Param, written: &SpannedValue) -> Option<SpannedValue> {
     let takes_several = param.axis || matches!(param.kind, ParamKind::List { .. });
     match &written.form {
-        Form::One(Value::Text(text)) if takes_several && !param.kind.may_have_commas() && text.contains(',') => {
-            let part = |part: &str| Written::one(Value::Text(part.to_owned()), written.at.clone());
-            Some(Written { form: Form::Many(comma_parts(text).map(part).collect()), at: written.at.clone() })
+        ValueForm::Single(ParamValue::Text(text))
+            if takes_several && !param.kind.may_have_commas() && text.contains(',') =>
+        {
+            let part = |part: &str| SpannedValue::one(ParamValue::Text(part.to_owned()), written.span.clone());
+            Some(SpannedValue {
+                form: ValueForm::List(split_commas(text).map(part).collect()),
+                span: written.span.clone(),
+            })
         }
         _ => None,
     }
@@ -439,7 +472,7 @@ fn knob_param(name: &str) -> Param {
         help: String::new(),
         kind: ParamKind::Text,
         default: None,
-        resolved: None,
+        resolved_from: None,
         axis: true,
     }
 }
@@ -449,10 +482,10 @@ fn key(test: &TestName, version: u32, params: &Params) -> DefinitionKey {
 }
 
 /// Every combination of the dimensions' values, the last dimension changing fastest.
-fn product(dimensions: &[Dimension]) -> Vec<(Case, Params)> {
+fn cartesian_product(dimensions: &[Dimension]) -> Vec<(Case, Params)> {
     let mut combinations = vec![(Vec::new(), Params::new())];
     for dimension in dimensions {
-        let longer = |(axes, params): &(Vec<(String, Value)>, Params), value: &Value| {
+        let longer = |(axes, params): &(Vec<(String, ParamValue)>, Params), value: &ParamValue| {
             let (mut axes, mut params) = (axes.clone(), params.clone());
             if dimension.axis {
                 axes.push((dimension.param.name.clone(), value.clone()));
@@ -463,7 +496,7 @@ fn product(dimensions: &[Dimension]) -> Vec<(Case, Params)> {
         combinations =
             combinations.iter().flat_map(|one| dimension.values.iter().map(move |value| longer(one, value))).collect();
     }
-    let named = |(axes, params): (Vec<(String, Value)>, Params)| {
+    let named = |(axes, params): (Vec<(String, ParamValue)>, Params)| {
         (Case::new(axes.iter().map(|(name, value)| (name.as_str(), value))), params)
     };
     combinations.into_iter().map(named).collect()

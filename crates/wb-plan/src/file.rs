@@ -25,13 +25,13 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wb_model::Value;
+use wb_model::ParamValue;
 
-use crate::error::Errors;
+use crate::error::ErrorCollector;
 use crate::expand::KNOBS;
-use crate::request::{Form, Written};
-use crate::tools::{self, Groups};
-use crate::{Given, PlanError, Request, Sampling, Source, spec};
+use crate::request::{SpannedValue, ValueForm};
+use crate::tools::{self, ToolGroups};
+use crate::{PlanError, Request, Sampling, SourceText, SpannedParam, spec};
 
 /// A plan as it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ pub struct PlanFile {
 /// Everything but the tools, the workers and the tests, which keep the places of all they say.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Head {
+struct PlanHead {
     name: Option<String>,
     #[serde(default)]
     summary: String,
@@ -63,38 +63,39 @@ struct Head {
     #[serde(default)]
     sampling: Sampling,
     #[serde(default)]
-    tool_groups: Groups,
+    tool_groups: ToolGroups,
     #[serde(default, rename = "test")]
     _tests: Vec<toml::Table>,
 }
 
 /// Reads a plan. `name` is the file's path, for messages.
 pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
-    let source = Source::new(name, text);
-    let table = DeTable::parse(text).map_err(|error| PlanError::toml(&source, &error))?.into_inner();
-    let head: Head = toml::from_str(text).map_err(|error| misplaced(&source, &error))?;
-    let mut errors = Errors::default();
-    if let Some(fault) = head.sampling.fault() {
-        let at = key_of_sampling(&table, &fault.keys);
-        errors.push(PlanError::at(&source, at, fault.what, "here"));
+    let source = SourceText::new(name, text);
+    let table = DeTable::parse(text).map_err(|error| PlanError::from_toml(&source, &error))?.into_inner();
+    let head: PlanHead = toml::from_str(text).map_err(|error| toml_error(&source, &error))?;
+    let mut errors = ErrorCollector::default();
+    if let Some(fault) = head.sampling.validate() {
+        let at = sampling_key_span(&table, &fault.keys);
+        errors.push(PlanError::at(&source, at, fault.message, "here"));
     }
-    errors.ok(tools::check(&source, &head.tool_groups));
-    if let Some(line) = head.publish.as_ref().filter(|line| tools::words(line.get_ref()).is_none()) {
+    errors.ok(tools::validate_groups(&source, &head.tool_groups));
+    if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
         let what = "`publish` is no command: it is empty, or a quote is open";
         errors.push(PlanError::at(&source, line.span(), what, "here"));
     }
-    let of_all = |value| written(&source, value).and_then(|value| tools::unfold(&source, &value, &head.tool_groups));
+    let of_all =
+        |value| parse_value(&source, value).and_then(|value| tools::expand_tools(&source, &value, &head.tool_groups));
     let of_all = table.get("tools").and_then(|value| errors.ok(of_all(value))).unwrap_or_default();
     let on = table.get_key_value("on").and_then(|(name, value)| {
-        let value = errors.ok(written(&source, value))?;
-        Some(Given { name: name.get_ref().to_string(), name_at: name.span(), value })
+        let value = errors.ok(parse_value(&source, value))?;
+        Some(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value })
     });
     let mut requests = Vec::new();
     if let Some(DeValue::Array(tests)) = table.get("test").map(Spanned::get_ref) {
         for test in tests {
-            let Some(mut request) = errors.ok(request(&source, test, &head.tool_groups)) else { continue };
+            let Some(mut request) = errors.ok(parse_request(&source, test, &head.tool_groups)) else { continue };
             request.tools.splice(0..0, of_all.iter().cloned());
-            request.on_of_plan.clone_from(&on);
+            request.default_on.clone_from(&on);
             requests.push(request);
         }
     }
@@ -106,12 +107,12 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
 }
 
 /// The text of a plan file.
-pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
+pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let wrong = error.as_bytes()[at];
         // What precedes the place is the same in the text that can be shown.
-        let source = Source::new(name, &String::from_utf8_lossy(error.as_bytes()));
+        let source = SourceText::new(name, &String::from_utf8_lossy(error.as_bytes()));
         let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
         PlanError::at(&source, span, "this plan is not UTF-8", format!("byte 0x{wrong:02x} is no text"))
             .with_help("save the file in UTF-8")
@@ -119,18 +120,18 @@ pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
 }
 
 /// What serde did not like. `tools` is a word of the plan and of its tests; after `[sampling]` it is in that table.
-fn misplaced(source: &Source, error: &toml::de::Error) -> PlanError {
+fn toml_error(source: &SourceText, error: &toml::de::Error) -> PlanError {
     match error.span() {
         Some(at) if source.text.get(at.clone()) == Some("tools") => {
             PlanError::at(source, at, "`tools` has no place in this table", "write it above the first table")
                 .with_help("above the first table it holds for all tests, in a [[test]] for that one")
         }
-        _ => PlanError::toml(source, error),
+        _ => PlanError::from_toml(source, error),
     }
 }
 
 /// Where the first of these keys that is written stands.
-fn key_of_sampling(table: &DeTable, keys: &[&str]) -> Range<usize> {
+fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     let Some((name, DeValue::Table(entries))) = table.get_key_value("sampling").map(|(k, v)| (k, v.get_ref())) else {
         return 0..0;
     };
@@ -138,42 +139,42 @@ fn key_of_sampling(table: &DeTable, keys: &[&str]) -> Range<usize> {
     place.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
 }
 
-fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<Request, PlanError> {
+fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGroups) -> Result<Request, PlanError> {
     let DeValue::Table(entries) = test.get_ref() else {
         return Err(PlanError::at(source, test.span(), "a test is a table", "`[[test]]` is expected"));
     };
     let mut request = Request {
         source: source.clone(),
         test: String::new(),
-        test_at: test.span(),
+        test_span: test.span(),
         id: None,
         given: Vec::new(),
         stages: Vec::new(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
-        on_of_plan: None,
+        default_on: None,
     };
-    let mut errors = Errors::default();
+    let mut errors = ErrorCollector::default();
     for (name, value) in entries {
         if let ("knobs", DeValue::Table(knobs)) = (name.get_ref().as_ref(), value.get_ref()) {
             for (knob, value) in knobs {
                 let (given, name_at) = (format!("{KNOBS}{}", knob.get_ref()), knob.span());
-                let Some(value) = errors.ok(written(source, value)) else { continue };
-                request.given.push(Given { name: given, name_at, value });
+                let Some(value) = errors.ok(parse_value(source, value)) else { continue };
+                request.given.push(SpannedParam { name: given, name_span: name_at, value });
             }
             continue;
         }
-        let Some(value) = errors.ok(written(source, value)) else { continue };
+        let Some(value) = errors.ok(parse_value(source, value)) else { continue };
         match name.get_ref().as_ref() {
-            "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
-            "id" => request.id = errors.ok(spec::pinned(source, &value)),
-            "tools" => request.tools.extend(errors.ok(tools::unfold(source, &value, groups)).unwrap_or_default()),
+            "name" => (request.test, request.test_span) = (value.value().to_string(), value.span),
+            "id" => request.id = errors.ok(spec::parse_id(source, &value)),
+            "tools" => request.tools.extend(errors.ok(tools::expand_tools(source, &value, groups)).unwrap_or_default()),
             // pbench's name for it, which fio and uperf have: it starts the group, and stays a parameter.
             "tool-group" => {
-                request.tools.extend(errors.ok(tools::group(source, &value, groups)).unwrap_or_default());
-                request.given.push(Given { name: name.get_ref().to_string(), name_at: name.span(), value });
+                request.tools.extend(errors.ok(tools::expand_group(source, &value, groups)).unwrap_or_default());
+                request.given.push(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value });
             }
-            other => request.given.push(Given { name: other.to_owned(), name_at: name.span(), value }),
+            other => request.given.push(SpannedParam { name: other.to_owned(), name_span: name.span(), value }),
         }
     }
     if request.test.is_empty() {
@@ -181,27 +182,31 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
         errors.push(unnamed);
     }
     errors.finish()?;
-    request.given.sort_by_key(|given| given.name_at.start);
+    request.given.sort_by_key(|given| given.name_span.start);
     Ok(request)
 }
 
-fn written(source: &Source, value: &Spanned<DeValue>) -> Result<Written, PlanError> {
+fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, PlanError> {
     let at = value.span();
     let unusable =
         |at: Range<usize>| PlanError::at(source, at, "a parameter takes a value or a list of values", "not this");
     let form = match value.get_ref() {
-        DeValue::String(text) => Form::One(Value::Text(text.to_string())),
-        DeValue::Boolean(value) => Form::One(Value::Bool(*value)),
+        DeValue::String(text) => ValueForm::Single(ParamValue::Text(text.to_string())),
+        DeValue::Boolean(value) => ValueForm::Single(ParamValue::Bool(*value)),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map(|number| Form::One(Value::Integer(number)))
+            .map(|number| ValueForm::Single(ParamValue::Integer(number)))
             .map_err(|_| unusable(at.clone()))?,
-        DeValue::Float(number) => {
-            number.as_str().parse().map(|n| Form::One(Value::Number(n))).map_err(|_| unusable(at.clone()))?
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .map(|n| ValueForm::Single(ParamValue::Number(n)))
+            .map_err(|_| unusable(at.clone()))?,
+        DeValue::Array(list) => {
+            ValueForm::List(list.iter().map(|value| parse_value(source, value)).collect::<Result<_, _>>()?)
         }
-        DeValue::Array(list) => Form::Many(list.iter().map(|value| written(source, value)).collect::<Result<_, _>>()?),
         DeValue::Datetime(_) | DeValue::Table(_) => return Err(unusable(at)),
     };
-    Ok(Written { form, at })
+    Ok(SpannedValue { form, span: at })
 }
 
 #[cfg(test)]
@@ -218,9 +223,9 @@ mod tests {
         assert_eq!(plan.name, "nightly");
         assert_eq!(plan.sampling.min_time.seconds(), 2.0);
         let request = &plan.requests[0];
-        assert_eq!(&text[request.test_at.clone()], "\"fio\"");
-        assert_eq!(&text[request.given[0].name_at.clone()], "rw");
-        assert_eq!(&text[request.given[0].value.at.clone()], "[\"read\", \"write\"]");
+        assert_eq!(&text[request.test_span.clone()], "\"fio\"");
+        assert_eq!(&text[request.given[0].name_span.clone()], "rw");
+        assert_eq!(&text[request.given[0].value.span.clone()], "[\"read\", \"write\"]");
         assert_eq!(request.id.as_ref().unwrap().as_str(), "night");
     }
 
@@ -301,7 +306,7 @@ mod tests {
     #[test]
     fn a_plan_in_another_encoding_says_where_it_is() {
         use miette::Diagnostic;
-        let error = text("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
+        let error = decode_utf8("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();
         assert_eq!((label.offset(), label.label()), (11, Some("byte 0xe9 is no text")));
     }

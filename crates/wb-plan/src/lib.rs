@@ -8,29 +8,29 @@
 //! [`variant`] is a request with something changed.
 
 pub mod builtin;
-mod cast;
-pub mod catalogue;
+pub mod catalog;
 pub mod error;
 pub mod expand;
 pub mod file;
-pub mod masked;
-pub mod nearest;
+pub mod masking;
 pub mod plan;
 mod programs;
 pub mod request;
+mod role_assignment;
 pub mod sampling;
-pub mod select;
+pub mod selection;
 pub mod spec;
+pub mod suggestion;
 pub mod tools;
 pub mod variant;
 pub mod workers;
 
-pub use catalogue::Catalogue;
+pub use catalog::Catalog;
 pub use error::PlanError;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
-pub use plan::{Cell, Duration, LeftOut, Plan, Shortfall};
-pub use request::{Given, Request, Source, comma_parts};
-pub use sampling::{Order, Sampling};
-pub use select::Selection;
+pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
+pub use request::{Request, SourceText, SpannedParam, split_commas};
+pub use sampling::{Sampling, SamplingOrder};
+pub use selection::Selection;
 pub use variant::Variant;
-pub use workers::Workers;
+pub use workers::PlanWorkers;

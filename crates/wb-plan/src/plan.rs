@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Nanos, Params, Scope, Team};
-use wb_stats::Rule;
+use wb_model::{CellId, DefinitionKey, Nanos, Params, Roles, Scope};
+use wb_stats::SamplingRule;
 
 use crate::Sampling;
 
@@ -15,7 +15,7 @@ pub struct Plan {
     /// The cells, in the order they were asked for.
     pub cells: Vec<Cell>,
     /// Cells that were asked for and will not be measured.
-    pub left_out: Vec<LeftOut>,
+    pub skipped: Vec<SkippedCell>,
     /// How it samples.
     pub sampling: Sampling,
 }
@@ -32,18 +32,18 @@ pub struct Cell {
     /// Every effective parameter that is known.
     pub params: Params,
     /// Parameters that the machine decides while no machine is known, and how.
-    pub open: BTreeMap<String, String>,
+    pub unresolved: BTreeMap<String, String>,
     /// Why it cannot be measured here, if so.
     pub unsupported: Option<String>,
     /// When it is done.
-    pub rule: Rule,
+    pub rule: SamplingRule,
     /// How long one sample takes, about.
     pub estimate: Nanos,
     /// How much longer the first sample takes, which finds out how much work each does.
     #[serde(default)]
     pub calibration_time: Nanos,
     /// Whether the estimate is of this test; otherwise nothing says how long a sample takes.
-    #[serde(default = "estimated")]
+    #[serde(default = "default_is_estimated")]
     pub is_estimated: bool,
     /// How long what its test prepares stays alive.
     pub scope: Scope,
@@ -54,55 +54,55 @@ pub struct Cell {
     pub programs: BTreeMap<String, String>,
     /// Who measures it; several teams do at the same time. None while no worker is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<Team>,
+    pub teams: Vec<Roles>,
     /// The block it is scheduled in, from 0.
     pub block: usize,
 }
 
 /// A cell that was asked for and will not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+pub struct SkippedCell {
     /// Its name.
     pub id: CellId,
     /// Why.
-    pub why: String,
+    pub reason: String,
 }
 
-fn estimated() -> bool {
+fn default_is_estimated() -> bool {
     true
 }
 
 /// How long measuring takes, about: with as few samples as its rule can be met with, and with as many as it takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Duration {
+pub struct TimeEstimate {
     /// The shortest.
-    pub least: Nanos,
+    pub min: Nanos,
     /// The longest, without failed attempts and without samples that are taken again.
-    pub most: Nanos,
+    pub max: Nanos,
 }
 
-impl std::iter::Sum for Duration {
+impl std::iter::Sum for TimeEstimate {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |all, one| Self {
-            least: Nanos(all.least.0.saturating_add(one.least.0)),
-            most: Nanos(all.most.0.saturating_add(one.most.0)),
+            min: Nanos(all.min.0.saturating_add(one.min.0)),
+            max: Nanos(all.max.0.saturating_add(one.max.0)),
         })
     }
 }
 
 impl Plan {
     /// How long the cells take that can be measured and whose samples have an estimate.
-    pub fn duration(&self) -> Duration {
+    pub fn duration(&self) -> TimeEstimate {
         let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
         cells.map(|cell| self.cell_duration(cell)).sum()
     }
 
     /// How long a cell takes: warm-ups and samples, of which none is begun once the budget is spent.
-    pub fn cell_duration(&self, cell: &Cell) -> Duration {
-        let (fewest, most) = (cell.rule.fewest() as u64, cell.rule.most() as u64);
+    pub fn cell_duration(&self, cell: &Cell) -> TimeEstimate {
+        let (fewest, most) = (cell.rule.min_samples() as u64, cell.rule.max_samples() as u64);
         let warm_up = u64::from(self.sampling.warm_up);
         // What is compared ends when it is decided, and has no budget but one that was asked for.
-        let is_compared = matches!(cell.rule, Rule::Compared { .. });
+        let is_compared = matches!(cell.rule, SamplingRule::External { .. });
         let attempts = |samples: u64| {
             let wanted = warm_up + samples;
             let within = |budget: Nanos| self.attempts_within(cell, budget);
@@ -116,7 +116,7 @@ impl Plan {
             let first = if attempts > 0 { cell.calibration_time.0 } else { 0 };
             Nanos(cell.estimate.0.saturating_mul(attempts).saturating_add(first))
         };
-        Duration { least: time(attempts(fewest)), most: time(attempts(most)) }
+        TimeEstimate { min: time(attempts(fewest)), max: time(attempts(most)) }
     }
 
     /// How many attempts are begun before a budget is spent.
@@ -127,11 +127,12 @@ impl Plan {
 
     /// Whether the budget ends a cell, about, before its fewest samples are taken.
     pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
-        let wanted = cell.rule.fewest();
+        let wanted = cell.rule.min_samples();
         // No attempt is begun once the budget is spent; one that is begun is finished.
         let attempts = self.attempts_within(cell, self.sampling.budget?);
         let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
-        (cell.unsupported.is_none() && cell.is_estimated && holds < wanted).then_some(Shortfall { holds, wanted })
+        (cell.unsupported.is_none() && cell.is_estimated && holds < wanted)
+            .then_some(Shortfall { affordable: holds, required: wanted })
     }
 }
 
@@ -139,7 +140,7 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shortfall {
     /// So many samples fit into the budget.
-    pub holds: usize,
+    pub affordable: usize,
     /// So many are wanted.
-    pub wanted: usize,
+    pub required: usize,
 }

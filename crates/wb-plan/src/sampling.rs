@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 /// In which order the cells of a profile are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum SamplingOrder {
     /// In rounds, each taking one sample of every unfinished cell in a random order: drift hits all alike.
     #[default]
     Interleaved,
@@ -37,7 +37,7 @@ pub struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
     /// In which order cells are sampled.
-    pub order: Order,
+    pub order: SamplingOrder,
     /// Decides every random choice; drawn and recorded where none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -69,7 +69,7 @@ impl Default for Sampling {
             max_samples: 30,
             precision: 2.0,
             budget: None,
-            order: Order::Interleaved,
+            order: SamplingOrder::Interleaved,
             seed: None,
             retakes: 6,
             attempts: 3,
@@ -83,8 +83,8 @@ impl Default for Sampling {
 
 impl Sampling {
     /// The rule for cells whose test asks for none of its own.
-    pub fn rule(&self) -> Rule {
-        Rule::Precision {
+    pub fn rule(&self) -> SamplingRule {
+        SamplingRule::Precision {
             percent: self.precision,
             min_samples: self.min_samples,
             max_samples: self.max_samples.max(self.min_samples),
@@ -102,7 +102,7 @@ impl Sampling {
     }
 
     /// What is wrong with it, if anything.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn validate(&self) -> Option<InvalidSampling> {
         let zero = [
             ("min-time", self.min_time.0 == 0),
             ("min-samples", self.min_samples == 0),
@@ -114,15 +114,15 @@ impl Sampling {
             ("telemetry-interval", self.telemetry_interval.0 == 0),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Some(Fault { keys: vec![key], what: format!("`{key}` must be more than 0") });
+            return Some(InvalidSampling { keys: vec![key], message: format!("`{key}` must be more than 0") });
         }
         if self.max_samples < self.min_samples {
             let what = format!("max-samples ({}) is below min-samples ({})", self.max_samples, self.min_samples);
-            return Some(Fault { keys: vec!["max-samples", "min-samples"], what });
+            return Some(InvalidSampling { keys: vec!["max-samples", "min-samples"], message: what });
         }
         if !(self.precision > 0.0 && self.precision.is_finite()) {
             let what = format!("`precision` must be a positive number of percent, not {}", self.precision);
-            return Some(Fault { keys: vec!["precision"], what });
+            return Some(InvalidSampling { keys: vec!["precision"], message: what });
         }
         None
     }
@@ -130,9 +130,9 @@ impl Sampling {
 
 /// What is wrong with a [`Sampling`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct InvalidSampling {
     /// The keys that say it; not all of them need be written.
     pub keys: Vec<&'static str>,
     /// What it is.
-    pub what: String,
+    pub message: String,
 }

@@ -10,60 +10,60 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use wb_model::{TestName, Value};
+use wb_model::{ParamValue, TestName};
 
-use crate::request::{Form, Stage, Written};
-use crate::{Given, PlanError, Request, Source};
+use crate::request::{PropertyGroup, SpannedValue, ValueForm};
+use crate::{PlanError, Request, SourceText, SpannedParam};
 
 /// Reads one test.
 pub fn parse(text: &str) -> Result<Request, PlanError> {
-    let source = Source::new("command line", text);
+    let source = SourceText::new("command line", text);
     let mut cursor = Cursor { source: &source, text, at: 0 };
     let test = cursor.word(|c| c != ':');
     if test.is_empty() {
-        return Err(cursor.wrong(0..text.len(), "no test is named", "`TEST[:name=value,…]` is expected"));
+        return Err(cursor.error(0..text.len(), "no test is named", "`TEST[:name=value,…]` is expected"));
     }
     let mut groups = Vec::new();
     while cursor.peek() == Some(':') {
         groups.push(cursor.group()?);
     }
     if !cursor.is_done() {
-        return Err(cursor.wrong(cursor.at..text.len(), "this does not belong here", "a `:` or the end is expected"));
+        return Err(cursor.error(cursor.at..text.len(), "this does not belong here", "a `:` or the end is expected"));
     }
     let id = take_id(&source, &mut groups)?;
     let mut groups = groups.into_iter();
     Ok(Request {
         test: text[test.clone()].to_owned(),
-        test_at: test,
+        test_span: test,
         id,
-        given: groups.next().unwrap_or_default().given,
+        given: groups.next().unwrap_or_default().params,
         stages: groups.collect(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
-        on_of_plan: None,
+        default_on: None,
         source,
     })
 }
 
 /// Takes `id=` out of whichever group has it; a group that held nothing else goes with it.
-fn take_id(source: &Source, groups: &mut Vec<Stage>) -> Result<Option<TestName>, PlanError> {
-    let ids: Vec<Given> =
-        groups.iter_mut().flat_map(|group| group.given.extract_if(.., |given| given.name == "id")).collect();
-    groups.retain(|group| !group.given.is_empty() || ids.iter().all(|id| !group.at.contains(&id.name_at.start)));
+fn take_id(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<Option<TestName>, PlanError> {
+    let ids: Vec<SpannedParam> =
+        groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == "id")).collect();
+    groups.retain(|group| !group.params.is_empty() || ids.iter().all(|id| !group.at.contains(&id.name_span.start)));
     match ids.as_slice() {
         [] => Ok(None),
-        [id] => pinned(source, &id.value).map(Some),
-        [_, again, ..] => Err(PlanError::at(source, again.name_at.clone(), "`id` is given twice", "here again")),
+        [id] => parse_id(source, &id.value).map(Some),
+        [_, again, ..] => Err(PlanError::at(source, again.name_span.clone(), "`id` is given twice", "here again")),
     }
 }
 
 /// The id that a value pins: a name that cannot be taken for a position.
-pub(crate) fn pinned(source: &Source, value: &Written) -> Result<TestName, PlanError> {
+pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<TestName, PlanError> {
     let wrong = |message: &str, label: &str| {
-        PlanError::at(source, value.at.clone(), message, label)
+        PlanError::at(source, value.span.clone(), message, label)
             .with_help("`id` pins the name of a test's place in the plan, so that inserting a test renumbers nothing")
     };
-    let Form::One(name) = &value.form else {
+    let ValueForm::Single(name) = &value.form else {
         return Err(wrong("an id is one name", "not a list"));
     };
     let text = name.to_string();
@@ -76,7 +76,7 @@ pub(crate) fn pinned(source: &Source, value: &Written) -> Result<TestName, PlanE
 }
 
 struct Cursor<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     text: &'a str,
     at: usize,
 }
@@ -105,25 +105,25 @@ impl Cursor<'_> {
         start..self.at
     }
 
-    fn blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         self.take_while(char::is_whitespace);
     }
 
     /// What is kept, without the blanks around it.
     fn word(&mut self, keep: impl Fn(char) -> bool) -> Range<usize> {
-        self.blanks();
+        self.skip_whitespace();
         let taken = self.take_while(keep);
-        self.blanks();
+        self.skip_whitespace();
         taken.start..taken.start + self.text[taken].trim_end().len()
     }
 
-    fn wrong(&self, span: Range<usize>, message: &str, label: &str) -> PlanError {
+    fn error(&self, span: Range<usize>, message: &str, label: &str) -> PlanError {
         PlanError::at(self.source, span, message, label)
             .with_help("parameters are written `name=value,name=[a,b]`; text with `,` `:` or `]` goes in double quotes")
     }
 
     /// The next character, or the last one at the end: something that can be underlined.
-    fn here(&self) -> Range<usize> {
+    fn current_span(&self) -> Range<usize> {
         match self.text[self.at..].chars().next() {
             Some(next) => self.at..self.at + next.len_utf8(),
             None => self.at - self.text.chars().next_back().map_or(0, char::len_utf8)..self.at,
@@ -131,46 +131,46 @@ impl Cursor<'_> {
     }
 
     /// One group with the colon before it, up to the next colon or the end.
-    fn group(&mut self) -> Result<Stage, PlanError> {
+    fn group(&mut self) -> Result<PropertyGroup, PlanError> {
         let start = self.at;
         self.eat(':');
-        self.blanks();
+        self.skip_whitespace();
         let mut given = Vec::new();
         if self.peek() == Some('{') {
             given = self.object()?;
         } else {
             while !self.is_done() && self.peek() != Some(':') {
-                given.push(self.given()?);
+                given.push(self.param()?);
                 if !self.eat(',') {
                     break;
                 }
-                self.blanks();
+                self.skip_whitespace();
             }
         }
-        Ok(Stage { at: start..self.at, given })
+        Ok(PropertyGroup { at: start..self.at, params: given })
     }
 
-    fn given(&mut self) -> Result<Given, PlanError> {
+    fn param(&mut self) -> Result<SpannedParam, PlanError> {
         let (name, name_at) = self.name()?;
         if name.is_empty() {
-            return Err(self.wrong(self.here(), "a parameter's name is missing", "here"));
+            return Err(self.error(self.current_span(), "a parameter's name is missing", "here"));
         }
         if !self.eat('=') {
-            return Err(self.wrong(name_at, &format!("`{name}` has no value"), "`=value` is expected after it"));
+            return Err(self.error(name_at, &format!("`{name}` has no value"), "`=value` is expected after it"));
         }
         let asked = name_at.start..self.at;
         match self.value()? {
-            Some(value) => Ok(Given { name, name_at, value }),
-            None => Err(self.wrong(asked, &format!("`{name}` has no value"), "a value is expected after `=`")),
+            Some(value) => Ok(SpannedParam { name, name_span: name_at, value }),
+            None => Err(self.error(asked, &format!("`{name}` has no value"), "a value is expected after `=`")),
         }
     }
 
     /// A parameter's name and where it stands, without quotes.
     fn name(&mut self) -> Result<(String, Range<usize>), PlanError> {
         if self.peek() == Some('"') {
-            let Written { at, form } = self.quoted()?;
-            self.blanks();
-            let Form::One(name) = form else { unreachable!("a quoted text is one value") };
+            let SpannedValue { span: at, form } = self.quoted()?;
+            self.skip_whitespace();
+            let ValueForm::Single(name) = form else { unreachable!("a quoted text is one value") };
             return Ok((name.to_string(), at.start + 1..at.end - 1));
         }
         // What follows `@` is named by the kernel: `node0/1048576kB`.
@@ -179,8 +179,8 @@ impl Cursor<'_> {
     }
 
     /// A value and the blanks around it; nothing where there is none.
-    fn value(&mut self) -> Result<Option<Written>, PlanError> {
-        self.blanks();
+    fn value(&mut self) -> Result<Option<SpannedValue>, PlanError> {
+        self.skip_whitespace();
         let value = match self.peek() {
             Some('[') => self.list(Self::value)?,
             Some('"') => self.quoted()?,
@@ -189,80 +189,85 @@ impl Cursor<'_> {
                 if at.is_empty() {
                     return Ok(None);
                 }
-                Written::one(bare(&self.text[at.clone()]), at)
+                SpannedValue::one(bare(&self.text[at.clone()]), at)
             }
         };
-        self.blanks();
+        self.skip_whitespace();
         Ok(Some(value))
     }
 
     /// A list of what `element` reads.
     fn list(
         &mut self,
-        element: impl Fn(&mut Self) -> Result<Option<Written>, PlanError>,
-    ) -> Result<Written, PlanError> {
+        element: impl Fn(&mut Self) -> Result<Option<SpannedValue>, PlanError>,
+    ) -> Result<SpannedValue, PlanError> {
         let start = self.at;
         self.eat('[');
-        self.blanks();
+        self.skip_whitespace();
         let mut list = Vec::new();
         while !self.eat(']') {
             match element(self)? {
                 Some(value) => list.push(value),
                 None if self.is_done() => {}
-                None => return Err(self.wrong(self.here(), "a value of this list is missing", "before this")),
+                None => return Err(self.error(self.current_span(), "a value of this list is missing", "before this")),
             }
             if !self.eat(',') && self.peek() != Some(']') {
-                return Err(self.wrong(start..self.at, "the list is not closed", "a `]` is missing"));
+                return Err(self.error(start..self.at, "the list is not closed", "a `]` is missing"));
             }
-            self.blanks();
+            self.skip_whitespace();
         }
-        Ok(Written { form: Form::Many(list), at: start..self.at })
+        Ok(SpannedValue { form: ValueForm::List(list), span: start..self.at })
     }
 
     /// A text in double quotes, with JSON's escapes.
-    fn quoted(&mut self) -> Result<Written, PlanError> {
+    fn quoted(&mut self) -> Result<SpannedValue, PlanError> {
         let start = self.at;
         let mut values = serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<String>();
         match values.next() {
             Some(Ok(text)) => {
                 self.at = start + values.byte_offset();
-                Ok(Written::one(Value::Text(text), start..self.at))
+                Ok(SpannedValue::one(ParamValue::Text(text), start..self.at))
             }
-            _ => Err(self.wrong(start..self.text.len(), "the quoted text is not closed", "from here")),
+            _ => Err(self.error(start..self.text.len(), "the quoted text is not closed", "from here")),
         }
     }
 
     /// A JSON object, read here since what it says twice or wrongly is to be shown where it stands.
-    fn object(&mut self) -> Result<Vec<Given>, PlanError> {
+    fn object(&mut self) -> Result<Vec<SpannedParam>, PlanError> {
         let start = self.at;
         self.eat('{');
-        self.blanks();
+        self.skip_whitespace();
         let mut all = Vec::new();
         while !self.eat('}') {
             if self.peek() != Some('"') {
-                return Err(self.wrong(self.here(), "not JSON", "a name in double quotes, or a `}`, is expected"));
+                return Err(self.error(
+                    self.current_span(),
+                    "not JSON",
+                    "a name in double quotes, or a `}`, is expected",
+                ));
             }
             let name = self.quoted()?;
-            self.blanks();
+            self.skip_whitespace();
             if !self.eat(':') {
-                return Err(self.wrong(name.at, "not JSON", "`:` and a value are expected after it"));
+                return Err(self.error(name.span, "not JSON", "`:` and a value are expected after it"));
             }
-            let name_at = name.at.start + 1..name.at.end - 1;
-            let value =
-                self.json()?.ok_or_else(|| self.wrong(self.here(), "not JSON", "a value is expected before this"))?;
-            all.push(Given { name: name.value().to_string(), name_at, value });
+            let name_at = name.span.start + 1..name.span.end - 1;
+            let value = self
+                .json()?
+                .ok_or_else(|| self.error(self.current_span(), "not JSON", "a value is expected before this"))?;
+            all.push(SpannedParam { name: name.value().to_string(), name_span: name_at, value });
             if !self.eat(',') && self.peek() != Some('}') {
-                return Err(self.wrong(start..self.at, "the object is not closed", "a `}` is missing"));
+                return Err(self.error(start..self.at, "the object is not closed", "a `}` is missing"));
             }
-            self.blanks();
+            self.skip_whitespace();
         }
-        self.blanks();
+        self.skip_whitespace();
         Ok(all)
     }
 
     /// A value in JSON and the blanks around it; nothing where there is none.
-    fn json(&mut self) -> Result<Option<Written>, PlanError> {
-        self.blanks();
+    fn json(&mut self) -> Result<Option<SpannedValue>, PlanError> {
+        self.skip_whitespace();
         let start = self.at;
         let value = match self.peek() {
             None | Some(',' | ']' | '}') => return Ok(None),
@@ -271,22 +276,22 @@ impl Cursor<'_> {
             _ => {
                 let at = self.word(|c| !matches!(c, ',' | ']' | '}'));
                 let value = serde_json::from_str(&self.text[at]).map_err(|_| {
-                    self.wrong(start..self.at, "not a value", "a text, a number, true, false or a list is expected")
+                    self.error(start..self.at, "not a value", "a text, a number, true, false or a list is expected")
                 })?;
-                Written::one(value, start..self.at)
+                SpannedValue::one(value, start..self.at)
             }
         };
-        self.blanks();
+        self.skip_whitespace();
         Ok(Some(value))
     }
 }
 
 /// A bare word as the plainest value that it can be.
-fn bare(text: &str) -> Value {
+fn bare(text: &str) -> ParamValue {
     match text {
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        text => text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Integer),
+        "true" => ParamValue::Bool(true),
+        "false" => ParamValue::Bool(false),
+        text => text.parse().map_or_else(|_| ParamValue::Text(text.to_owned()), ParamValue::Integer),
     }
 }
 
@@ -296,12 +301,12 @@ mod tests {
 
     use super::*;
 
-    fn values(text: &str) -> Vec<(String, Value)> {
+    fn values(text: &str) -> Vec<(String, ParamValue)> {
         parse(text).unwrap().given.iter().map(|given| (given.name.clone(), given.value.value())).collect()
     }
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
+    fn text(text: &str) -> ParamValue {
+        ParamValue::Text(text.to_owned())
     }
 
     #[test]
@@ -315,13 +320,13 @@ mod tests {
         let plain = values("fio:rw=[read,randwrite],bs=4k,iodepth=8,direct=true");
         let json = values(r#"fio:{"rw":["read","randwrite"],"bs":"4k","iodepth":8,"direct":true}"#);
         assert_eq!(plain, json);
-        assert_eq!(plain[0].1, Value::List(vec![text("read"), text("randwrite")]));
+        assert_eq!(plain[0].1, ParamValue::List(vec![text("read"), text("randwrite")]));
     }
 
     #[test]
     fn quotes_keep_what_would_divide() {
         assert_eq!(values(r#"fio:targets="/dev/a:b,c]",x=1"#)[0].1, text("/dev/a:b,c]"));
-        assert_eq!(values(r#"t:x=["a,b",c]"#)[0].1, Value::List(vec![text("a,b"), text("c")]));
+        assert_eq!(values(r#"t:x=["a,b",c]"#)[0].1, ParamValue::List(vec![text("a,b"), text("c")]));
         assert_eq!(values(r#"t:x="say \"hi\"""#)[0].1, text("say \"hi\""));
     }
 
@@ -332,7 +337,7 @@ mod tests {
         assert_eq!(names("t:knobs.nr-hugepages@node0/1048576kB=[0,1]"), ["knobs.nr-hugepages@node0/1048576kB"]);
         assert_eq!(names(r#"t:"knobs.offloads@eth0:1" = off , x=1"#), ["knobs.offloads@eth0:1", "x"]);
         let request = parse(r#"t:"knobs.thp"=never"#).unwrap();
-        assert_eq!(&request.source.text[request.given[0].name_at.clone()], "knobs.thp");
+        assert_eq!(&request.source.text[request.given[0].name_span.clone()], "knobs.thp");
     }
 
     #[test]
@@ -404,9 +409,9 @@ mod tests {
         let text = r#"fio:{"rw":["read","raed"],"rw":"write"}"#;
         let request = parse(text).unwrap();
         assert_eq!(request.given.len(), 2);
-        let Form::Many(list) = &request.given[0].value.form else { panic!("a list was written") };
-        assert_eq!(&text[list[1].at.clone()], "\"raed\"");
-        assert_eq!(&text[request.given[1].name_at.clone()], "rw");
+        let ValueForm::List(list) = &request.given[0].value.form else { panic!("a list was written") };
+        assert_eq!(&text[list[1].span.clone()], "\"raed\"");
+        assert_eq!(&text[request.given[1].name_span.clone()], "rw");
     }
 
     #[test]

@@ -4,73 +4,92 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use crate::nearest::nearest;
-use crate::request::{Form, Written};
-use crate::{PlanError, Source};
+use crate::request::{SpannedValue, ValueForm};
+use crate::suggestion::suggest;
+use crate::{PlanError, SourceText};
 
 /// The groups of tools of a plan file, each a list of command lines.
-pub(crate) type Groups = BTreeMap<String, Vec<Spanned<String>>>;
+pub(crate) type ToolGroups = BTreeMap<String, Vec<Spanned<String>>>;
 
 /// A command line's words, as a shell divides them; nothing where it has none, or a quote is open.
-pub fn words(line: &str) -> Option<Vec<String>> {
+pub fn split_words(line: &str) -> Option<Vec<String>> {
     shell_words::split(line).ok().filter(|words| !words.is_empty())
 }
 
 /// Sees to it that every group holds command lines.
-pub(crate) fn check(source: &Source, groups: &Groups) -> Result<(), PlanError> {
-    let unusable = groups.values().flatten().find(|line| words(line.get_ref()).is_none());
+pub(crate) fn validate_groups(source: &SourceText, groups: &ToolGroups) -> Result<(), PlanError> {
+    let unusable = groups.values().flatten().find(|line| split_words(line.get_ref()).is_none());
     unusable.map_or(Ok(()), |line| Err(no_command(source, line.span(), line.get_ref())))
 }
 
 /// The command lines that are meant by command lines and names of groups.
-pub(crate) fn unfold(source: &Source, value: &Written, groups: &Groups) -> Result<Vec<String>, PlanError> {
+pub(crate) fn expand_tools(
+    source: &SourceText,
+    value: &SpannedValue,
+    groups: &ToolGroups,
+) -> Result<Vec<String>, PlanError> {
     let listed = match &value.form {
-        Form::Many(list) => list.as_slice(),
-        Form::One(_) => std::slice::from_ref(value),
+        ValueForm::List(list) => list.as_slice(),
+        ValueForm::Single(_) => std::slice::from_ref(value),
     };
     let mut commands = Vec::new();
     for entry in listed {
         let text = entry.value().to_string();
         match groups.get(&text) {
             Some(group) => commands.extend(group.iter().map(|line| line.get_ref().clone())),
-            None => commands.push(command(source, entry, text, groups)?),
+            None => commands.push(resolve_command(source, entry, text, groups)?),
         }
     }
     Ok(commands)
 }
 
 /// The command lines of a group by its name. `default` need not be there: it is pbench's word where none is meant.
-pub(crate) fn group(source: &Source, value: &Written, groups: &Groups) -> Result<Vec<String>, PlanError> {
+pub(crate) fn expand_group(
+    source: &SourceText,
+    value: &SpannedValue,
+    groups: &ToolGroups,
+) -> Result<Vec<String>, PlanError> {
     let name = value.value().to_string();
     match groups.get(&name) {
         Some(group) => Ok(group.iter().map(|line| line.get_ref().clone()).collect()),
         None if name == "default" => Ok(Vec::new()),
-        None => Err(unknown(source, value, &format!("there is no tool group `{name}`"), &name, groups)),
+        None => Err(unknown_group(source, value, &format!("there is no tool group `{name}`"), &name, groups)),
     }
 }
 
 /// A command line. A word alone that is no program is taken for a group that was misspelt: as a program it would be
 /// missed only when the first sample is taken.
-fn command(source: &Source, entry: &Written, line: String, groups: &Groups) -> Result<String, PlanError> {
-    let Some(words) = words(&line) else { return Err(no_command(source, entry.at.clone(), &line)) };
+fn resolve_command(
+    source: &SourceText,
+    entry: &SpannedValue,
+    line: String,
+    groups: &ToolGroups,
+) -> Result<String, PlanError> {
+    let Some(words) = split_words(&line) else { return Err(no_command(source, entry.span.clone(), &line)) };
     let is_word = words.len() == 1 && !line.contains('/');
     if !is_word || is_program(&line) {
         return Ok(line);
     }
-    Err(unknown(source, entry, &format!("there is no tool group and no program `{line}`"), &line, groups))
+    Err(unknown_group(source, entry, &format!("there is no tool group and no program `{line}`"), &line, groups))
 }
 
-fn unknown(source: &Source, entry: &Written, message: &str, name: &str, groups: &Groups) -> PlanError {
+fn unknown_group(
+    source: &SourceText,
+    entry: &SpannedValue,
+    message: &str,
+    name: &str,
+    groups: &ToolGroups,
+) -> PlanError {
     let names = groups.keys().map(String::as_str);
-    let label = nearest(name, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    let label = suggest(name, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
     let help = match names.collect::<Vec<_>>().join(", ").as_str() {
         "" => "a group of tools is written `NAME = [\"COMMAND\", …]` under [tool-groups]".to_owned(),
         all => format!("the groups of tools are {all}"),
     };
-    PlanError::at(source, entry.at.clone(), message, label).with_help(help)
+    PlanError::at(source, entry.span.clone(), message, label).with_help(help)
 }
 
-fn no_command(source: &Source, at: std::ops::Range<usize>, line: &str) -> PlanError {
+fn no_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> PlanError {
     let (message, label) = match line.trim() {
         "" => ("a tool has no command".to_owned(), "this is empty"),
         _ => (format!("the tool `{line}` is no command"), "a quote is open"),

@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Group, PutBack, Scratch, Teardown, Worker};
-use wb_fleet::{Address, Options, Params, Program};
+use wb_agent::{Group, RestoredChange, Scratch, TeardownReport, Worker};
+use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
-use wb_knobs::tune::Tuned;
+use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::Step;
 
-use crate::error::{ProfileError, Why};
-use crate::guest::{self, Made};
+use crate::apply_site::ApplySite;
+use crate::error::{ProfileError, ProfileErrorKind};
+use crate::guest::{self, GuestRecord};
 use crate::host::run;
-use crate::profile::{Named, Paired, Profile};
-use crate::site::Site;
+use crate::profile::{NamedProfile, Profile, ReversibleCommand};
 
 /// A host that a profile is for.
-pub struct HostAt<'a> {
+pub struct ProfileHost<'a> {
     /// The handle on it.
     pub worker: &'a Worker,
     /// What is said of it.
-    pub params: &'a Params,
+    pub params: &'a HostParams,
     /// Where it is; none where it is this machine.
     pub address: Option<&'a Address>,
 }
 
 /// What all hosts of a run have in common.
-pub struct Means<'a> {
+pub struct ApplyContext<'a> {
     /// How hosts and guests are connected to.
-    pub options: &'a Options,
+    pub options: &'a ConnectOptions,
     /// The program that becomes the agent of guests.
     pub program: &'a Program,
     /// Folders with what belongs to hosts.
@@ -43,13 +43,13 @@ pub struct Means<'a> {
     /// The sets of knobs that there are.
     pub sets: &'a [KnobSet],
     /// Whom to tell what takes a while.
-    pub told: &'a (dyn Fn(&WorkerName, String) + Sync),
+    pub notify: &'a (dyn Fn(&WorkerName, String) + Sync),
 }
 
 /// What a host was made to be, for the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Standing {
+pub struct AppliedProfile {
     /// The profile's name.
     pub name: ProfileName,
     /// The profile, with what was said where it was asked for.
@@ -60,40 +60,47 @@ pub struct Standing {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sets: BTreeMap<String, BTreeMap<String, String>>,
     /// What became of each knob.
-    pub knobs: Vec<Tuned>,
+    pub knobs: Vec<KnobResult>,
     /// Its guests.
-    pub guests: Vec<Made>,
+    pub guests: Vec<GuestRecord>,
 }
 
 /// A host in its profile. Without [`Applied::revert`] it comes back when this is dropped, and nobody is told how.
-pub struct Applied {
+pub struct ActiveProfile {
     /// What it is like.
-    pub standing: Standing,
+    pub standing: AppliedProfile,
     /// The workers of its guests; the host itself measures where there are none.
     guests: Vec<Worker>,
     /// Where on the host their consoles are.
     consoles: Vec<String>,
     group: Group,
-    kept: Option<(Scratch, guest::Keys)>,
+    guest_files: Option<(Scratch, guest::GuestSshKeys)>,
 }
 
 /// Puts a host into a profile.
 ///
 /// # Errors
 /// When something of it cannot be done: then the host is as it was.
-pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Result<Applied, ProfileError> {
-    let failed =
-        |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
-    let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
-    let site = Site::new(&group, host, means);
-    match put(named, &site, means.sets).await {
+pub async fn apply(
+    named: &NamedProfile,
+    host: &ProfileHost<'_>,
+    means: &ApplyContext<'_>,
+) -> Result<ActiveProfile, ProfileError> {
+    let failed = |why: ProfileErrorKind| ProfileError {
+        profile: named.name.clone(),
+        host: host.worker.name().clone(),
+        kind: Box::new(why),
+    };
+    let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
+    let site = ApplySite::new(&group, host, means);
+    match apply_steps(named, &site, means.sets).await {
         Ok((knobs, running)) => {
             let (guests, kept) = match running {
                 None => (Vec::new(), None),
-                Some(guest::Running { all, folder, keys }) => (all, Some((folder, keys))),
+                Some(guest::RunningGuests { all, folder, keys }) => (all, Some((folder, keys))),
             };
-            let (guests, made, consoles): (Vec<Worker>, Vec<Made>, Vec<String>) = guests.into_iter().collect();
-            let standing = Standing {
+            let (guests, made, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) = guests.into_iter().collect();
+            let standing = AppliedProfile {
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
@@ -101,12 +108,12 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
                 knobs,
                 guests: made,
             };
-            Ok(Applied { standing, guests, consoles, group, kept })
+            Ok(ActiveProfile { standing, guests, consoles, group, guest_files: kept })
         }
         Err(why) => {
             let fault = group.teardown().await.map_or_else(|error| Some(error.to_string()), |teardown| teardown.fault);
             if let Some(fault) = fault {
-                (means.told)(host.worker.name(), format!("not all is as it was: {fault}"));
+                (means.notify)(host.worker.name(), format!("not all is as it was: {fault}"));
             }
             Err(failed(why))
         }
@@ -120,7 +127,11 @@ pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTree
     named.map(|set| (set.name.clone(), values(set))).collect()
 }
 
-async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
+async fn apply_steps(
+    named: &NamedProfile,
+    site: &ApplySite<'_>,
+    sets: &[KnobSet],
+) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
     let mut knobs = match one_thread_per_core(site).await? {
         Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?,
@@ -128,13 +139,13 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
-        knobs.extend(site.group.tune_leniently(wanted).await?);
+        knobs.extend(site.group.tune_best_effort(wanted).await?);
     }
     for file in &profile.files {
-        site.group.change(file.step(), Some(file.text.clone())).await?;
+        site.group.apply_step(file.step(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
-        site.group.change(step(paired), Some(APPLIED.to_owned())).await?;
+        site.group.apply_step(command_step(paired), Some(APPLIED.to_owned())).await?;
         require_applied(paired, site).await?;
     }
     if !profile.knobs.is_empty() {
@@ -148,7 +159,10 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
 }
 
 /// The knobs without which a host is not in a profile; those of its sets are not among them.
-pub(crate) async fn required_knobs(profile: &Profile, site: &Site<'_>) -> Result<BTreeMap<String, String>, Why> {
+pub(crate) async fn required_knobs(
+    profile: &Profile,
+    site: &ApplySite<'_>,
+) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
     Ok(one_thread_per_core(site).await?.into_iter().chain(profile_knobs(profile)).collect())
 }
 
@@ -158,7 +172,7 @@ fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
 
 /// The knob by which every core of a host runs one thread, where its parameters say `disable-smt` and one runs more. It
 /// is set before CPUs are counted for anything.
-async fn one_thread_per_core(site: &Site<'_>) -> Result<Option<(String, String)>, Why> {
+async fn one_thread_per_core(site: &ApplySite<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
     if site.params.disable_smt != Some(true) {
         return Ok(None);
     }
@@ -168,20 +182,23 @@ async fn one_thread_per_core(site: &Site<'_>) -> Result<Option<(String, String)>
 }
 
 /// That a command was carried out says nothing of what came of it.
-async fn require_applied(paired: &Paired, site: &Site<'_>) -> Result<(), Why> {
-    let is_so = run(site.group, ["sh", "-c", &paired.is]).await;
-    is_so.map(drop).map_err(|_| Why::NotSo { command: paired.name.clone(), is: paired.is.trim().to_owned() })
+async fn require_applied(paired: &ReversibleCommand, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
+    let is_so = run(site.group, ["sh", "-c", &paired.check]).await;
+    is_so.map(drop).map_err(|_| ProfileErrorKind::NotEffective {
+        command: paired.name.clone(),
+        is: paired.check.trim().to_owned(),
+    })
 }
 
 /// The state of commands that were carried out.
 const APPLIED: &str = "applied";
 
-fn step(paired: &Paired) -> Step {
+fn command_step(paired: &ReversibleCommand) -> Step {
     let words = |script: String, argument: Option<&str>| {
         let fixed = ["sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()];
         fixed.into_iter().chain(argument.map(str::to_owned)).collect()
     };
-    let Paired { name, is, apply, revert } = paired;
+    let ReversibleCommand { name, check: is, apply, revert } = paired;
     Step::Command {
         name: name.clone(),
         read: words(format!("if ( {is}\n) >&2; then printf {APPLIED}; else printf none; fi"), None),
@@ -189,7 +206,7 @@ fn step(paired: &Paired) -> Step {
     }
 }
 
-impl Applied {
+impl ActiveProfile {
     /// What the consoles of its guests have said.
     pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
         let mut all = Vec::new();
@@ -200,7 +217,7 @@ impl Applied {
     }
 
     /// The guests with how they were made and where on the host their consoles are.
-    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &Made, &str)> {
+    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &GuestRecord, &str)> {
         let made = self.standing.guests.iter().zip(&self.consoles);
         self.guests.iter().zip(made).map(|(guest, (made, console))| (guest, made, console.as_str()))
     }
@@ -209,8 +226,8 @@ impl Applied {
     ///
     /// # Errors
     /// When something could not be put back: it stays in the host's undo log, and the next agent there tries again.
-    pub async fn revert(self) -> Result<Vec<PutBack>, ProfileError> {
-        let Self { standing, guests, consoles: _, group, kept } = self;
+    pub async fn revert(self) -> Result<Vec<RestoredChange>, ProfileError> {
+        let Self { standing, guests, consoles: _, group, guest_files: kept } = self;
         let host = group.worker().name().clone();
         for guest in guests {
             // A guest that does not answer any more is ended all the same.
@@ -223,18 +240,22 @@ impl Applied {
             let _ = keys.close().await;
         }
         match torn {
-            Ok(Teardown { put_back, fault: None, .. }) => Ok(put_back),
-            Ok(Teardown { put_back, fault: Some(fault), .. }) => {
+            Ok(TeardownReport { reverted: put_back, fault: None, .. }) => Ok(put_back),
+            Ok(TeardownReport { reverted: put_back, fault: Some(fault), .. }) => {
                 let restored = put_back.into_iter().map(|one| one.what).collect();
-                Err(ProfileError { profile: standing.name, host, why: Box::new(Why::NotRestored { fault, restored }) })
+                Err(ProfileError {
+                    profile: standing.name,
+                    host,
+                    kind: Box::new(ProfileErrorKind::NotRestored { fault, restored }),
+                })
             }
-            Err(error) => Err(ProfileError { profile: standing.name, host, why: Box::new(error.into()) }),
+            Err(error) => Err(ProfileError { profile: standing.name, host, kind: Box::new(error.into()) }),
         }
     }
 }
 
 /// The folders in which users have profiles of their own: in theirs, and among assets.
-pub fn folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
+pub fn profile_folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
     let own = config.map(|config| config.join("weighbridge/profiles.d"));
     own.into_iter().chain(assets.iter().map(|folder| folder.join("profiles.d"))).collect()
 }

@@ -6,14 +6,14 @@ use wb_model::Bytes;
 
 /// What stands in a kernel's command line before the arguments that we added. A kernel passes over words with a dot whose
 /// module it does not have.
-const MARK: &str = "weighbridge.added";
+const ADDED_ARGUMENTS_MARKER: &str = "weighbridge.added";
 /// Where a kernel's command line is read.
 pub const COMMAND_LINE: &str = "/proc/cmdline";
 /// The longest that one may be; no architecture takes more.
-const LONGEST: Bytes = Bytes(64 << 10);
+const MAX_COMMAND_LINE: Bytes = Bytes(64 << 10);
 
 /// Reboots by whatever starts the machine.
-const USUAL: &str = "systemctl reboot || reboot";
+const REBOOT_SCRIPT: &str = "systemctl reboot || reboot";
 /// Finds kexec, and the files of the running kernel where distributions have kernels and initrds.
 const FIND: &str = r#"
 command -v kexec >/dev/null || { echo "there is no program \`kexec\` (Debian's package kexec-tools)" >&2; exit 1; }
@@ -34,26 +34,26 @@ systemctl kexec || { sync; kexec -e; }
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boot {
     /// By whatever starts the machine.
-    Usual,
+    Default,
     /// The running kernel once more, with this command line.
-    Again(String),
+    Kexec(String),
 }
 
 impl Boot {
     /// The words of the command that asks for it.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn command(&self) -> Vec<String> {
         let (script, line) = match self {
-            Self::Usual => (USUAL.to_owned(), ""),
-            Self::Again(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
+            Self::Default => (REBOOT_SCRIPT.to_owned(), ""),
+            Self::Kexec(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
         };
         ["sh", "-c", &script, "sh", line].map(str::to_owned).into()
     }
 
     /// The words of the command that says whether it can be asked for, and changes nothing.
-    pub(crate) fn check_words(&self) -> Vec<String> {
+    pub(crate) fn check_command(&self) -> Vec<String> {
         let script = match self {
-            Self::Usual => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
-            Self::Again(_) => FIND,
+            Self::Default => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
+            Self::Kexec(_) => FIND,
         };
         ["sh", "-c", script].map(str::to_owned).into()
     }
@@ -71,31 +71,31 @@ impl CommandLine {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn of(worker: &Worker) -> Result<Self, WorkerError> {
-        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(COMMAND_LINE, LONGEST).await?)))
+    pub async fn read(worker: &Worker) -> Result<Self, WorkerError> {
+        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(COMMAND_LINE, MAX_COMMAND_LINE).await?)))
     }
 
     /// That of this machine.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn here() -> std::io::Result<Self> {
+    pub fn local() -> std::io::Result<Self> {
         Ok(Self::parse(&std::fs::read_to_string(COMMAND_LINE)?))
     }
 
     fn parse(text: &str) -> Self {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        match words.iter().position(|word| word == MARK) {
+        match words.iter().position(|word| word == ADDED_ARGUMENTS_MARKER) {
             None => Self { own: words, added: Vec::new() },
             Some(at) => Self { own: words[..at].to_vec(), added: words[at + 1..].to_vec() },
         }
     }
 
     /// Whether it is what such a start makes of it.
-    pub(crate) fn is_of(&self, boot: &Boot) -> bool {
+    pub(crate) fn matches_boot(&self, boot: &Boot) -> bool {
         match boot {
-            Boot::Usual => self.added.is_empty(),
-            Boot::Again(line) => *self == Self::parse(line),
+            Boot::Default => self.added.is_empty(),
+            Boot::Kexec(line) => *self == Self::parse(line),
         }
     }
 
@@ -105,24 +105,24 @@ impl CommandLine {
     }
 
     /// The start that it takes until the kernel has just these arguments more than its own; none where it has them.
-    pub fn start(&self, wanted: &[String]) -> Option<Boot> {
+    pub fn required_boot(&self, wanted: &[String]) -> Option<Boot> {
         let missing: Vec<&str> = wanted.iter().filter(|word| !self.own.contains(word)).map(String::as_str).collect();
         if missing == self.added {
             return None;
         }
         if missing.is_empty() {
-            return Some(Boot::Usual);
+            return Some(Boot::Default);
         }
         // A boot loader's note of where it found the kernel is no argument.
         let own = self.own.iter().map(String::as_str).filter(|word| !word.starts_with("BOOT_IMAGE="));
-        Some(Boot::Again(own.chain([MARK]).chain(missing).collect::<Vec<_>>().join(" ")))
+        Some(Boot::Kexec(own.chain([ADDED_ARGUMENTS_MARKER]).chain(missing).collect::<Vec<_>>().join(" ")))
     }
 }
 
 /// What is wrong with a kernel argument.
-pub(crate) fn fault(argument: &str) -> Option<String> {
+pub(crate) fn argument_error(argument: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
-    let bad = argument.is_empty() || argument == MARK || !argument.chars().all(is_plain);
+    let bad = argument.is_empty() || argument == ADDED_ARGUMENTS_MARKER || !argument.chars().all(is_plain);
     bad.then(|| format!("`{argument}` is no kernel argument: each is one word, as `nosmt` or `hugepagesz=1G`"))
 }
 
@@ -132,11 +132,11 @@ mod tests {
 
     fn start(line: &str, wanted: &[&str]) -> Option<Boot> {
         let wanted: Vec<String> = wanted.iter().map(|word| (*word).to_owned()).collect();
-        CommandLine::parse(line).start(&wanted)
+        CommandLine::parse(line).required_boot(&wanted)
     }
 
     fn again(line: &str) -> Option<Boot> {
-        Some(Boot::Again(line.to_owned()))
+        Some(Boot::Kexec(line.to_owned()))
     }
 
     #[test]
@@ -152,14 +152,16 @@ mod tests {
         let added = "root=/dev/vda1 weighbridge.added nosmt";
         assert_eq!(CommandLine::parse(added).added(), ["nosmt"]);
         assert_eq!(start(added, &["nosmt"]), None);
-        assert_eq!(start(added, &[]), Some(Boot::Usual));
+        assert_eq!(start(added, &[]), Some(Boot::Default));
         assert_eq!(start(added, &["mitigations=off"]), again("root=/dev/vda1 weighbridge.added mitigations=off"));
-        assert_eq!(start(added, &["root=/dev/vda1"]), Some(Boot::Usual));
+        assert_eq!(start(added, &["root=/dev/vda1"]), Some(Boot::Default));
     }
 
     #[test]
     fn arguments_are_single_words() {
-        assert!(fault("hugepagesz=1G").is_none() && fault("isolcpus=1-3,5").is_none());
-        assert!(["", "a b", "a\nb", "a=\"b\"", MARK].into_iter().all(|bad| fault(bad).is_some()));
+        assert!(argument_error("hugepagesz=1G").is_none() && argument_error("isolcpus=1-3,5").is_none());
+        assert!(
+            ["", "a b", "a\nb", "a=\"b\"", ADDED_ARGUMENTS_MARKER].into_iter().all(|bad| argument_error(bad).is_some())
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use wb_agent::{Command, Ending, Group, Process, Stream, Worker, WorkerError};
+use wb_agent::{Command, ExitReason, Group, Process, Stream, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 /// The most that is kept of what a program says.
@@ -20,7 +20,7 @@ pub struct Controller {
 
 /// A program to be run here: with the variables and in the folder of this process.
 #[derive(Debug, Clone, Default)]
-pub struct Program {
+pub struct ControllerProgram {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// More variables.
@@ -31,9 +31,9 @@ pub struct Program {
 
 /// A program that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramOutput {
     /// How.
-    pub ending: Ending,
+    pub ending: ExitReason,
     /// What it wrote to standard output.
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.
@@ -48,7 +48,7 @@ impl Controller {
     /// # Errors
     /// When that cannot be started.
     pub async fn start(program: &Path) -> Result<Self, WorkerError> {
-        Ok(Self { worker: Worker::here(WorkerName::local(), program).await? })
+        Ok(Self { worker: Worker::local_named(WorkerName::local(), program).await? })
     }
 
     /// The handle on this machine.
@@ -60,8 +60,13 @@ impl Controller {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub async fn run(&self, program: Program, limit: Nanos, hear: impl FnMut(&str)) -> Result<Ended, WorkerError> {
-        let group = self.worker.group().await?;
+    pub async fn run(
+        &self,
+        program: ControllerProgram,
+        limit: Nanos,
+        hear: impl FnMut(&str),
+    ) -> Result<ProgramOutput, WorkerError> {
+        let group = self.worker.new_group().await?;
         let ended = self.run_in(&group, program, limit, hear).await;
         group.teardown().await?;
         ended
@@ -71,11 +76,11 @@ impl Controller {
     pub(crate) async fn run_in(
         &self,
         group: &Group,
-        program: Program,
+        program: ControllerProgram,
         limit: Nanos,
         hear: impl FnMut(&str),
-    ) -> Result<Ended, WorkerError> {
-        let Program { argv, env, stdin } = program;
+    ) -> Result<ProgramOutput, WorkerError> {
+        let ControllerProgram { argv, env, stdin } = program;
         let own =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut command = Command::new(argv).stdin(stdin).output_limit(OUTPUT);
@@ -84,10 +89,10 @@ impl Controller {
         command.env = locale.into_iter().chain(own).chain(env).collect();
         command.cwd = std::env::current_dir().ok().and_then(|folder| Some(folder.to_str()?.to_owned()));
         let process = group.spawn(command).await?;
-        let (finished, ()) = tokio::join!(process.wait(Some(limit)), listen(&process, limit, hear));
+        let (finished, ()) = tokio::join!(process.wait(Some(limit)), forward_lines(&process, limit, hear));
         let finished = finished?;
         let elapsed = finished.elapsed();
-        Ok(Ended { ending: finished.ending, stdout: finished.stdout, stderr: finished.stderr, elapsed })
+        Ok(ProgramOutput { ending: finished.ending, stdout: finished.stdout, stderr: finished.stderr, elapsed })
     }
 
     /// Ends its agent.
@@ -100,7 +105,7 @@ impl Controller {
 }
 
 /// Hands on the lines of a process as they come.
-async fn listen(process: &Process, limit: Nanos, hear: impl FnMut(&str)) {
+async fn forward_lines(process: &Process, limit: Nanos, hear: impl FnMut(&str)) {
     let hear = RefCell::new(hear);
     let none = |line: &str| {
         hear.borrow_mut()(line);
@@ -110,12 +115,12 @@ async fn listen(process: &Process, limit: Nanos, hear: impl FnMut(&str)) {
     let _ = process.wait_for_line(Stream::Stdout, limit, none).await;
 }
 
-impl Ended {
+impl ProgramOutput {
     /// What went wrong with it, if anything: how it ended, and the last that it said.
     ///
     /// # Errors
     /// With that.
-    pub fn succeeded(&self) -> Result<(), String> {
+    pub fn result(&self) -> Result<(), String> {
         if self.ending.is_success() {
             return Ok(());
         }
@@ -131,7 +136,7 @@ impl Ended {
 }
 
 /// Everything that a program said, under a line of what it was.
-pub(crate) fn log(what: &str, ending: &Ending, stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
+pub(crate) fn log(what: &str, ending: &ExitReason, stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
     let mut log = format!("{what}\n{ending}\n").into_bytes();
     for (name, stream) in [("standard output", stdout), ("standard error", stderr)] {
         if !stream.is_empty() {

@@ -2,26 +2,26 @@
 
 use wb_agent::{Fault, WorkerError};
 use wb_fleet::FleetError;
-use wb_fleet::inventory::BadAddress;
+use wb_fleet::inventory::ParseAddressError;
 use wb_model::{Nanos, ProfileName, WorkerName};
 
-use crate::image::{BadImage, ImageError, SeedError};
+use crate::image::{ImageError, ParseImageError, SeedError};
 
 /// Why a host was not put into a profile. What had been done is put back.
 #[derive(Debug, thiserror::Error)]
-#[error("`{profile}` on `{host}`: {}", of_the_host(.host, .why))]
+#[error("`{profile}` on `{host}`: {}", without_host_prefix(.host, .kind))]
 pub struct ProfileError {
     /// The profile.
     pub profile: ProfileName,
     /// The host.
     pub host: WorkerName,
     /// Why.
-    pub why: Box<Why>,
+    pub kind: Box<ProfileErrorKind>,
 }
 
 /// What is in the way of a profile.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum ProfileErrorKind {
     /// The agent, or what it was asked to change.
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -56,7 +56,7 @@ pub enum Why {
     },
     /// A command of a profile that changed nothing.
     #[error("the command `{command}` ran, and what it is to make so is not so: `{is}` says no")]
-    NotSo {
+    NotEffective {
         /// Its name.
         command: String,
         /// What says whether it is so.
@@ -102,10 +102,10 @@ pub enum Why {
     },
     /// Kernel arguments of this machine, which is not rebooted.
     #[error("its kernel arguments would reboot this machine, and the run would end with it")]
-    Here,
+    LocalReboot,
     /// A kernel that cannot be started once more.
     #[error("its kernel cannot be started with other arguments: {output}")]
-    NoReboot {
+    RebootUnavailable {
         /// What is in the way.
         output: String,
     },
@@ -125,13 +125,13 @@ pub enum Why {
     },
     /// Not enough CPUs or memory.
     #[error("{0}")]
-    NoRoom(String),
+    NotEnoughResources(String),
     /// What guests' disks are made from.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// A distribution without an image.
     #[error(transparent)]
-    NoSuchImage(BadImage),
+    NoSuchImage(ParseImageError),
     /// Nobody knows which image is meant.
     #[error("neither the guests' distribution nor the host's is known")]
     NoDistribution,
@@ -140,7 +140,7 @@ pub enum Why {
     Seed(#[from] SeedError),
     /// A guest's name, as ssh should know it.
     #[error(transparent)]
-    Address(#[from] BadAddress),
+    Address(#[from] ParseAddressError),
     /// The XML of a domain.
     #[error("{file}: {what}")]
     Xml {
@@ -150,7 +150,7 @@ pub enum Why {
         what: String,
     },
     /// A guest that has no address.
-    #[error("the guest `{guest}` has no address after {limit}{}", ending(.console))]
+    #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
     NoAddress {
         /// The guest.
         guest: WorkerName,
@@ -160,7 +160,7 @@ pub enum Why {
         console: String,
     },
     /// A guest that ended.
-    #[error("the guest `{guest}` ended while it started{}", ending(.console))]
+    #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]
     Died {
         /// The guest.
         guest: WorkerName,
@@ -168,7 +168,7 @@ pub enum Why {
         console: String,
     },
     /// A guest that lets nobody in.
-    #[error("the guest `{guest}` does not let us in after {limit}: {last}{}", ending(.console))]
+    #[error("the guest `{guest}` does not let us in after {limit}: {last}{}", console_suffix(.console))]
     NotReached {
         /// The guest.
         guest: WorkerName,
@@ -190,12 +190,12 @@ pub enum Why {
 }
 
 /// What is wrong, without the host's name where it begins with that.
-fn of_the_host(host: &WorkerName, why: &Why) -> String {
+fn without_host_prefix(host: &WorkerName, why: &ProfileErrorKind) -> String {
     let said = why.to_string();
     said.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(said)
 }
 
-fn ending(said: &str) -> String {
+fn console_suffix(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!("; its console ends:\n{said}") }
 }
 
@@ -206,33 +206,33 @@ const BE_ROOT: &str =
 impl ProfileError {
     /// The way out, where there is one to be told.
     pub fn help(&self) -> Option<String> {
-        self.why.help()
+        self.kind.help()
     }
 }
 
-impl Why {
+impl ProfileErrorKind {
     /// The way out, where one is known.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Here => Some(
+            Self::LocalReboot => Some(
                 "name other hosts with --hosts, and start the run from a machine that is not measured".to_owned(),
             ),
             Self::NoNetwork { .. } => Some("`virsh net-list --all` shows the networks; `network` of a profile names one".to_owned()),
-            Why::NoLibvirt { .. } => Some(
+            ProfileErrorKind::NoLibvirt { .. } => Some(
                 "is it installed and running? `systemctl start libvirtd`; on Debian libvirt-daemon-system brings it".to_owned(),
             ),
-            Why::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` has them run in software".to_owned()),
-            Why::NoRoom(_) => Some("--force-params says how many CPUs and how much memory guests may have".to_owned()),
-            Why::NoAddress { .. } | Why::NotReached { .. } => {
+            ProfileErrorKind::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` has them run in software".to_owned()),
+            ProfileErrorKind::NotEnoughResources(_) => Some("--force-params says how many CPUs and how much memory guests may have".to_owned()),
+            ProfileErrorKind::NoAddress { .. } | ProfileErrorKind::NotReached { .. } => {
                 Some("`\"limit\": \"20min\"` waits longer; guests in software start slowly".to_owned())
             }
-            Why::Image(error) => error.help(),
-            Why::NoDistribution | Why::NoSuchImage(_) => Some(
+            ProfileErrorKind::Image(error) => error.help(),
+            ProfileErrorKind::NoDistribution | ProfileErrorKind::NoSuchImage(_) => Some(
                 "`\"image\": …` names one: of the catalogue, `built:bookworm`, a URL with its SHA-256, or a file of the host"
                     .to_owned(),
             ),
-            Why::NotRoot => Some(BE_ROOT.to_owned()),
-            Why::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
+            ProfileErrorKind::NotRoot => Some(BE_ROOT.to_owned()),
+            ProfileErrorKind::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
             _ => None,
         }
     }
@@ -245,8 +245,8 @@ mod tests {
     #[test]
     fn a_host_is_named_once_and_who_is_no_root_is_told_the_way_out() {
         let fault = WorkerError::Fault { worker: "a".parse().unwrap(), fault: Fault::NotRoot };
-        let why = Box::new(Why::from(fault));
-        let error = ProfileError { profile: "mine".parse().unwrap(), host: "a".parse().unwrap(), why };
+        let why = Box::new(ProfileErrorKind::from(fault));
+        let error = ProfileError { profile: "mine".parse().unwrap(), host: "a".parse().unwrap(), kind: why };
         insta::assert_snapshot!(
             format!("{error}\n{}", error.help().unwrap()),
             @r"

@@ -1,30 +1,37 @@
 //! Commands on a host.
 
-use wb_agent::{Command, Ending, Group};
+use wb_agent::{Command, ExitReason, Group};
 use wb_model::Nanos;
 
-use crate::error::Why;
+use crate::error::ProfileErrorKind;
 
 /// How long a command may take that only asks or does one thing.
-const SHORT: Nanos = Nanos(120_000_000_000);
+const COMMAND_TIMEOUT: Nanos = Nanos(120_000_000_000);
 /// How much of what a program said an error shows, in lines.
-const SHOWN: usize = 6;
+const MAX_QUOTED_LINES: usize = 6;
 
 /// Runs words on a host, in the group of a profile; what they print.
 ///
 /// # Errors
 /// When the program is not there or does not end well.
-pub(crate) async fn run<A: Into<String>>(group: &Group, words: impl IntoIterator<Item = A>) -> Result<String, Why> {
+pub(crate) async fn run<A: Into<String>>(
+    group: &Group,
+    words: impl IntoIterator<Item = A>,
+) -> Result<String, ProfileErrorKind> {
     let words: Vec<String> = words.into_iter().map(Into::into).collect();
     let program = words.first().cloned().unwrap_or_default();
     let process = group.spawn(Command::new(words)).await?;
-    let finished = process.wait(Some(SHORT)).await?;
+    let finished = process.wait(Some(COMMAND_TIMEOUT)).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match finished.ending {
-        Ending::Exited { status: 0 } => Ok(text(&finished.stdout)),
+        ExitReason::Exited { status: 0 } => Ok(text(&finished.stdout)),
         ending => {
             let said = text(&finished.stderr) + &text(&finished.stdout);
-            Err(Why::Program { program, ending: ending.to_string(), said: last_lines(&said, SHOWN) })
+            Err(ProfileErrorKind::Program {
+                program,
+                ending: ending.to_string(),
+                said: last_lines(&said, MAX_QUOTED_LINES),
+            })
         }
     }
 }
@@ -36,9 +43,13 @@ pub(crate) fn last_lines(text: &str, most: usize) -> String {
 }
 
 /// Requires a program on the host.
-pub(crate) async fn require(group: &Group, program: &str, package: &'static str) -> Result<(), Why> {
+pub(crate) async fn require_program(
+    group: &Group,
+    program: &str,
+    package: &'static str,
+) -> Result<(), ProfileErrorKind> {
     match group.worker().which(program, &[]).await? {
         Some(_) => Ok(()),
-        None => Err(Why::NoProgram { program: program.to_owned(), package }),
+        None => Err(ProfileErrorKind::NoProgram { program: program.to_owned(), package }),
     }
 }

@@ -9,7 +9,9 @@
 //! done to a host before any profile.
 
 pub mod apply;
+mod apply_site;
 pub mod boot;
+pub mod catalog;
 pub mod controller;
 pub mod error;
 mod guest;
@@ -20,15 +22,13 @@ pub mod profile;
 pub mod provision;
 pub mod reboot;
 pub mod script;
-pub mod shelf;
-mod site;
-pub mod usage;
+pub mod selection;
 
-pub use apply::{Applied, HostAt, Means, Standing, apply, folders, set_values};
+pub use apply::{ActiveProfile, AppliedProfile, ApplyContext, ProfileHost, apply, profile_folders, set_values};
+pub use catalog::{ProfileCatalog, ProfileCatalogError};
 pub use controller::Controller;
-pub use error::{ProfileError, Why};
-pub use guest::{GuestLog, GuestLogs, Made, Planned, console, guest_logs, remove_guest_logs};
+pub use error::{ProfileError, ProfileErrorKind};
+pub use guest::{GuestLog, GuestLogs, GuestRecord, PlannedGuest, console, guest_logs, remove_guest_logs};
 pub use preflight::{Preflight, preflight};
-pub use profile::{Named, Profile};
-pub use shelf::{BadProfile, Shelf};
-pub use usage::{BadUse, asked};
+pub use profile::{NamedProfile, Profile};
+pub use selection::{ProfileSelectionError, parse_profiles};

@@ -3,13 +3,13 @@
 use wb_agent::{Fault, Group, WorkerError};
 use wb_model::{ProfileName, WorkerName};
 
-use crate::apply::{HostAt, Means, required_knobs};
+use crate::apply::{ApplyContext, ProfileHost, required_knobs};
+use crate::apply_site::ApplySite;
 use crate::boot::{Boot, CommandLine};
-use crate::error::{ProfileError, Why};
-use crate::guest::{self, Outlook, Planned};
+use crate::error::{ProfileError, ProfileErrorKind};
+use crate::guest::{self, GuestPreflight, PlannedGuest};
 use crate::host::{last_lines, run};
-use crate::profile::{HostFile, Named, Paired, Profile};
-use crate::site::Site;
+use crate::profile::{HostFile, NamedProfile, Profile, ReversibleCommand};
 
 /// What was found out about a host and a profile.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub struct Preflight {
     /// The host.
     pub host: WorkerName,
     /// The guests that would be made.
-    pub guests: Vec<Planned>,
+    pub guests: Vec<PlannedGuest>,
     /// Why the host cannot be put into the profile; none where nothing is in the way.
-    pub obstacles: Vec<Why>,
+    pub obstacles: Vec<ProfileErrorKind>,
     /// Why software would run the guests, although that was not asked for.
     pub software: Option<String>,
 }
@@ -32,44 +32,51 @@ pub struct Preflight {
 ///
 /// # Errors
 /// When the host does not answer.
-pub async fn preflight(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Result<Preflight, ProfileError> {
-    let failed =
-        |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
-    let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
-    let outlook = look(named, &Site::new(&group, host, means)).await;
+pub async fn preflight(
+    named: &NamedProfile,
+    host: &ProfileHost<'_>,
+    means: &ApplyContext<'_>,
+) -> Result<Preflight, ProfileError> {
+    let failed = |why: ProfileErrorKind| ProfileError {
+        profile: named.name.clone(),
+        host: host.worker.name().clone(),
+        kind: Box::new(why),
+    };
+    let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
+    let outlook = inspect(named, &ApplySite::new(&group, host, means)).await;
     let torn = group.teardown().await;
     let outlook = outlook.map_err(failed)?;
     torn.map_err(|error| failed(error.into()))?;
-    let Outlook { guests, obstacles, software } = outlook;
+    let GuestPreflight { guests, obstacles, software } = outlook;
     Ok(Preflight { profile: named.name.clone(), host: host.worker.name().clone(), guests, obstacles, software })
 }
 
-async fn look(named: &Named, site: &Site<'_>) -> Result<Outlook, Why> {
+async fn inspect(named: &NamedProfile, site: &ApplySite<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
     let profile = &named.profile;
     let mut obstacles = Vec::new();
-    if takes_root(profile) && run(site.group, ["id", "-u"]).await?.trim() != "0" {
+    if requires_root(profile) && run(site.group, ["id", "-u"]).await?.trim() != "0" {
         let worker = site.group.worker().name().clone();
-        obstacles.push(Why::Worker(WorkerError::Fault { worker, fault: Fault::NotRoot }));
+        obstacles.push(ProfileErrorKind::Worker(WorkerError::Fault { worker, fault: Fault::NotRoot }));
     } else {
-        obstacles.extend(unsettable(profile, site).await?);
+        obstacles.extend(check_knobs(profile, site).await?);
         for file in &profile.files {
-            obstacles.extend(unwritable(file, site).await?);
+            obstacles.extend(check_file(file, site).await?);
         }
     }
     for command in &profile.commands {
-        obstacles.extend(unreadable(command, site.group).await?);
+        obstacles.extend(check_syntax(command, site.group).await?);
     }
-    obstacles.extend(kernel(&profile.kernel_arguments, site).await?);
+    obstacles.extend(check_kernel_arguments(&profile.kernel_arguments, site).await?);
     let mut outlook = match &profile.guests {
-        Some(guests) => guest::outlook(guests, site).await?,
-        None => Outlook::default(),
+        Some(guests) => guest::preflight(guests, site).await?,
+        None => GuestPreflight::default(),
     };
     outlook.obstacles.splice(0..0, obstacles);
     Ok(outlook)
 }
 
 /// Whether putting a host into a profile changes what only root may.
-fn takes_root(profile: &Profile) -> bool {
+fn requires_root(profile: &Profile) -> bool {
     let Profile { sets, knobs, files, commands, kernel_arguments, guests, .. } = profile;
     let unchanged =
         [sets.is_empty(), knobs.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
@@ -78,32 +85,38 @@ fn takes_root(profile: &Profile) -> bool {
 
 /// The knobs that the host has not, or not with this value. Commands and kernel arguments come before knobs and may bring
 /// them: then nothing is known yet.
-async fn unsettable(profile: &Profile, site: &Site<'_>) -> Result<Vec<Why>, Why> {
+async fn check_knobs(profile: &Profile, site: &ApplySite<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
         return Ok(Vec::new());
     }
     let knobs = required_knobs(profile, site).await?;
-    let refused = site.group.worker().unsettable(knobs.clone()).await?;
+    let refused = site.group.worker().check_knobs(knobs.clone()).await?;
     let why = |(knob, reason): (String, String)| {
         let value = knobs.get(&knob).cloned().unwrap_or_default();
-        Why::Knob { knob, value, reason }
+        ProfileErrorKind::Knob { knob, value, reason }
     };
     Ok(refused.into_iter().map(why).collect())
 }
 
 /// Why a file cannot be put where it belongs; none where it can.
-async fn unwritable(file: &HostFile, site: &Site<'_>) -> Result<Option<Why>, Why> {
+async fn check_file(file: &HostFile, site: &ApplySite<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     let reason = site.group.worker().refusal(file.step()).await?;
-    Ok(reason.map(|reason| Why::Unwritable { path: file.path.clone(), reason }))
+    Ok(reason.map(|reason| ProfileErrorKind::Unwritable { path: file.path.clone(), reason }))
 }
 
 /// Why the shell cannot read a command; none where it can. Nothing of it is run.
-async fn unreadable(command: &Paired, group: &Group) -> Result<Option<Why>, Why> {
-    for script in [&command.is, &command.apply, &command.revert] {
+async fn check_syntax(
+    command: &ReversibleCommand,
+    group: &Group,
+) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+    for script in [&command.check, &command.apply, &command.revert] {
         match run(group, ["sh", "-n", "-c", script]).await {
             Ok(_) => {}
-            Err(Why::Program { said, .. }) => {
-                return Ok(Some(Why::Syntax { command: command.name.clone(), output: last_lines(&said, 1) }));
+            Err(ProfileErrorKind::Program { said, .. }) => {
+                return Ok(Some(ProfileErrorKind::Syntax {
+                    command: command.name.clone(),
+                    output: last_lines(&said, 1),
+                }));
             }
             Err(other) => return Err(other),
         }
@@ -112,20 +125,25 @@ async fn unreadable(command: &Paired, group: &Group) -> Result<Option<Why>, Why>
 }
 
 /// Why the host's kernel cannot be started with these arguments; none where it can, or has them.
-async fn kernel(arguments: &[String], site: &Site<'_>) -> Result<Option<Why>, Why> {
-    let next = CommandLine::of(site.group.worker()).await?.start(arguments);
+async fn check_kernel_arguments(
+    arguments: &[String],
+    site: &ApplySite<'_>,
+) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+    let next = CommandLine::read(site.group.worker()).await?.required_boot(arguments);
     match next {
         // What an earlier run left goes with the next start of the machine.
-        None | Some(Boot::Usual) => Ok(None),
-        Some(_) if site.address.is_none() => Ok(Some(Why::Here)),
-        Some(next) => can_start(&next, site.group).await,
+        None | Some(Boot::Default) => Ok(None),
+        Some(_) if site.address.is_none() => Ok(Some(ProfileErrorKind::LocalReboot)),
+        Some(next) => check_boot(&next, site.group).await,
     }
 }
 
-async fn can_start(next: &Boot, group: &Group) -> Result<Option<Why>, Why> {
-    match run(group, next.check_words()).await {
+async fn check_boot(next: &Boot, group: &Group) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+    match run(group, next.check_command()).await {
         Ok(_) => Ok(None),
-        Err(Why::Program { said, .. }) => Ok(Some(Why::NoReboot { output: last_lines(&said, 1) })),
+        Err(ProfileErrorKind::Program { said, .. }) => {
+            Ok(Some(ProfileErrorKind::RebootUnavailable { output: last_lines(&said, 1) }))
+        }
         Err(other) => Err(other),
     }
 }

@@ -6,15 +6,15 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_knobs::knobs;
-use wb_knobs::tune::Wanted;
-use wb_model::secrets::masked_lines;
-use wb_model::wording::without_rust_types;
+use wb_knobs::tune::KnobSetting;
+use wb_model::secrets::mask_lines;
+use wb_model::serde_message::humanize_serde_error;
 use wb_model::{Bytes, Nanos, ProfileName};
-use wb_plan::nearest::{nearest, nearest_expected};
+use wb_plan::suggestion::{suggest, suggest_expected};
 use wb_sys::undo::Step;
 
 use crate::boot;
-use crate::image::{Format, Image};
+use crate::image::{ImageFormat, ImageSpec};
 
 /// A state that a host is put into and brought back from.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,25 +27,25 @@ pub struct Profile {
     pub sets: Vec<String>,
     /// Knobs by name or `NAME@TARGET`; one that cannot be set is an error.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub knobs: BTreeMap<String, Setting>,
+    pub knobs: BTreeMap<String, ProfileKnobValue>,
     /// Files that it puts on the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<HostFile>,
     /// What commands set and put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<Paired>,
+    pub commands: Vec<ReversibleCommand>,
     /// What the host's kernel is started with, beside its own arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_arguments: Vec<String>,
     /// Machines that measure in the host's place.
-    pub guests: Option<Guests>,
+    pub guests: Option<GuestsConfig>,
     /// The tests that it is measured with; `$@` stands for those that were asked for.
     pub tests: Option<Vec<String>>,
 }
 
 impl Profile {
     /// Whether it leaves a host as it is.
-    pub fn is_plain(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let Self { sets, knobs, files, commands, kernel_arguments, guests, .. } = self;
         let lists = [sets.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
         lists.into_iter().all(|is_empty| is_empty) && knobs.is_empty() && guests.is_none()
@@ -62,11 +62,11 @@ impl Profile {
     pub fn without_secrets(&self) -> Self {
         let mut shown = self.clone();
         for file in &mut shown.files {
-            file.text = masked_lines(&file.text);
+            file.text = mask_lines(&file.text);
         }
-        for Paired { name: _, is, apply, revert } in &mut shown.commands {
+        for ReversibleCommand { name: _, check: is, apply, revert } in &mut shown.commands {
             for script in [is, apply, revert] {
-                *script = masked_lines(script);
+                *script = mask_lines(script);
             }
         }
         shown
@@ -79,44 +79,48 @@ impl Profile {
     }
 
     /// What is wrong with it that its types do not say.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn validate(&self) -> Option<ProfileFault> {
         let relative = self.files.iter().find(|file| !file.path.starts_with('/'));
         let relative = relative.map(|file| format!("`{}` is no absolute path", file.path));
         let mode = self.files.iter().find(|file| file.permissions().is_none());
         let mode = mode.map(|file| format!("`{}` is no mode of a file: write `0644`", file.mode));
-        let word = || self.kernel_arguments.iter().find_map(|word| boot::fault(word));
-        relative.or(mode).map(Fault::from).or_else(|| self.unknown_knob()).or_else(|| word().map(Fault::from))
+        let word = || self.kernel_arguments.iter().find_map(|word| boot::argument_error(word));
+        relative
+            .or(mode)
+            .map(ProfileFault::from)
+            .or_else(|| self.unknown_knob())
+            .or_else(|| word().map(ProfileFault::from))
     }
 
-    fn unknown_knob(&self) -> Option<Fault> {
+    fn unknown_knob(&self) -> Option<ProfileFault> {
         self.knobs.iter().find_map(|(key, value)| {
-            let what = Wanted::new(key, value.to_string()).err()?;
+            let what = KnobSetting::new(key, value.to_string()).err()?;
             let (knob, _) = key.split_once('@').unwrap_or((key, ""));
-            let near = nearest(knob, knobs::all().iter().map(|knob| knob.name()));
-            Some(Fault { what, near: near.map(str::to_owned) })
+            let near = suggest(knob, knobs::all().iter().map(|knob| knob.name()));
+            Some(ProfileFault { what, near: near.map(str::to_owned) })
         })
     }
 }
 
 /// What is wrong with a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ProfileFault {
     /// What.
     pub(crate) what: String,
     /// A name that may have been meant.
     pub(crate) near: Option<String>,
 }
 
-impl From<String> for Fault {
+impl From<String> for ProfileFault {
     fn from(what: String) -> Self {
         Self { what, near: None }
     }
 }
 
-impl Fault {
+impl ProfileFault {
     /// A message of serde, with the nearest name where one is unknown.
     pub(crate) fn of_serde(message: &str) -> Self {
-        Self { what: without_rust_types(message), near: nearest_expected(message).map(str::to_owned) }
+        Self { what: humanize_serde_error(message), near: suggest_expected(message).map(str::to_owned) }
     }
 }
 
@@ -128,7 +132,7 @@ pub(crate) fn did_you_mean(near: Option<&str>) -> String {
 /// The value of a knob, as files write it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Setting {
+pub enum ProfileKnobValue {
     /// On or off.
     Flag(bool),
     /// A number.
@@ -137,7 +141,7 @@ pub enum Setting {
     Text(String),
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for ProfileKnobValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(on) => f.write_str(if *on { "on" } else { "off" }),
@@ -156,7 +160,7 @@ pub struct HostFile {
     /// What is in it.
     pub text: String,
     /// Its permissions, in octal digits, where it was not there before.
-    #[serde(default = "readable")]
+    #[serde(default = "default_mode")]
     pub mode: String,
 }
 
@@ -173,18 +177,18 @@ impl HostFile {
     }
 }
 
-fn readable() -> String {
+fn default_mode() -> String {
     "0644".to_owned()
 }
 
 /// A command that sets something, and one that puts it back. Both are for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Paired {
+pub struct ReversibleCommand {
     /// What it is, in a word or two.
     pub name: String,
     /// Says by its exit status whether it is so.
-    pub is: String,
+    pub check: String,
     /// Makes it so.
     pub apply: String,
     /// Makes it otherwise.
@@ -194,21 +198,21 @@ pub struct Paired {
 /// Machines that are made for a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Guests {
+pub struct GuestsConfig {
     /// How many there are.
-    pub count: Count,
+    pub count: GuestCount,
     /// The CPUs of each; without, all the CPUs for guests.
     pub cpus: Option<u32>,
     /// The memory of each; without, an even share of the memory for guests.
     pub memory: Option<Bytes>,
     /// Where their CPUs run.
-    pub placement: Placement,
+    pub placement: CpuPinning,
     /// What their disks are made from; without, the image of the host's `guest-distro`, or of its own distribution.
-    pub image: Option<Image>,
+    pub image: Option<ImageSpec>,
     /// How large their disks are.
     pub disk: Bytes,
     /// The format of what lies upon the image.
-    pub image_format: Format,
+    pub image_format: ImageFormat,
     /// libvirt's network that they are in.
     pub network: String,
     /// What runs them.
@@ -223,16 +227,16 @@ pub struct Guests {
     pub limit: Nanos,
 }
 
-impl Default for Guests {
+impl Default for GuestsConfig {
     fn default() -> Self {
         Self {
-            count: Count::Exactly(1),
+            count: GuestCount::Exactly(1),
             cpus: None,
             memory: None,
-            placement: Placement::Free,
+            placement: CpuPinning::Free,
             image: None,
             disk: Bytes(20 << 30),
-            image_format: Format::Qcow2,
+            image_format: ImageFormat::Qcow2,
             network: "default".to_owned(),
             virt_type: VirtType::Auto,
             qemu_bin: None,
@@ -247,7 +251,7 @@ impl Default for Guests {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawCount", into = "RawCount")]
 #[schemars(with = "RawCount")]
-pub enum Count {
+pub enum GuestCount {
     /// So many.
     Exactly(u32),
     /// As many as the CPUs for guests are enough for.
@@ -264,7 +268,7 @@ enum RawCount {
     Word(String),
 }
 
-impl TryFrom<RawCount> for Count {
+impl TryFrom<RawCount> for GuestCount {
     type Error = String;
     fn try_from(raw: RawCount) -> Result<Self, String> {
         let times =
@@ -280,12 +284,12 @@ impl TryFrom<RawCount> for Count {
     }
 }
 
-impl From<Count> for RawCount {
-    fn from(count: Count) -> Self {
+impl From<GuestCount> for RawCount {
+    fn from(count: GuestCount) -> Self {
         match count {
-            Count::Exactly(count) => Self::Number(count),
-            Count::Fill => Self::Word("fill".to_owned()),
-            Count::Times(times) => Self::Word(format!("x{times}")),
+            GuestCount::Exactly(count) => Self::Number(count),
+            GuestCount::Fill => Self::Word("fill".to_owned()),
+            GuestCount::Times(times) => Self::Word(format!("x{times}")),
         }
     }
 }
@@ -293,7 +297,7 @@ impl From<Count> for RawCount {
 /// Where the CPUs of guests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Placement {
+pub enum CpuPinning {
     /// Wherever the host puts them.
     Free,
     /// Each on a CPU of its own; memory is of their nodes and of huge pages, disks have a thread of their own, and
@@ -322,7 +326,7 @@ impl VirtType {
 
 /// A profile under its name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct NamedProfile {
     /// Its name, the first part of cells' names.
     pub name: ProfileName,
     /// What it is.
@@ -335,13 +339,13 @@ mod tests {
 
     #[test]
     fn counts_are_numbers_words_or_factors() {
-        let read = |json: &str| serde_json::from_str::<Count>(json).map_err(|error| error.to_string());
-        assert_eq!(read("3"), Ok(Count::Exactly(3)));
-        assert_eq!(read("\"fill\""), Ok(Count::Fill));
-        assert_eq!(read("\"x1.5\""), Ok(Count::Times(1.5)));
+        let read = |json: &str| serde_json::from_str::<GuestCount>(json).map_err(|error| error.to_string());
+        assert_eq!(read("3"), Ok(GuestCount::Exactly(3)));
+        assert_eq!(read("\"fill\""), Ok(GuestCount::Fill));
+        assert_eq!(read("\"x1.5\""), Ok(GuestCount::Times(1.5)));
         for wrong in ["0", "\"x0\"", "\"all\"", "\"xnan\""] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(serde_json::to_string(&Count::Times(1.5)).unwrap(), "\"x1.5\"");
+        assert_eq!(serde_json::to_string(&GuestCount::Times(1.5)).unwrap(), "\"x1.5\"");
     }
 }

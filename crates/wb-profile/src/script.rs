@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use wb_agent::{Command, Worker, WorkerError};
-use wb_model::secrets::masked_arguments;
+use wb_model::secrets::mask_arguments;
 use wb_model::{Bytes, Nanos, Sha256};
 
 use crate::controller::{last_lines, log};
 
 /// The longest that a script may be.
-const LONGEST: Bytes = Bytes(16 << 20);
+const MAX_SCRIPT_SIZE: Bytes = Bytes(16 << 20);
 /// The most that is kept of what it says.
-const OUTPUT: Bytes = Bytes(64 << 20);
+const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 
 /// A script, read from a file of this machine's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Script {
 
 /// Why something is no script.
 #[derive(Debug, thiserror::Error)]
-pub enum BadScript {
+pub enum ReadScriptError {
     /// It cannot be read.
     #[error("the script {} cannot be read: {source}", path.display())]
     Unreadable {
@@ -34,7 +34,7 @@ pub enum BadScript {
         source: std::io::Error,
     },
     /// It is too long.
-    #[error("the script {} has {length} bytes, and {LONGEST} are the most", path.display())]
+    #[error("the script {} has {length} bytes, and {MAX_SCRIPT_SIZE} are the most", path.display())]
     TooLong {
         /// Its file.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum BadScript {
     },
     /// What was given is no file and no words.
     #[error("`{given}` is no script: a file is expected, and arguments after it if need be")]
-    NoWords {
+    Empty {
         /// What was given.
         given: String,
     },
@@ -51,7 +51,7 @@ pub enum BadScript {
 
 /// A script that ran.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ScriptOutput {
     /// What went wrong, if anything.
     pub result: Result<(), ScriptError>,
     /// What it said.
@@ -86,24 +86,24 @@ impl Script {
     ///
     /// # Errors
     /// When there is none.
-    pub fn read(given: &str) -> Result<Self, BadScript> {
+    pub fn read(given: &str) -> Result<Self, ReadScriptError> {
         let (path, arguments) = match Path::new(given) {
             file if file.is_file() => (file.to_owned(), Vec::new()),
             _ => {
                 let mut words = shell_words::split(given).unwrap_or_default().into_iter();
-                let file = words.next().ok_or_else(|| BadScript::NoWords { given: given.to_owned() })?;
+                let file = words.next().ok_or_else(|| ReadScriptError::Empty { given: given.to_owned() })?;
                 (PathBuf::from(file), words.collect())
             }
         };
-        let text = std::fs::read(&path).map_err(|source| BadScript::Unreadable { path: path.clone(), source })?;
+        let text = std::fs::read(&path).map_err(|source| ReadScriptError::Unreadable { path: path.clone(), source })?;
         match text.len() {
-            length if length as u64 > LONGEST.0 => Err(BadScript::TooLong { path, length }),
+            length if length as u64 > MAX_SCRIPT_SIZE.0 => Err(ReadScriptError::TooLong { path, length }),
             _ => Ok(Self { path, arguments, text }),
         }
     }
 
     /// A script that installs packages with dnf: names, files of the machine's, or URLs.
-    pub fn of_packages(packages: &[String]) -> Self {
+    pub fn install_packages(packages: &[String]) -> Self {
         let text = "#!/bin/sh\nexec dnf install -y --nobest --skip-broken \"$@\"\n";
         Self { path: PathBuf::from("dnf-install"), arguments: packages.to_vec(), text: text.into() }
     }
@@ -124,17 +124,17 @@ impl Script {
     }
 
     /// Runs it on a worker, up to a limit. What it started and left running ends with it.
-    pub async fn run(&self, worker: &Worker, limit: Nanos) -> Ran {
+    pub async fn run(&self, worker: &Worker, limit: Nanos) -> ScriptOutput {
         let script = self.name();
-        let shown = masked_arguments([script.clone()].into_iter().chain(self.arguments.clone()));
+        let shown = mask_arguments([script.clone()].into_iter().chain(self.arguments.clone()));
         let what = shell_words::join(shown);
-        match self.finish(worker, limit).await {
+        match self.run_to_end(worker, limit).await {
             Ok(finished) => {
                 let said = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
                 let said = said.into_iter().find(|said| !said.is_empty());
                 let how =
                     said.map_or_else(|| finished.ending.to_string(), |said| format!("{}: {said}", finished.ending));
-                Ran {
+                ScriptOutput {
                     result: if finished.ending.is_success() {
                         Ok(())
                     } else {
@@ -144,7 +144,7 @@ impl Script {
                     elapsed: finished.elapsed(),
                 }
             }
-            Err(source) => Ran {
+            Err(source) => ScriptOutput {
                 log: format!("{what}\n{source}\n").into_bytes(),
                 result: Err(ScriptError::Worker { script, source }),
                 elapsed: Nanos(0),
@@ -152,13 +152,13 @@ impl Script {
         }
     }
 
-    async fn finish(&self, worker: &Worker, limit: Nanos) -> Result<wb_agent::Finished, WorkerError> {
-        let group = worker.group().await?;
+    async fn run_to_end(&self, worker: &Worker, limit: Nanos) -> Result<wb_agent::ProcessOutput, WorkerError> {
+        let group = worker.new_group().await?;
         let file = format!("{}/{}", group.folder(), self.name());
         worker.put(&file, &self.text, 0o700).await?;
         // Its interpreter is called here: the folder may be where nothing can be executed.
         let argv = interpreter(&self.text).into_iter().chain([file]).chain(self.arguments.iter().cloned());
-        let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(OUTPUT);
+        let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(MAX_OUTPUT);
         let finished = group.spawn(command).await?.wait(Some(limit)).await?;
         group.teardown().await?;
         Ok(finished)
@@ -199,7 +199,7 @@ mod tests {
         let with = Script::read(&format!("'{}' 1", path.display())).unwrap();
         assert_eq!((plain.name(), with.arguments.len()), ("set up.sh".to_owned(), 1));
         assert_ne!(plain.sha256(), with.sha256());
-        assert!(matches!(Script::read("nosuch.sh"), Err(BadScript::Unreadable { .. })));
-        assert!(matches!(Script::read(" "), Err(BadScript::NoWords { .. })));
+        assert!(matches!(Script::read("nosuch.sh"), Err(ReadScriptError::Unreadable { .. })));
+        assert!(matches!(Script::read(" "), Err(ReadScriptError::Empty { .. })));
     }
 }

@@ -31,7 +31,7 @@ impl Artefact {
         let stays = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         if path.is_empty() || !stays {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path leaves the attempt's folder");
-            return Err(RecordError::Io { what: "write", path: full, source });
+            return Err(RecordError::Io { operation: "write", path: full, source });
         }
         let parent = full.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;
@@ -46,7 +46,7 @@ impl Artefact {
 
     /// Whether the file is there as it was written.
     pub fn is_intact(&self, folder: &Path) -> bool {
-        let read = fs::File::open(folder.join(&self.path)).and_then(Sha256::of_all);
+        let read = fs::File::open(folder.join(&self.path)).and_then(Sha256::of_reader);
         read.is_ok_and(|sha256| sha256 == self.sha256)
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Team};
-use wb_stats::Rule;
+use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Roles};
+use wb_stats::SamplingRule;
 
 /// The definitions of the cells of one serial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct CellDefinition {
     /// What it measures.
     pub metrics: Vec<Metric>,
     /// When it is done; the one of the newest entry.
-    pub rule: Rule,
+    pub rule: SamplingRule,
     /// How many disturbed samples are taken again.
     pub retakes: usize,
     /// How long the measured part of a sample should take at least; none where its own parameters say how long it takes,
@@ -39,7 +39,7 @@ pub struct CellDefinition {
     pub min_time: Option<Nanos>,
     /// Who measures it, where it is not this machine alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<Team>,
+    pub teams: Vec<Roles>,
     /// Why it cannot be measured, if so.
     pub unsupported: Option<String>,
     /// Binaries, versions, hashes, instruction sets, kernel and boot.

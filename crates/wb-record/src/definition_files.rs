@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::{masked_lines, without_declared};
+use wb_model::secrets::{mask_declared, mask_lines};
 use wb_model::{Bytes, Sha256, TestName};
 
 use crate::{RecordError, RunFolder, files};
@@ -49,7 +49,7 @@ pub enum FileCopy {
     /// Nothing.
     Missing {
         /// The reason.
-        why: String,
+        reason: String,
     },
 }
 
@@ -58,7 +58,7 @@ impl DefinitionFiles {
     ///
     /// # Errors
     /// When the list cannot be read.
-    pub fn beside(definition: &Path) -> Result<Option<Self>, RecordError> {
+    pub fn read_beside(definition: &Path) -> Result<Option<Self>, RecordError> {
         files::read_json(&definition.with_extension("files.json"))
     }
 
@@ -84,11 +84,11 @@ impl RunFolder {
         if named.is_empty() {
             return Ok(Vec::new());
         }
-        let list = self.tests().join(format!("{test}.files.json"));
+        let list = self.tests_folder().join(format!("{test}.files.json"));
         let before: DefinitionFiles = files::read_json(&list)?.unwrap_or_default();
         let mut all = DefinitionFiles::default();
         for (path, location) in named {
-            all.files.push(self.copied(path, location)?);
+            all.files.push(self.copy_file(path, location)?);
         }
         // What an earlier entry named is still needed to say what was run then.
         let left = before.files.iter().filter(|file| all.get(&file.path).is_none()).cloned().collect::<Vec<_>>();
@@ -96,15 +96,15 @@ impl RunFolder {
         if all == before {
             return Ok(Vec::new());
         }
-        fs::create_dir_all(self.tests()).map_err(RecordError::io("create", &self.tests()))?;
+        fs::create_dir_all(self.tests_folder()).map_err(RecordError::io("create", &self.tests_folder()))?;
         files::write_json(&list, &all)?;
         Ok(all.files.into_iter().filter(|file| before.get(&file.path) != Some(file)).collect())
     }
 
     /// A file with its copy.
-    fn copied(&self, path: &str, location: &Path) -> Result<DefinitionFile, RecordError> {
+    fn copy_file(&self, path: &str, location: &Path) -> Result<DefinitionFile, RecordError> {
         let file = |bytes, sha256, copy| DefinitionFile { path: path.to_owned(), bytes, sha256, copy };
-        let missing = |why: String| FileCopy::Missing { why };
+        let missing = |why: String| FileCopy::Missing { reason: why };
         let found = match read(location) {
             Ok(found) => found,
             Err(error) => return Ok(file(None, None, missing(format!("cannot read it: {error}")))),
@@ -113,53 +113,54 @@ impl RunFolder {
             let why = format!("it is larger than {LARGEST_COPY}");
             return Ok(file(Some(found.bytes), Some(found.sha256), missing(why)));
         };
-        let masked = masked(&content);
+        let masked = mask_text(&content);
         let is_masked = masked.is_some();
         let content = masked.unwrap_or(content);
         let name = location.file_name().map_or_else(|| "file".to_owned(), |name| name.to_string_lossy().into_owned());
         // By the hash of what was run, so that an earlier content stays beside a later one.
         let copy = format!("{FOLDER}/{}/{name}", found.sha256);
-        let target = self.tests().join(&copy);
+        let target = self.tests_folder().join(&copy);
         if !fs::read(&target).is_ok_and(|existing| existing == content) {
             let folder = target.parent().unwrap_or(&target);
             fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
-            files::write_whole(&target, &content)?;
+            files::write_atomic(&target, &content)?;
         }
         let copy = if is_masked { FileCopy::Masked { file: copy } } else { FileCopy::Whole { file: copy } };
         Ok(file(Some(found.bytes), Some(found.sha256), copy))
     }
 }
 
-struct Found {
+struct CopySource {
     bytes: u64,
     sha256: Sha256,
     /// None where it is too large to be copied.
     content: Option<Vec<u8>>,
 }
 
-fn read(location: &Path) -> std::io::Result<Found> {
+fn read(location: &Path) -> std::io::Result<CopySource> {
     let mut file = File::open(location)?;
     let bytes = file.metadata()?.len();
     if bytes > LARGEST_COPY.0 {
-        return Ok(Found { bytes, sha256: Sha256::of_all(file)?, content: None });
+        return Ok(CopySource { bytes, sha256: Sha256::of_reader(file)?, content: None });
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(Found { bytes: content.len() as u64, sha256: Sha256::of(&content), content: Some(content) })
+    Ok(CopySource { bytes: content.len() as u64, sha256: Sha256::of(&content), content: Some(content) })
 }
 
 /// Words of programs that sound like a secret's name to the rule for these, and are none.
-const HARMLESS: [&str; 5] = ["passed", "passes", "passing", "bypass", "keyword"];
+const HARMLESS_WORDS: [&str; 5] = ["passed", "passes", "passing", "bypass", "keyword"];
 
 /// A text without its secrets; none where it has none, or is no text.
-fn masked(content: &[u8]) -> Option<Vec<u8>> {
+fn mask_text(content: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(content).ok()?;
     // A character that no text has takes the place of each.
     let hidden = |at: usize| char::from(at as u8 + 1).to_string();
-    let of_rule = HARMLESS.iter().enumerate().fold(text.to_owned(), |text, (at, word)| text.replace(word, &hidden(at)));
-    let masked = masked_lines(&of_rule);
-    let masked = HARMLESS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&hidden(at), word));
-    let masked = without_declared(&masked);
+    let of_rule =
+        HARMLESS_WORDS.iter().enumerate().fold(text.to_owned(), |text, (at, word)| text.replace(word, &hidden(at)));
+    let masked = mask_lines(&of_rule);
+    let masked = HARMLESS_WORDS.iter().enumerate().fold(masked, |text, (at, word)| text.replace(&hidden(at), word));
+    let masked = mask_declared(&masked);
     (masked != text).then(|| masked.into_owned().into_bytes())
 }
 
@@ -188,7 +189,7 @@ mod tests {
 
         fn content(&self, file: &DefinitionFile) -> Vec<u8> {
             let (FileCopy::Whole { file } | FileCopy::Masked { file }) = &file.copy else { panic!("{file:?}") };
-            fs::read(self.run.tests().join(file)).unwrap()
+            fs::read(self.run.tests_folder().join(file)).unwrap()
         }
     }
 
@@ -220,7 +221,7 @@ mod tests {
         let lab = Lab::new();
         let large = vec![b'x'; LARGEST_COPY.0 as usize + 1];
         let [file] = &lab.copy(&large)[..] else { panic!("one file") };
-        assert_eq!(file.copy, FileCopy::Missing { why: "it is larger than 16m".to_owned() });
+        assert_eq!(file.copy, FileCopy::Missing { reason: "it is larger than 16m".to_owned() });
         assert_eq!(file.sha256, Some(Sha256::of(&large)));
         let gone = [("gone".to_owned(), lab.folder.path().join("gone"))];
         let all = lab.run.copy_files(&TestName::new("y").unwrap(), &gone).unwrap();

@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The system refused.
-    #[error("cannot {what} {}: {source}{}", path.display(), way_out(what, source))]
+    #[error("cannot {operation} {}: {source}{}", path.display(), hint(operation, source))]
     Io {
         /// What was tried: `read`, `write`, `create`.
-        what: &'static str,
+        operation: &'static str,
         /// On which file.
         path: PathBuf,
         /// The system's word.
         source: io::Error,
     },
     /// Something else is where a run is to be recorded, and nothing is written over it or among it.
-    #[error("{} is no run folder: {why}; name a new or empty folder", path.display())]
+    #[error("{} is no run folder: {reason}; name a new or empty folder", path.display())]
     Foreign {
         /// What is there.
         path: PathBuf,
         /// What speaks against it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// Something else is where a run is to be read.
     #[error("{} is no run: {why}; name the folder that `weighbridge run --into` wrote", path.display())]
@@ -75,18 +75,18 @@ pub enum RecordError {
         why: String,
     },
     /// A file that was written by a newer program.
-    #[error("{} has schema {found}, and this program knows {known}: use a newer weighbridge", path.display())]
+    #[error("{} has schema {found}, and this program knows {supported}: use a newer weighbridge", path.display())]
     Newer {
         /// Which.
         path: PathBuf,
         /// What it says.
         found: u32,
         /// What is known.
-        known: u32,
+        supported: u32,
     },
 }
 
-fn way_out(what: &str, error: &io::Error) -> &'static str {
+fn hint(what: &str, error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied if what == "read" => "; its owner may let you read it",
         io::ErrorKind::StorageFull => "; free some space and run the same line again: it goes on from here",
@@ -99,6 +99,6 @@ impl RecordError {
     /// For `map_err`: the system refused to do `what` with `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { what, path, source }
+        move |source| Self::Io { operation: what, path, source }
     }
 }

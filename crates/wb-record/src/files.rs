@@ -11,7 +11,7 @@ use wb_model::secrets;
 use crate::RecordError;
 
 /// Writes a file whole: beside it first, flushed to the device, then put in its place.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
     let beside = path.with_file_name(format!(
         ".{}.{}.new",
         path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
@@ -38,7 +38,7 @@ pub fn sync_folder(path: &Path) -> Result<(), RecordError> {
 
 /// Writes a value as JSON that people can read, whole, and with every declared secret masked.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
-    write_whole(path, &json_text(path, value)?)
+    write_atomic(path, &json_text(path, value)?)
 }
 
 /// The text that [`write_json`] writes to `path`.
@@ -46,19 +46,19 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
 /// # Errors
 /// When the value has no form in JSON.
 pub fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, RecordError> {
-    let text = masked(value).and_then(|masked| match masked {
+    let text = mask_declared_in(value).and_then(|masked| match masked {
         Some(masked) => serde_json::to_vec_pretty(&masked),
         None => serde_json::to_vec_pretty(value),
     });
     let mut text =
-        text.map_err(|error| RecordError::Io { what: "write", path: path.to_owned(), source: error.into() })?;
+        text.map_err(|error| RecordError::Io { operation: "write", path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
     Ok(text)
 }
 
 /// A value with every declared secret masked, where any is declared.
-pub(crate) fn masked<T: Serialize>(value: &T) -> serde_json::Result<Option<serde_json::Value>> {
-    secrets::any_declared().then(|| serde_json::to_value(value).map(secrets::masked_json)).transpose()
+pub(crate) fn mask_declared_in<T: Serialize>(value: &T) -> serde_json::Result<Option<serde_json::Value>> {
+    secrets::has_declared_secrets().then(|| serde_json::to_value(value).map(secrets::mask_declared_json)).transpose()
 }
 
 /// Reads a value from JSON; nothing where there is no file.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Entry, Journal, Line, RecordError, Records, RunFile, files};
+use crate::{Definitions, Journal, JournalLine, RecordError, RunEntry, RunFile, RunRecords, files};
 
 /// The longest folder name that a case gets before its end becomes a hash; file systems allow 255 bytes.
-const LONGEST_CASE: usize = 180;
+const MAX_CASE_NAME: usize = 180;
 
 /// A run folder.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl RunFolder {
     /// Opens a run for writing, or makes a new one; nobody else may write to it meanwhile.
     pub fn create(path: &Path) -> Result<Self, RecordError> {
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::Foreign { path: path.to_owned(), why: "it is no folder" });
+            return Err(RecordError::Foreign { path: path.to_owned(), reason: "it is no folder" });
         }
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
@@ -32,7 +32,7 @@ impl RunFolder {
             let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
                 let why = "it has files but no run.json";
-                return Err(RecordError::Foreign { path: path.to_owned(), why });
+                return Err(RecordError::Foreign { path: path.to_owned(), reason: why });
             }
         }
         let journal = path.join("journal.jsonl");
@@ -94,13 +94,13 @@ impl RunFolder {
         let path = self.path.join("run.json");
         let run: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
         if run.schema > SCHEMA {
-            return Err(RecordError::Newer { path, found: run.schema, known: SCHEMA });
+            return Err(RecordError::Newer { path, found: run.schema, supported: SCHEMA });
         }
         Ok(run)
     }
 
     /// Adds an entry to its head and returns its number.
-    pub fn add_entry(&self, entry: Entry) -> Result<u32, RecordError> {
+    pub fn add_entry(&self, entry: RunEntry) -> Result<u32, RecordError> {
         let mut run = self.run_file()?;
         run.entries.push(entry);
         files::write_json(&self.path.join("run.json"), &run)?;
@@ -113,7 +113,7 @@ impl RunFolder {
     }
 
     /// Opens its journal for writing, with the lines that are there.
-    pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
+    pub fn journal(&self) -> Result<(Journal, Vec<JournalLine>), RecordError> {
         let path = self.journal_path();
         let (journal, lines) = Journal::open(&path)?;
         self.require_journal(&self.run_file()?, &lines)?;
@@ -121,14 +121,14 @@ impl RunFolder {
     }
 
     /// Reads its journal; none is an empty one.
-    pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
-        Ok(Records::read(self)?.lines)
+    pub fn journal_lines(&self) -> Result<Vec<JournalLine>, RecordError> {
+        Ok(RunRecords::read(self)?.lines)
     }
 
     /// Refuses a journal whose lines are gone: a controller that was killed before the first of them left no attempts
     /// either.
-    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[Line]) -> Result<(), RecordError> {
-        let has_attempts = |cell: &CellId| self.serial(cell).join(case_folder(&cell.case)).is_dir();
+    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[JournalLine]) -> Result<(), RecordError> {
+        let has_attempts = |cell: &CellId| self.serial_folder(cell).join(case_folder(&cell.case)).is_dir();
         if lines.is_empty() && head.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
             return Err(RecordError::NoJournal { path: self.journal_path() });
         }
@@ -136,28 +136,28 @@ impl RunFolder {
     }
 
     /// The folder of the definitions of the run's own tests, those that do not come with the program.
-    pub fn tests(&self) -> PathBuf {
+    pub fn tests_folder(&self) -> PathBuf {
         self.path.join("tests.d")
     }
 
     /// Keeps the definition of such a test, without which its samples cannot be read elsewhere.
-    pub fn keep_test(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
-        let folder = self.tests();
+    pub fn store_test_definition(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
+        let folder = self.tests_folder();
         let path = folder.join(format!("{test}.toml"));
         if fs::read(&path).is_ok_and(|kept| kept == text.as_bytes()) {
             return Ok(());
         }
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
-        files::write_whole(&path, text.as_bytes())
+        files::write_atomic(&path, text.as_bytes())
     }
 
     /// The folder of a cell's test: `PROFILE/TEST/SERIAL`.
-    pub fn serial(&self, cell: &CellId) -> PathBuf {
+    pub fn serial_folder(&self, cell: &CellId) -> PathBuf {
         self.path.join(cell.profile.as_str()).join(cell.test.as_str()).join(cell.serial.to_string())
     }
 
     /// The folder of an attempt, relative to the run's: `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT`.
-    pub fn attempt(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
+    pub fn attempt_folder(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
         let sample = match purpose {
             Purpose::WarmUp => format!("warm-up-{sample}.{attempt}"),
             Purpose::Sample => format!("{sample:04}.{attempt}"),
@@ -169,24 +169,24 @@ impl RunFolder {
 
     /// The definitions of a cell's test; none yet are empty ones.
     pub fn definitions(&self, cell: &CellId) -> Result<Definitions, RecordError> {
-        Ok(files::read_json(&self.serial(cell).join("definition.json"))?.unwrap_or_default())
+        Ok(files::read_json(&self.serial_folder(cell).join("definition.json"))?.unwrap_or_default())
     }
 
     /// Writes the definitions of a cell's test.
     pub fn write_definitions(&self, cell: &CellId, definitions: &Definitions) -> Result<(), RecordError> {
-        let folder = self.serial(cell);
+        let folder = self.serial_folder(cell);
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
         files::write_json(&folder.join("definition.json"), definitions)
     }
 
     /// The file of an environment: `environment/NAME.json`.
-    pub fn environment(&self, name: &str) -> PathBuf {
+    pub fn environment_path(&self, name: &str) -> PathBuf {
         self.path.join("environment").join(format!("{name}.json"))
     }
 
     /// The workers of which an entry has an environment of this moment, with its name for [`Self::environment`]: the first
     /// worker's, which names no worker, then the others' by name. Nothing where none was recorded.
-    pub fn worlds(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
+    pub fn recorded_environments(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
         let first = format!("world-{entry}-{moment}");
         // A folder that cannot be read has nothing to show either.
         let files = fs::read_dir(self.path.join("environment")).into_iter().flatten().flatten();
@@ -207,11 +207,11 @@ impl RunFolder {
 /// A case's name as a folder's name.
 fn case_folder(case: &Case) -> String {
     let name = case.to_string();
-    if name.len() <= LONGEST_CASE {
+    if name.len() <= MAX_CASE_NAME {
         return name;
     }
     // Case names are ASCII: everything else in them is percent-escaped.
-    format!("{}~{}", &name[..LONGEST_CASE - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
+    format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
 }
 
 #[cfg(test)]
@@ -236,6 +236,6 @@ mod tests {
         let case = |last: &str| format!("x={}{last}", "a".repeat(300)).parse::<Case>().unwrap();
         let (one, other) = (case_folder(&case("1")), case_folder(&case("2")));
         assert_ne!(one, other);
-        assert!(one.len() <= LONGEST_CASE);
+        assert!(one.len() <= MAX_CASE_NAME);
     }
 }

@@ -5,24 +5,24 @@ use std::path::PathBuf;
 
 use wb_model::{CellId, DefinitionKey, Purpose};
 
-use crate::journal::Ended;
-use crate::{Event, Line, RunFolder};
+use crate::journal::AttemptEnd;
+use crate::{JournalEvent, JournalLine, RunFolder};
 
 /// Every attempt of a run, by cell, in time order.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    attempts: BTreeMap<CellId, Vec<Attempt>>,
-    started: BTreeMap<(CellId, Purpose, u32), u32>,
-    ended: BTreeMap<CellId, String>,
+    attempts: BTreeMap<CellId, Vec<RecordedAttempt>>,
+    next_attempts: BTreeMap<(CellId, Purpose, u32), u32>,
+    end_reasons: BTreeMap<CellId, String>,
     cleanup_problems: BTreeMap<CellId, Vec<String>>,
     stdout_bytes: u64,
 }
 
 /// An attempt that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
+pub struct RecordedAttempt {
     /// How.
-    pub ended: Ended,
+    pub ended: AttemptEnd,
     /// When that was written: RFC 3339 in UTC.
     pub time: String,
     /// Its folder.
@@ -33,7 +33,7 @@ pub struct Attempt {
 
 impl History {
     /// Adds up the lines of a run's journal, and checks what attempts left against its hashes.
-    pub fn of(run: &RunFolder, lines: &[Line]) -> Self {
+    pub fn of(run: &RunFolder, lines: &[JournalLine]) -> Self {
         let mut history = Self::default();
         for line in lines {
             history.add(run, line, true);
@@ -42,27 +42,27 @@ impl History {
     }
 
     /// Adds one more line. `check` compares what an attempt left with its hashes.
-    pub fn add(&mut self, run: &RunFolder, line: &Line, check: bool) {
+    pub fn add(&mut self, run: &RunFolder, line: &JournalLine, check: bool) {
         match &line.event {
-            Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
-                self.begun(cell, *purpose, *sample, *attempt);
-                self.ended.remove(cell);
+            JournalEvent::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+                self.reserve_number(cell, *purpose, *sample, *attempt);
+                self.end_reasons.remove(cell);
             }
-            Event::AttemptEnded(ended) => {
+            JournalEvent::AttemptEnded(ended) => {
                 // The line that told of its start may have been lost.
-                self.begun(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+                self.reserve_number(&ended.cell, ended.purpose, ended.sample, ended.attempt);
                 let folder =
-                    run.path().join(RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt));
+                    run.path().join(RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt));
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
                 let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
                 self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
-                let attempt = Attempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
+                let attempt = RecordedAttempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
                 self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
             }
-            Event::CellEnded { cell, by, .. } => {
-                self.ended.insert(cell.clone(), by.clone());
+            JournalEvent::CellEnded { cell, reason: by, .. } => {
+                self.end_reasons.insert(cell.clone(), by.clone());
             }
-            Event::CleanupFailed { cell, problems, .. } => {
+            JournalEvent::CleanupFailed { cell, problems, .. } => {
                 self.cleanup_problems.entry(cell.clone()).or_default().extend(problems.iter().cloned());
             }
             // What is done around measuring changes no attempt.
@@ -70,13 +70,13 @@ impl History {
         }
     }
 
-    fn begun(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
-        let next = self.started.entry((cell.clone(), purpose, sample)).or_default();
+    fn reserve_number(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
+        let next = self.next_attempts.entry((cell.clone(), purpose, sample)).or_default();
         *next = (*next).max(attempt + 1);
     }
 
     /// The attempts at a cell, in time order.
-    pub fn attempts(&self, cell: &CellId) -> &[Attempt] {
+    pub fn attempts(&self, cell: &CellId) -> &[RecordedAttempt] {
         self.attempts.get(cell).map_or(&[], Vec::as_slice)
     }
 
@@ -93,12 +93,12 @@ impl History {
     /// The number that the next attempt at a sample gets: no number is used twice, also not one whose attempt never
     /// ended.
     pub fn next_attempt(&self, cell: &CellId, purpose: Purpose, sample: u32) -> u32 {
-        self.started.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
+        self.next_attempts.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
     }
 
     /// What ended a cell, if anything did.
-    pub fn ended_by(&self, cell: &CellId) -> Option<&str> {
-        self.ended.get(cell).map(String::as_str)
+    pub fn end_reason(&self, cell: &CellId) -> Option<&str> {
+        self.end_reasons.get(cell).map(String::as_str)
     }
 
     /// What went wrong when the preparation of a cell was taken down, a sentence each.
@@ -112,7 +112,7 @@ impl History {
     }
 }
 
-impl Attempt {
+impl RecordedAttempt {
     /// Whether it ran to its end and all that it left is whole: it is never run again.
     pub fn is_finished(&self) -> bool {
         self.ended.outcome.is_completed() && self.intact

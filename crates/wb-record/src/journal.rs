@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 
-use crate::steps::{Provisioned, Published, RebootEnded, ScriptRan};
+use crate::steps::{ProvisioningStep, PublishStep, RebootStep, ScriptStep};
 use crate::{Artefact, RecordError, files};
 
 /// How the finding of a sample begins during which another run measured on its machine; what that run is follows.
@@ -17,18 +17,18 @@ pub const OTHER_RUN: &str = "another run measured on this machine at the same ti
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Line {
+pub struct JournalLine {
     /// When it was written, for people: RFC 3339 in UTC.
     pub time: String,
     /// What happened.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: JournalEvent,
 }
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum JournalEvent {
     /// A controller began to work on the folder.
     EntryStarted {
         /// Its number, from 0.
@@ -50,7 +50,7 @@ pub enum Event {
         attempt: u32,
     },
     /// An attempt ended, and what it left is on the device.
-    AttemptEnded(Ended),
+    AttemptEnded(AttemptEnd),
     /// No more samples of a cell are wanted, or none can be had.
     CellEnded {
         /// Which cell.
@@ -58,7 +58,7 @@ pub enum Event {
         /// As it is defined.
         key: DefinitionKey,
         /// What ended it, in words.
-        by: String,
+        reason: String,
     },
     /// What a cell's test prepared for all its samples was taken down, and something went wrong with that.
     CleanupFailed {
@@ -74,12 +74,12 @@ pub enum Event {
         /// Its number.
         entry: u32,
         /// How.
-        how: EntryEnd,
+        outcome: EntryEnd,
     },
     /// A host was provisioned.
-    Provisioned(Provisioned),
+    Provisioned(ProvisioningStep),
     /// A script of the user's ran on a worker.
-    ScriptRan(ScriptRan),
+    ScriptRan(ScriptStep),
     /// A machine was asked to reboot.
     RebootStarted {
         /// Which.
@@ -91,9 +91,9 @@ pub enum Event {
         command_line: Option<String>,
     },
     /// A reboot came to its end.
-    RebootEnded(RebootEnded),
+    RebootEnded(RebootStep),
     /// The publish command ran.
-    Published(Published),
+    Published(PublishStep),
     /// The rest of a line that an earlier controller could not finish.
     TornTail {
         /// What there was of it.
@@ -101,10 +101,10 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl JournalEvent {
     /// Whether it is about something that is done around measuring, which changes no result: it may be long before an
     /// entry's start, or after its end.
-    pub fn is_around(&self) -> bool {
+    pub fn is_auxiliary(&self) -> bool {
         matches!(
             self,
             Self::Provisioned(_)
@@ -118,7 +118,7 @@ impl Event {
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ended {
+pub struct AttemptEnd {
     /// At which cell.
     pub cell: CellId,
     /// As it is defined.
@@ -144,7 +144,7 @@ pub struct Ended {
     pub workers: Vec<WorkerName>,
     /// The work of each of several workers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub works: BTreeMap<WorkerName, u64>,
+    pub work_by_worker: BTreeMap<WorkerName, u64>,
     /// What disturbed it from outside, with figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<String>,
@@ -177,66 +177,69 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the journal for writing. A torn last line is kept as an event of its own.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Line>), RecordError> {
+    pub fn open(path: &Path) -> Result<(Self, Vec<JournalLine>), RecordError> {
         let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
         let mut file = opened.map_err(RecordError::io("open", path))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(RecordError::io("read", path))?;
-        let Parsed { mut lines, torn } = parse(path, &text)?;
+        let ParsedJournal { mut lines, torn } = parse(path, &text)?;
         let whole = text.len() - torn.map_or(0, <[u8]>::len);
         let mut journal = Self { path: path.to_owned(), file, length: whole as u64 };
         if let Some(torn) = torn {
             let text = String::from_utf8_lossy(torn).into_owned();
-            journal.cut_back()?;
-            lines.push(journal.write(Event::TornTail { text })?);
+            journal.truncate()?;
+            lines.push(journal.write(JournalEvent::TornTail { text })?);
         }
         Ok((journal, lines))
     }
 
     /// Reads a journal. A torn last line is passed over; one elsewhere is an error that names it.
-    pub fn read(path: &Path) -> Result<Vec<Line>, RecordError> {
+    pub fn read(path: &Path) -> Result<Vec<JournalLine>, RecordError> {
         let text = std::fs::read(path).map_err(RecordError::io("read", path))?;
         Self::parse(path, &text)
     }
 
     /// Reads the text of the journal at `path`, as [`Self::read`] does.
-    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<Line>, RecordError> {
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<JournalLine>, RecordError> {
         Ok(parse(path, text)?.lines)
     }
 
     /// Writes an event and flushes it to the device. What could not be written whole is taken back.
-    pub fn write(&mut self, event: Event) -> Result<Line, RecordError> {
-        let line = Line { time: jiff::Timestamp::now().to_string(), event };
-        let text = files::masked(&line).and_then(|masked| match masked {
+    pub fn write(&mut self, event: JournalEvent) -> Result<JournalLine, RecordError> {
+        let line = JournalLine { time: jiff::Timestamp::now().to_string(), event };
+        let text = files::mask_declared_in(&line).and_then(|masked| match masked {
             Some(masked) => serde_json::to_vec(&masked),
             None => serde_json::to_vec(&line),
         });
-        let mut text =
-            text.map_err(|error| RecordError::Io { what: "write", path: self.path.clone(), source: error.into() })?;
+        let mut text = text.map_err(|error| RecordError::Io {
+            operation: "write",
+            path: self.path.clone(),
+            source: error.into(),
+        })?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             // A half line would be taken for a torn one; taking it back can only fail if the device is gone.
-            let _ = self.cut_back();
-            return Err(RecordError::Io { what: "write", path: self.path.clone(), source });
+            let _ = self.truncate();
+            return Err(RecordError::Io { operation: "write", path: self.path.clone(), source });
         }
         self.length += text.len() as u64;
         Ok(line)
     }
 
-    fn cut_back(&mut self) -> Result<(), RecordError> {
+    fn truncate(&mut self) -> Result<(), RecordError> {
         let cut = self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::End(0)).map(drop));
         cut.map_err(RecordError::io("write", &self.path))
     }
 }
 
-struct Parsed<'a> {
-    lines: Vec<Line>,
+struct ParsedJournal<'a> {
+    lines: Vec<JournalLine>,
     torn: Option<&'a [u8]>,
 }
 
 /// Whole lines end in a line feed: what comes after the last one is torn.
-fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<Parsed<'a>, RecordError> {
+fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, torn) = text.split_at(end);
     let lines = whole.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(index, line)| {
@@ -246,7 +249,7 @@ fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<Parsed<'a>, RecordError> {
             why: format!("no whole line of a journal ({error})"),
         })
     });
-    Ok(Parsed { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })
+    Ok(ParsedJournal { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })
 }
 
 #[cfg(test)]
@@ -255,8 +258,8 @@ mod tests {
 
     use super::*;
 
-    fn started(entry: u32) -> Event {
-        Event::EntryStarted { entry, boot_id: "b".to_owned() }
+    fn started(entry: u32) -> JournalEvent {
+        JournalEvent::EntryStarted { entry, boot_id: "b".to_owned() }
     }
 
     #[test]
@@ -272,9 +275,9 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         assert_eq!(Journal::read(&path).unwrap().len(), 1);
         let (mut journal, lines) = Journal::open(&path).unwrap();
-        assert_eq!(lines[1].event, Event::TornTail { text: "{\"time\":\"2020".to_owned() });
+        assert_eq!(lines[1].event, JournalEvent::TornTail { text: "{\"time\":\"2020".to_owned() });
         journal.write(started(1)).unwrap();
-        let events: Vec<Event> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
+        let events: Vec<JournalEvent> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
         assert_eq!(events[2], started(1));
     }
 
@@ -309,7 +312,7 @@ mod tests {
 
         #[test]
         fn any_cut_loses_at_most_the_line_it_is_in(cut in 0usize..400) {
-            let line = |entry| serde_json::to_string(&Line { time: "t".into(), event: started(entry) }).unwrap() + "\n";
+            let line = |entry| serde_json::to_string(&JournalLine { time: "t".into(), event: started(entry) }).unwrap() + "\n";
             let text: String = (0..5).map(line).collect();
             let cut = cut.min(text.len());
             let whole = text[..cut].matches('\n').count();

@@ -12,19 +12,19 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use wb_model::{CellId, Purpose, Sha256};
 
-use crate::journal::Ended;
-use crate::{Event, Journal, Line, RecordError, RunFile, RunFolder, files};
+use crate::journal::AttemptEnd;
+use crate::{Journal, JournalEvent, JournalLine, RecordError, RunFile, RunFolder, files};
 
 /// The name of a serial's file of results.
-pub const RESULTS: &str = "result.json";
+pub const RESULT_FILE: &str = "result.json";
 
 /// What a run has recorded, read at one time.
 #[derive(Debug)]
-pub struct Records {
+pub struct RunRecords {
     /// What was asked for.
     pub head: RunFile,
     /// What happened.
-    pub lines: Vec<Line>,
+    pub lines: Vec<JournalLine>,
     journal: Sha256,
 }
 
@@ -60,7 +60,7 @@ struct ResultHead {
     records_sha256: Option<Sha256>,
 }
 
-impl Records {
+impl RunRecords {
     /// Reads a run's head and its journal.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Records {
         run.require_journal(&head, &parsed)?;
         // Lines that change no result may follow the results: the run was published, say.
         let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&parsed);
-        let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_around()).map(|(text, _)| text).collect();
+        let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_auxiliary()).map(|(text, _)| text).collect();
         Ok(Self { head, journal: Sha256::of(&relevant.concat()), lines: parsed })
     }
 
@@ -92,10 +92,10 @@ impl Records {
     /// # Errors
     /// When a file that is there cannot be read.
     pub fn sha256_of_serial(&self, run: &RunFolder, of: &CellId) -> Result<Sha256, RecordError> {
-        let folder = run.serial(of);
+        let folder = run.serial_folder(of);
         let cells: BTreeSet<String> =
-            self.cells().filter(|cell| run.serial(cell) == folder).map(ToString::to_string).collect();
-        let test = run.tests().join(format!("{}.toml", of.test));
+            self.cells().filter(|cell| run.serial_folder(cell) == folder).map(ToString::to_string).collect();
+        let test = run.tests_folder().join(format!("{}.toml", of.test));
         let files =
             [folder.join("definition.json"), test].iter().map(|path| sha256_of(path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Sha256::of(format!("{}\n{files:?}\n{cells:?}", self.journal).as_bytes()))
@@ -112,7 +112,7 @@ impl Records {
         let mut state = ResultState::default();
         let mut written: BTreeMap<PathBuf, SystemTime> = BTreeMap::new();
         for (folder, cell) in self.serials(run) {
-            let path = folder.join(RESULTS);
+            let path = folder.join(RESULT_FILE);
             // Results that cannot be read are none: they can be derived again.
             let head: Option<ResultHead> = files::read_json(&path).unwrap_or_default();
             if head.and_then(|head| head.records_sha256).as_ref() != Some(&self.sha256_of_serial(run, cell)?) {
@@ -122,8 +122,8 @@ impl Records {
                 written.insert(folder, time);
             }
         }
-        let results_of = |ended: &Ended| written.get(&run.serial(&ended.cell)).copied();
-        state.damaged = self.samples().filter_map(|ended| damaged(run, ended, results_of(ended))).collect();
+        let results_of = |ended: &AttemptEnd| written.get(&run.serial_folder(&ended.cell)).copied();
+        state.damaged = self.samples().filter_map(|ended| find_damage(run, ended, results_of(ended))).collect();
         Ok(state)
     }
 
@@ -131,7 +131,7 @@ impl Records {
     pub fn serials(&self, run: &RunFolder) -> BTreeMap<PathBuf, &CellId> {
         let mut serials = BTreeMap::new();
         for cell in self.cells() {
-            serials.entry(run.serial(cell)).or_insert(cell);
+            serials.entry(run.serial_folder(cell)).or_insert(cell);
         }
         serials
     }
@@ -141,22 +141,22 @@ impl Records {
     }
 
     /// The last completed attempt at each sample: earlier ones have been taken again for a reason.
-    fn samples(&self) -> impl Iterator<Item = &Ended> {
+    fn samples(&self) -> impl Iterator<Item = &AttemptEnd> {
         let mut seen = BTreeSet::new();
         let completed = self.lines.iter().rev().filter_map(|line| match &line.event {
-            Event::AttemptEnded(ended) if ended.outcome.is_completed() && ended.purpose == Purpose::Sample => {
+            JournalEvent::AttemptEnded(ended) if ended.outcome.is_completed() && ended.purpose == Purpose::Sample => {
                 Some(ended)
             }
             _ => None,
         });
-        let last: Vec<&Ended> = completed.filter(|ended| seen.insert((&ended.cell, ended.sample))).collect();
+        let last: Vec<&AttemptEnd> = completed.filter(|ended| seen.insert((&ended.cell, ended.sample))).collect();
         last.into_iter().rev()
     }
 }
 
 /// The first file of a sample that is not as it was written. `results` is when results were derived from it.
-fn damaged(run: &RunFolder, ended: &Ended, results: Option<SystemTime>) -> Option<DamagedSample> {
-    let attempt = RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+fn find_damage(run: &RunFolder, ended: &AttemptEnd, results: Option<SystemTime>) -> Option<DamagedSample> {
+    let attempt = RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
     let folder = run.path().join(&attempt);
     let is_whole = |artefact: &&crate::Artefact| match results {
         Some(results) => artefact.is_unchanged_since(&folder, results),
@@ -168,7 +168,7 @@ fn damaged(run: &RunFolder, ended: &Ended, results: Option<SystemTime>) -> Optio
 
 /// The hash of a file; none where there is none.
 fn sha256_of(path: &Path) -> Result<Option<Sha256>, RecordError> {
-    match fs::File::open(path).and_then(Sha256::of_all) {
+    match fs::File::open(path).and_then(Sha256::of_reader) {
         Ok(sha256) => Ok(Some(sha256)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(RecordError::io("read", path)(error)),

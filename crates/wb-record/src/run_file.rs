@@ -15,13 +15,13 @@ pub struct RunFile {
     /// The version of the folder's schema.
     pub schema: u32,
     /// The entries, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RunEntry>,
 }
 
 impl RunFile {
     /// The last entry that measured in a profile, and its number.
-    pub fn last_of(&self, profile: &ProfileName) -> Option<(usize, &Entry)> {
-        let has_it = |entry: &Entry| entry.cells.iter().any(|cell| cell.profile == *profile);
+    pub fn last_entry_for(&self, profile: &ProfileName) -> Option<(usize, &RunEntry)> {
+        let has_it = |entry: &RunEntry| entry.cells.iter().any(|cell| cell.profile == *profile);
         // Where no machine could be put into it, nobody measured.
         self.entries.iter().enumerate().rev().find(|(_, entry)| !entry.facts.is_empty() && has_it(entry))
     }
@@ -29,7 +29,7 @@ impl RunFile {
 
 /// What was asked for at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Entry {
+pub struct RunEntry {
     /// When, for people: RFC 3339 in UTC.
     pub started: String,
     /// By which version of this program.

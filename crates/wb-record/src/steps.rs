@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::masked_words;
+use wb_model::secrets::mask_words;
 use wb_model::{Sha256, WorkerName};
 
 /// How such a step came out.
@@ -14,7 +14,7 @@ pub enum StepOutcome {
     /// Not, because of this.
     Failed {
         /// Why.
-        why: String,
+        reason: String,
     },
 }
 
@@ -24,7 +24,7 @@ impl StepOutcome {
         match result {
             Ok(_) => Self::Done,
             // It may have the last words of a program.
-            Err(why) => Self::Failed { why: masked_words(&why.to_string()) },
+            Err(why) => Self::Failed { reason: mask_words(&why.to_string()) },
         }
     }
 
@@ -36,7 +36,7 @@ impl StepOutcome {
 
 /// A host was provisioned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Provisioned {
+pub struct ProvisioningStep {
     /// Which host.
     pub host: WorkerName,
     /// By which provisioner.
@@ -74,7 +74,7 @@ impl ScriptKind {
 
 /// A script ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScriptRan {
+pub struct ScriptStep {
     /// What for.
     pub script: ScriptKind,
     /// Where.
@@ -94,7 +94,7 @@ pub struct ScriptRan {
 
 /// A reboot that was asked for came to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RebootEnded {
+pub struct RebootStep {
     /// Which machine.
     pub worker: WorkerName,
     /// The boot that was to end.
@@ -110,7 +110,7 @@ pub struct RebootEnded {
 
 /// The publish command ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Published {
+pub struct PublishStep {
     /// For which test: `PROFILE/TEST/SERIAL`; none at the end, for the whole run.
     pub test: Option<String>,
     /// How it came out.

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
 
-use crate::{Entry, RunFolder, files};
+use crate::{RunEntry, RunFolder, files};
 
 /// The table of each machine that measured, in the order of entries and workers, each once. An environment that is
 /// missing or cannot be read leaves what the facts say. Where several workers have one host name, it has their names too.
-pub fn systems(run: &RunFolder, entries: &[Entry]) -> Vec<System> {
+pub fn systems(run: &RunFolder, entries: &[RunEntry]) -> Vec<System> {
     let mut systems: Vec<(BTreeSet<&WorkerName>, System)> = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for (worker, facts) in &entry.facts {
@@ -46,12 +46,12 @@ pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
 fn environment(
     run: &RunFolder,
     number: usize,
-    entry: &Entry,
+    entry: &RunEntry,
     worker: &WorkerName,
     facts: &Facts,
 ) -> Option<Environment> {
     let read = |of: &str| {
-        let path = run.environment(&format!("world-{number}-before{of}"));
+        let path = run.environment_path(&format!("world-{number}-before{of}"));
         files::read_json::<Environment>(&path).ok().flatten()
     };
     let is_its_own = |environment: &Environment| {
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(facts: &[(&str, &str, &str)]) -> Entry {
+    fn entry(facts: &[(&str, &str, &str)]) -> RunEntry {
         let of = |(name, host, boot): &(&str, &str, &str)| {
             let facts = Facts { hostname: (*host).to_owned(), boot_id: (*boot).to_owned(), ..Facts::default() };
             (WorkerName::new(*name).unwrap(), facts)
@@ -81,7 +81,7 @@ mod tests {
 
     fn write(run: &RunFolder, name: &str, boot: &str, distribution: &str) {
         let world = json!({ "kernel": { "boot-id": boot, "distribution": distribution } });
-        let path = run.environment(name);
+        let path = run.environment_path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, world.to_string()).unwrap();
     }

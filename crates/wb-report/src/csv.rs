@@ -4,7 +4,7 @@ use wb_model::{CellOutcome, Metric, MetricId, WorkerName};
 use wb_stats::Summary;
 use wb_study::result::{CellResult, Study};
 
-use crate::words;
+use crate::phrasing;
 
 const METRIC_COLUMNS: [&str; 19] = [
     "id",
@@ -43,12 +43,12 @@ pub fn metrics(study: &Study) -> String {
             .map(|result| metric_row(cell, Some(&result.metric), result.worker.as_ref(), result.summary.as_ref()));
         each.chain(empty).collect::<Vec<_>>()
     });
-    written(&METRIC_COLUMNS, rows)
+    to_csv(&METRIC_COLUMNS, rows)
 }
 
 /// One row per value of each attempt. An attempt without any value has a row too, with what happened.
 pub fn samples(study: &Study) -> String {
-    written(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
+    to_csv(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
 }
 
 fn metric_row(
@@ -58,7 +58,7 @@ fn metric_row(
     summary: Option<&Summary>,
 ) -> Vec<String> {
     let figure = |pick: fn(&Summary) -> Option<f64>| summary.and_then(pick).map(|v| v.to_string()).unwrap_or_default();
-    let mut row = names(cell, metric, worker);
+    let mut row = id_columns(cell, metric, worker);
     row.extend([
         metric.map_or("", |metric| metric.direction.as_str()).to_owned(),
         metric.map(|metric| metric.primary.to_string()).unwrap_or_default(),
@@ -72,8 +72,8 @@ fn metric_row(
         figure(|s| Some(s.q1)),
         figure(|s| Some(s.q3)),
         figure(|s| Some(s.max)),
-        cell.outcome.word().to_owned(),
-        reason(&cell.outcome),
+        cell.outcome.as_str().to_owned(),
+        outcome_reason(&cell.outcome),
     ]);
     row
 }
@@ -82,22 +82,22 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for sample in &cell.samples {
         let mut row = |metric: Option<&Metric>, worker: Option<&WorkerName>, value: String| {
-            let mut row = names(cell, metric, worker);
+            let mut row = id_columns(cell, metric, worker);
             row.extend([
                 sample.sample.to_string(),
                 sample.attempt.to_string(),
-                words::purpose(sample.purpose).to_owned(),
-                sample.at.to_string(),
+                phrasing::purpose_label(sample.purpose).to_owned(),
+                sample.start_seconds.to_string(),
                 sample.seconds.to_string(),
                 sample.counted.to_string(),
                 value,
                 sample.outcome.to_string(),
-                words::value_remarks(sample).join("; "),
+                phrasing::value_remarks(sample).join("; "),
             ]);
             rows.push(row);
         };
         for result in &cell.metrics {
-            if let Some(value) = sample.values.get(&words::value_key(&result.metric, result.worker.as_ref())) {
+            if let Some(value) = sample.values.get(&phrasing::value_key(&result.metric, result.worker.as_ref())) {
                 row(Some(&result.metric), result.worker.as_ref(), value.to_string());
             }
         }
@@ -109,7 +109,7 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
 }
 
 /// The columns that both files begin with: id, test, case, worker, unit.
-fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
+fn id_columns(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
     let id = metric.map_or_else(
         || cell.cell.to_string(),
         |metric| {
@@ -127,7 +127,7 @@ fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>
     ]
 }
 
-fn reason(outcome: &CellOutcome) -> String {
+fn outcome_reason(outcome: &CellOutcome) -> String {
     match outcome {
         CellOutcome::Measured => String::new(),
         other => other.to_string(),
@@ -135,7 +135,7 @@ fn reason(outcome: &CellOutcome) -> String {
 }
 
 /// Writing to memory fails at nothing; what the writer would refuse (rows of unequal length) is not made here.
-pub(crate) fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn to_csv(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut sound = writer.write_record(head).is_ok();
     for row in rows {

@@ -14,6 +14,6 @@ mod groups;
 mod links;
 pub mod net;
 pub mod page;
+mod phrasing;
 mod systems;
 pub mod text;
-mod words;

@@ -1,22 +1,22 @@
 //! Tables of systems: of the machines of a run, or of the two sides of a comparison.
 
 use serde::Serialize;
-use wb_compare::outcome::BuildTold;
+use wb_compare::comparison::BuildSummary;
 use wb_model::System;
 use wb_study::result::Study;
 
-use crate::text::{Style, definitions};
+use crate::text::{Style, definition_list};
 
 /// Properties by column.
 #[derive(Serialize)]
 pub(crate) struct SystemTable {
     caption: &'static str,
     columns: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<PropertyRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct PropertyRow {
     name: String,
     /// By column; one alone where it is the same in all.
     texts: Vec<Option<String>>,
@@ -30,10 +30,10 @@ impl SystemTable {
     }
 
     /// Of the first build and of the last.
-    pub(crate) fn of_sides(builds: &[BuildTold]) -> Option<Self> {
+    pub(crate) fn of_sides(builds: &[BuildSummary]) -> Option<Self> {
         let [first, .., last] = builds else { return None };
         let columns = [first, last].into_iter().flat_map(|build| {
-            let systems = distinct(build);
+            let systems = distinct_systems(build);
             let is_one = systems.len() == 1;
             let name = |system: &System| match is_one || system.host.is_empty() {
                 true => build.name.clone(),
@@ -62,15 +62,15 @@ impl SystemTable {
             if texts.len() > 1 {
                 texts = columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
             }
-            Row { name: (*name).clone(), texts }
+            PropertyRow { name: (*name).clone(), texts }
         };
-        let rows: Vec<Row> = names.iter().map(row).collect();
+        let rows: Vec<PropertyRow> = names.iter().map(row).collect();
         (!rows.is_empty()).then(|| Self { caption, columns: columns.into_iter().map(|(name, _)| name).collect(), rows })
     }
 
     /// For a terminal: what is the same once, what differs by column.
     pub(crate) fn text(&self, style: Style) -> String {
-        let text = |row: &Row| match &row.texts[..] {
+        let text = |row: &PropertyRow| match &row.texts[..] {
             [one] => one.clone().unwrap_or_default(),
             texts => {
                 let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
@@ -78,12 +78,12 @@ impl SystemTable {
             }
         };
         let pairs: Vec<(&str, String)> = self.rows.iter().map(|row| (row.name.as_str(), text(row))).collect();
-        style.section("systems") + &definitions(pairs, style)
+        style.heading("systems") + &definition_list(pairs, style)
     }
 }
 
 /// The systems of a build's runs, each once.
-fn distinct(build: &BuildTold) -> Vec<&System> {
+fn distinct_systems(build: &BuildSummary) -> Vec<&System> {
     let mut systems: Vec<&System> = Vec::new();
     for system in build.runs.iter().flat_map(|run| &run.systems) {
         if !systems.contains(&system) {
@@ -94,15 +94,15 @@ fn distinct(build: &BuildTold) -> Vec<&System> {
 }
 
 /// One machine on a terminal.
-pub(crate) fn section(system: &System, style: Style) -> String {
+pub(crate) fn system_text(system: &System, style: Style) -> String {
     let title = format!("system {}", system.host);
     let pairs = system.properties.iter().map(|(name, text)| (name.as_str(), text.clone()));
-    style.section(title.trim_end()).trim_start().to_owned() + &definitions(pairs, style)
+    style.heading(title.trim_end()).trim_start().to_owned() + &definition_list(pairs, style)
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_compare::outcome::RunTold;
+    use wb_compare::comparison::RunSummary;
 
     use super::*;
 
@@ -111,9 +111,9 @@ mod tests {
         System { host: host.to_owned(), properties: properties.iter().map(owned).collect() }
     }
 
-    fn build(name: &str, systems: &[System]) -> BuildTold {
-        let run = |system: &System| RunTold { systems: vec![system.clone()], ..RunTold::default() };
-        BuildTold { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![], samples: None }
+    fn build(name: &str, systems: &[System]) -> BuildSummary {
+        let run = |system: &System| RunSummary { systems: vec![system.clone()], ..RunSummary::default() };
+        BuildSummary { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]

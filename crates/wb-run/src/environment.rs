@@ -9,12 +9,12 @@ use wb_agent::WorkerError;
 use wb_model::{ProfileName, WorkerName};
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
-use wb_sys::environment::tools::Asked;
+use wb_sys::environment::tools::VersionQueries;
 use wb_sys::system::COMPILERS;
 use wb_tests::Registry;
 
 use crate::RunError;
-use crate::crew::Crew;
+use crate::worker_pool::WorkerPool;
 
 /// Records what the workers are like at this moment: `environment/world-ENTRY-MOMENT.json` of the first,
 /// `…-MOMENT@WORKER.json` of the others, and of the hosts that guests run upon. The compilers are recorded whatever is
@@ -25,17 +25,17 @@ pub async fn record(
     moment: &str,
     plan: &Plan,
     registry: &Registry,
-    crew: &Crew,
+    crew: &WorkerPool,
     lost: &BTreeSet<WorkerName>,
 ) -> Result<Vec<(WorkerName, String)>, RunError> {
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
-    let mut programs: Asked = needed.flatten().map(|need| (need.program, need.version)).collect();
+    let mut programs: VersionQueries = needed.flatten().map(|need| (need.program, need.version)).collect();
     for (compiler, version) in COMPILERS {
         programs.entry(compiler.to_owned()).or_insert_with(|| vec![version.to_owned()]);
     }
     let mut found_lost = Vec::new();
-    for (at, member) in crew.members.iter().chain(&crew.below).enumerate() {
+    for (at, member) in crew.workers.iter().chain(&crew.vm_hosts).enumerate() {
         let name = member.worker.name();
         if lost.contains(name) {
             continue;
@@ -62,7 +62,7 @@ pub(crate) fn record_states(run: &RunFolder, entry: u32, states: &[serde_json::V
 ///
 /// # Errors
 /// When the run folder cannot be read or written.
-pub fn keep_consoles(
+pub fn record_consoles(
     folder: &Path,
     profile: &ProfileName,
     consoles: &[(WorkerName, Vec<u8>)],
@@ -73,17 +73,17 @@ pub fn keep_consoles(
     }
     let run = RunFolder::open(folder)?;
     let head = run.run_file()?;
-    let Some((entry, _)) = head.last_of(profile) else { return Ok(()) };
+    let Some((entry, _)) = head.last_entry_for(profile) else { return Ok(()) };
     for (guest, said) in consoles {
-        files::write_whole(&run.path().join(format!("environment/console-{entry}@{guest}.log")), said)?;
+        files::write_atomic(&run.path().join(format!("environment/console-{entry}@{guest}.log")), said)?;
     }
     Ok(())
 }
 
 fn write(run: &RunFolder, name: &str, what: &impl Serialize) -> Result<(), RunError> {
-    let path = run.environment(name);
+    let path = run.environment_path(name);
     let folder = path.parent().unwrap_or(run.path());
-    let unmade = |source| RecordError::Io { what: "create", path: folder.to_owned(), source };
+    let unmade = |source| RecordError::Io { operation: "create", path: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(unmade)?;
     Ok(files::write_json(&path, what)?)
 }

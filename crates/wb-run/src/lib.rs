@@ -6,25 +6,25 @@
 //!
 //! Start with [`run()`], the story of a run from its start to its end.
 
+pub mod active_cell;
 pub mod attempt;
-pub mod cells;
-pub mod crew;
+pub mod consistency;
 pub mod environment;
 pub mod error;
 pub mod other_runs;
-mod part;
+pub mod preparation;
 pub mod progress;
 pub mod provenance;
 pub mod publish;
-pub mod ready;
 pub mod resume;
+mod role_sample;
 pub mod run;
 pub mod schedule;
-pub mod series;
-pub mod tools;
+pub mod user_tools;
+pub mod worker_pool;
 
-pub use crew::{Crew, Member};
 pub use error::RunError;
 pub use progress::Progress;
 pub use publish::Publisher;
-pub use run::{Job, Referee, RunEnd, run};
+pub use run::{RunEnd, RunSpec, StoppingRule, run};
+pub use worker_pool::{PooledWorker, WorkerPool};

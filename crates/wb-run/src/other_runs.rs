@@ -2,35 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::{Announced, Controller, Holder, WorkerError};
+use wb_agent::{ActiveRuns, AgentSession, Controller, WorkerError};
 use wb_model::WorkerName;
 use wb_record::journal::OTHER_RUN;
 
 use crate::RunError;
-use crate::crew::Crew;
+use crate::worker_pool::WorkerPool;
 
 /// The other runs that were seen, by machine.
 #[derive(Debug, Default)]
-pub struct OtherRuns(BTreeSet<(WorkerName, Holder)>);
+pub struct OtherRuns(BTreeSet<(WorkerName, AgentSession)>);
 
 impl OtherRuns {
     /// Announces this run on all its machines; the others that are under way there, and a warning for each.
     ///
     /// # Errors
     /// When two of its machines are one: an agent finds what another one of this run has announced.
-    pub(crate) async fn announced(crew: &Crew) -> Result<(Self, Vec<String>), RunError> {
+    pub(crate) async fn announce(crew: &WorkerPool) -> Result<(Self, Vec<String>), RunError> {
         let (mut runs, mut warnings) = (Self::default(), Vec::new());
-        let mut ours: BTreeMap<Holder, WorkerName> = BTreeMap::new();
-        for member in crew.members.iter().chain(&crew.below) {
+        let mut ours: BTreeMap<AgentSession, WorkerName> = BTreeMap::new();
+        for member in crew.workers.iter().chain(&crew.vm_hosts) {
             let name = member.worker.name();
-            match member.worker.announce(Controller::this()).await {
-                Ok(Announced { own, others }) => {
+            match member.worker.announce(Controller::current()).await {
+                Ok(ActiveRuns { own, others }) => {
                     if let Some(other) = others.iter().find_map(|holder| ours.get(holder)) {
                         return Err(RunError::SameMachine { worker: name.clone(), other: other.clone() });
                     }
                     ours.insert(own, name.clone());
                     // Another agent of this process measures nothing.
-                    let others = others.into_iter().filter(|other| other.controller != Controller::this());
+                    let others = others.into_iter().filter(|other| other.controller != Controller::current());
                     warnings.extend(runs.add(others.map(|other| (name.clone(), other)).collect()));
                 }
                 // Reported when its environment is recorded.
@@ -45,8 +45,8 @@ impl OtherRuns {
     }
 
     /// Adds what a sample saw; a warning for each that was not seen before.
-    pub(crate) fn add(&mut self, seen: BTreeSet<(WorkerName, Holder)>) -> Vec<String> {
-        let warning = |(worker, other): &(WorkerName, Holder)| {
+    pub(crate) fn add(&mut self, seen: BTreeSet<(WorkerName, AgentSession)>) -> Vec<String> {
+        let warning = |(worker, other): &(WorkerName, AgentSession)| {
             format!(
                 "another run measures on `{worker}` at the same time, and each disturbs the samples of the other: {other}"
             )
@@ -58,7 +58,7 @@ impl OtherRuns {
 }
 
 /// What is recorded of a sample during which another run was under way on a machine.
-pub(crate) fn finding(other: &Holder) -> String {
+pub(crate) fn finding(other: &AgentSession) -> String {
     format!("{OTHER_RUN}{other}")
 }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_run_is_warned_about_once_on_each_machine() {
-        let other = |pid| Holder {
+        let other = |pid| AgentSession {
             controller: Controller { user: "anna@desk".to_owned(), pid },
             agent: 7,
             since: jiff::Timestamp::UNIX_EPOCH,

@@ -1,7 +1,7 @@
 //! What is told while a run goes on.
 
 use wb_model::{AttemptOutcome, CellId, Metric, Purpose};
-use wb_plan::Duration;
+use wb_plan::TimeEstimate;
 
 /// Something that happened, for whoever watches.
 #[derive(Debug, Clone)]
@@ -15,12 +15,12 @@ pub enum Progress {
         /// Cells that cannot be measured here.
         unsupported: Vec<(CellId, String)>,
         /// How long it takes, about.
-        duration: Duration,
+        duration: TimeEstimate,
     },
     /// Something is not as one may think, in a sentence.
-    Noted(String),
+    Note(String),
     /// Something went wrong that ends nothing.
-    Warned(String),
+    Warning(String),
     /// An attempt begins.
     AttemptStarted {
         /// At which cell.
@@ -30,7 +30,7 @@ pub enum Progress {
         /// Which sample, from 0.
         sample: u32,
         /// How many samples the cell wants at least.
-        wanted: usize,
+        min_samples: usize,
         /// How long the cell still takes, about, in seconds.
         cell_seconds: f64,
         /// How long everything still takes, about, in seconds.
@@ -58,6 +58,6 @@ pub enum Progress {
         /// Which.
         cell: CellId,
         /// Why.
-        by: String,
+        reason: String,
     },
 }

@@ -3,29 +3,31 @@
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
-use wb_model::{Ability, Requirement, WorkerName};
+use wb_model::{ProgramFeature, Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
 use wb_tests::test::requested_knobs;
 
 use crate::RunError;
-use crate::crew::{Crew, Member};
+use crate::worker_pool::{PooledWorker, WorkerPool};
 
 /// Tools that were looked up on workers, by program.
 #[derive(Debug, Default)]
-pub struct Tools {
-    found: BTreeMap<(WorkerName, String), Option<wb_agent::Tool>>,
+pub struct ToolInventory {
+    found: BTreeMap<(WorkerName, String), Option<wb_agent::InstalledProgram>>,
     /// Whether they have an ability, by worker, file and the ability's name.
-    able: BTreeMap<(WorkerName, String, String), bool>,
+    features: BTreeMap<(WorkerName, String, String), bool>,
 }
 
-impl Tools {
+impl ToolInventory {
     /// The provenance of a cell whose test needs these programs. What is not the same on all of several workers has the
     /// worker's name after an `@`.
-    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &Crew) -> BTreeMap<String, String> {
-        let members: Vec<&Member> = crew.of(cell).collect();
-        let each: Vec<(&WorkerName, BTreeMap<String, String>)> =
-            members.iter().map(|member| (member.worker.name(), self.on(member, cell, requires))).collect();
+    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &WorkerPool) -> BTreeMap<String, String> {
+        let members: Vec<&PooledWorker> = crew.of(cell).collect();
+        let each: Vec<(&WorkerName, BTreeMap<String, String>)> = members
+            .iter()
+            .map(|member| (member.worker.name(), self.worker_provenance(member, cell, requires)))
+            .collect();
         let [(_, first), ..] = &each[..] else { return BTreeMap::new() };
         let mut all: BTreeMap<String, String> = BTreeMap::new();
         for (worker, its) in &each {
@@ -38,9 +40,9 @@ impl Tools {
         all
     }
 
-    fn on(
+    fn worker_provenance(
         &self,
-        Member { worker, facts, .. }: &Member,
+        PooledWorker { worker, facts, .. }: &PooledWorker,
         cell: &Cell,
         requires: &[Requirement],
     ) -> BTreeMap<String, String> {
@@ -50,7 +52,7 @@ impl Tools {
             ("host".to_owned(), facts.hostname.clone()),
             ("emulated".to_owned(), facts.emulated.to_string()),
         ]);
-        let needed = requires.iter().map(|need| (need.program.as_str(), file(cell, &need.program)));
+        let needed = requires.iter().map(|need| (need.program.as_str(), program_file(cell, &need.program)));
         let replaced = cell.programs.iter().map(|(name, file)| (name.as_str(), file.as_str()));
         let all_tools: BTreeMap<&str, &str> = needed.chain(replaced).collect();
         for (program, file) in all_tools {
@@ -76,33 +78,37 @@ impl Tools {
     }
 
     /// Tries whether a program has an ability, unless that was done.
-    async fn is_able(&mut self, file: &str, ability: &Ability, worker: &Worker) -> Result<bool, RunError> {
+    async fn has_feature(&mut self, file: &str, ability: &ProgramFeature, worker: &Worker) -> Result<bool, RunError> {
         let key = (worker.name().clone(), file.to_owned(), ability.name.clone());
-        if let Some(able) = self.able.get(&key) {
+        if let Some(able) = self.features.get(&key) {
             return Ok(*able);
         }
         let arguments: Vec<&str> = ability.arguments.iter().map(String::as_str).collect();
         let able = worker.succeeds(file, &arguments).await?;
-        self.able.insert(key, able);
+        self.features.insert(key, able);
         Ok(able)
     }
 }
 
 /// What is called when a cell's test calls a program.
-fn file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
+fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
     cell.programs.get(program).map_or(program, String::as_str)
 }
 
 /// Looks up what the plan's tests need, and marks the cells whose programs are not there, or whose knobs cannot be set,
 /// as unsupported, as are those with a worker that is lost meanwhile.
-pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Result<Tools, RunError> {
-    let mut tools = Tools::default();
+pub async fn check_requirements(
+    plan: &mut Plan,
+    registry: &Registry,
+    crew: &WorkerPool,
+) -> Result<ToolInventory, RunError> {
+    let mut tools = ToolInventory::default();
     for cell in &mut plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
         let requires = test.requires(&cell.params);
         let workers: Vec<Worker> = crew.of(cell).map(|member| member.worker.clone()).collect();
         for worker in workers {
-            let reason = match tools.obstacle(cell, &requires, &worker).await {
+            let reason = match tools.unsupported_reason(cell, &requires, &worker).await {
                 Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),
                 other => other?,
             };
@@ -113,29 +119,29 @@ pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Resul
 }
 
 /// The first knob of a cell that cannot be set on a worker, and why.
-async fn unsettable(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
+async fn find_unsettable_knob(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
     let knobs = requested_knobs(&cell.params);
     if knobs.is_empty() {
         return Ok(None);
     }
-    let refused = worker.unsettable(knobs).await?.into_iter().next();
+    let refused = worker.check_knobs(knobs).await?.into_iter().next();
     Ok(refused.map(|(knob, why)| format!("the knob `{knob}` cannot be set so on {}: {why}", worker.name())))
 }
 
-impl Tools {
+impl ToolInventory {
     /// Why a cell cannot be measured on a worker.
-    async fn obstacle(
+    async fn unsupported_reason(
         &mut self,
         cell: &Cell,
         requires: &[Requirement],
         worker: &Worker,
     ) -> Result<Option<String>, RunError> {
-        let missing = self.missing(cell, requires, worker).await?;
-        Ok(missing.or(unsettable(cell, worker).await?))
+        let missing = self.missing_program(cell, requires, worker).await?;
+        Ok(missing.or(find_unsettable_knob(cell, worker).await?))
     }
 
     /// The first program of a cell that is not on a worker, and what brings it. All of them are looked up.
-    async fn missing(
+    async fn missing_program(
         &mut self,
         cell: &Cell,
         requires: &[Requirement],
@@ -150,7 +156,7 @@ impl Tools {
             }
         }
         for need in requires {
-            if !self.find(file(cell, &need.program), &need.version, worker).await? {
+            if !self.find(program_file(cell, &need.program), &need.version, worker).await? {
                 let way_out = match need.package.as_str() {
                     "" => String::new(),
                     // A path: its file is of no package that is known.
@@ -160,8 +166,8 @@ impl Tools {
                 missing.get_or_insert_with(|| {
                     format!("there is no program `{}` on {}{way_out}", need.program, worker.name())
                 });
-            } else if let Some(ability) = &need.ability
-                && !self.is_able(file(cell, &need.program), ability, worker).await?
+            } else if let Some(ability) = &need.feature
+                && !self.has_feature(program_file(cell, &need.program), ability, worker).await?
             {
                 missing.get_or_insert_with(|| {
                     format!("`{}` on {} lacks {}: {}", need.program, worker.name(), ability.name, ability.source)

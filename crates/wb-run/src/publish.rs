@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tokio::sync::watch;
-use wb_model::secrets::masked_arguments;
+use wb_model::secrets::mask_arguments;
 use wb_model::{CellId, Nanos};
 use wb_profile::Controller;
-use wb_profile::controller::Program;
-use wb_record::steps::{Published, StepOutcome};
-use wb_record::{Event, Line, RecordError, RunFolder};
+use wb_profile::controller::ControllerProgram;
+use wb_record::steps::{PublishStep, StepOutcome};
+use wb_record::{JournalEvent, JournalLine, RecordError, RunFolder};
 
-use crate::{RunError, ready};
+use crate::{RunError, preparation};
 
 /// How long it may take each time.
 const LIMIT: Nanos = Nanos(10 * 60 * 1_000_000_000);
@@ -25,7 +25,7 @@ pub struct Publisher {
 }
 
 /// What is published: a test by `PROFILE/TEST/SERIAL`, or the whole run.
-pub type What = Option<String>;
+pub type PublishTarget = Option<String>;
 
 impl Publisher {
     /// By this command's words, with what the user said of the run, run by this machine.
@@ -37,37 +37,44 @@ impl Publisher {
     pub async fn publish(
         &self,
         run: &RunFolder,
-        what: What,
+        what: PublishTarget,
         cancel: &watch::Receiver<bool>,
-    ) -> Result<Published, RecordError> {
-        let program =
-            Program { argv: self.words.clone(), env: self.variables(run.path(), what.as_deref()), stdin: Vec::new() };
-        let shown = shell_words::join(masked_arguments(&self.words));
+    ) -> Result<PublishStep, RecordError> {
+        let program = ControllerProgram {
+            argv: self.words.clone(),
+            env: self.variables(run.path(), what.as_deref()),
+            stdin: Vec::new(),
+        };
+        let shown = shell_words::join(mask_arguments(&self.words));
         let mut cancel = cancel.clone();
         let ended = tokio::select! {
             ended = self.controller.run(program, LIMIT, |_| {}) => ended.map_err(|error| error.to_string()),
             Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("the user ended it".to_owned()),
         };
         let (result, log, elapsed) = match ended {
-            Ok(ended) => (ended.succeeded(), ended.log(&shown), ended.elapsed),
+            Ok(ended) => (ended.result(), ended.log(&shown), ended.elapsed),
             Err(why) => (Err(why.clone()), format!("{shown}\n{why}\n").into_bytes(), Nanos(0)),
         };
-        let log = ready::keep(run, &format!("publish-{}", number(run)), &log)?;
-        Ok(Published { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
+        let log = preparation::keep(run, &format!("publish-{}", next_log_number(run)), &log)?;
+        Ok(PublishStep { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
     }
 
     /// Publishes the whole run, where something of it is new since that was done; what came of it.
     ///
     /// # Errors
     /// When it cannot be recorded.
-    pub async fn at_end(&self, folder: &Path, cancel: &watch::Receiver<bool>) -> Result<Option<Published>, RunError> {
+    pub async fn publish_run(
+        &self,
+        folder: &Path,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<Option<PublishStep>, RunError> {
         let run = RunFolder::create(folder)?;
         let (mut journal, lines) = run.journal()?;
         if !is_due(&lines, &None) {
             return Ok(None);
         }
         let published = self.publish(&run, None, cancel).await?;
-        journal.write(Event::Published(published.clone()))?;
+        journal.write(JournalEvent::Published(published.clone()))?;
         Ok(Some(published))
     }
 
@@ -89,7 +96,7 @@ impl Publisher {
         let said = self
             .metadata
             .iter()
-            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable(name)), value.clone()));
+            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable_name(name)), value.clone()));
         all.extend(said);
         all
     }
@@ -101,25 +108,25 @@ pub fn test_of(cell: &CellId) -> String {
 }
 
 /// Whether something was measured since it was last published with success.
-pub fn is_due(lines: &[Line], what: &What) -> bool {
+pub fn is_due(lines: &[JournalLine], what: &PublishTarget) -> bool {
     let is_of = |cell: &CellId| what.as_ref().is_none_or(|test| test_of(cell) == *test);
     let last = lines.iter().rev().find_map(|line| match &line.event {
-        Event::AttemptEnded(ended) if is_of(&ended.cell) => Some(true),
-        Event::CellEnded { cell, .. } if is_of(cell) => Some(true),
-        Event::Published(published) if published.test == *what && published.outcome.is_done() => Some(false),
+        JournalEvent::AttemptEnded(ended) if is_of(&ended.cell) => Some(true),
+        JournalEvent::CellEnded { cell, .. } if is_of(cell) => Some(true),
+        JournalEvent::Published(published) if published.test == *what && published.outcome.is_done() => Some(false),
         _ => None,
     });
     last == Some(true)
 }
 
 /// A name as that of a variable: `machine-url-base` is `MACHINE_URL_BASE`.
-fn variable(name: &str) -> String {
+fn variable_name(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     name.chars().map(letter).collect()
 }
 
 /// The first number that no log of publishing has.
-fn number(run: &RunFolder) -> u32 {
+fn next_log_number(run: &RunFolder) -> u32 {
     let is_free = |number: &u32| !run.path().join(format!("environment/publish-{number}.log")).exists();
     (0..).find(is_free).unwrap_or_default()
 }
@@ -130,23 +137,28 @@ mod tests {
 
     use super::*;
 
-    fn line(event: Event) -> Line {
-        Line { time: String::new(), event }
+    fn line(event: JournalEvent) -> JournalLine {
+        JournalLine { time: String::new(), event }
     }
 
-    fn ended(cell: &str) -> Line {
+    fn ended(cell: &str) -> JournalLine {
         let key: DefinitionKey = serde_json::from_value(serde_json::json!("0".repeat(64))).unwrap();
-        line(Event::CellEnded { cell: cell.parse().unwrap(), key, by: "done".to_owned() })
+        line(JournalEvent::CellEnded { cell: cell.parse().unwrap(), key, reason: "done".to_owned() })
     }
 
-    fn published(test: Option<&str>, result: Result<(), &str>) -> Line {
+    fn published(test: Option<&str>, result: Result<(), &str>) -> JournalLine {
         let test = test.map(str::to_owned);
-        line(Event::Published(Published { test, outcome: StepOutcome::of(&result), seconds: 0.0, log: String::new() }))
+        line(JournalEvent::Published(PublishStep {
+            test,
+            outcome: StepOutcome::of(&result),
+            seconds: 0.0,
+            log: String::new(),
+        }))
     }
 
     #[test]
     fn what_is_new_since_it_was_published_is_due() {
-        let due = |lines: &[Line]| {
+        let due = |lines: &[JournalLine]| {
             let tests = [Some("P/a/0000".to_owned()), Some("P/b/0000".to_owned()), None];
             tests.map(|what| is_due(lines, &what))
         };
@@ -163,6 +175,6 @@ mod tests {
 
     #[test]
     fn names_become_variables() {
-        assert_eq!(variable("machine-url-base.2"), "MACHINE_URL_BASE_2");
+        assert_eq!(variable_name("machine-url-base.2"), "MACHINE_URL_BASE_2");
     }
 }

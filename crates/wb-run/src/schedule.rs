@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 
 /// What came of one turn of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +29,15 @@ pub trait Sampler {
 /// to every unfinished cell, in an order drawn from the seed.
 pub async fn schedule<S: Sampler>(
     blocks: &[Vec<usize>],
-    order: Order,
+    order: SamplingOrder,
     seed: u64,
     sampler: &mut S,
 ) -> Result<(), S::Error> {
     let mut chance = ChaCha8Rng::seed_from_u64(seed);
     for block in blocks {
         let rounds: Vec<Vec<usize>> = match order {
-            Order::Interleaved => vec![block.clone()],
-            Order::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
+            SamplingOrder::Interleaved => vec![block.clone()],
+            SamplingOrder::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
         };
         for mut unfinished in rounds {
             while !unfinished.is_empty() {
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    fn turns(wants: &[usize], blocks: &[Vec<usize>], order: Order, seed: u64) -> Vec<usize> {
+    fn turns(wants: &[usize], blocks: &[Vec<usize>], order: SamplingOrder, seed: u64) -> Vec<usize> {
         let mut counter = Counter { wants: wants.to_vec(), turns: Vec::new(), stop_after: usize::MAX };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(schedule(blocks, order, seed, &mut counter)).unwrap();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_round_takes_one_sample_of_every_unfinished_cell() {
-        let taken = turns(&[3, 1, 2], &[vec![0, 1, 2]], Order::Interleaved, 7);
+        let taken = turns(&[3, 1, 2], &[vec![0, 1, 2]], SamplingOrder::Interleaved, 7);
         let sorted = |slice: &[usize]| {
             let mut sorted = slice.to_vec();
             sorted.sort_unstable();
@@ -106,7 +106,7 @@ mod tests {
     fn the_seed_decides_the_order_and_nothing_else_does() {
         let wants = [5; 8];
         let blocks = [(0..8).collect::<Vec<usize>>()];
-        let order = |seed| turns(&wants, &blocks, Order::Interleaved, seed);
+        let order = |seed| turns(&wants, &blocks, SamplingOrder::Interleaved, seed);
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
         assert_ne!(order(1)[..8], order(1)[8..16]);
@@ -114,15 +114,15 @@ mod tests {
 
     #[test]
     fn blocks_and_sequences_end_before_the_next_begins() {
-        assert_eq!(turns(&[2, 2, 2], &[vec![0], vec![1], vec![2]], Order::Interleaved, 1), [0, 0, 1, 1, 2, 2]);
-        assert_eq!(turns(&[2, 2, 2], &[vec![0, 1, 2]], Order::Sequential, 1), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(turns(&[2, 2, 2], &[vec![0], vec![1], vec![2]], SamplingOrder::Interleaved, 1), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(turns(&[2, 2, 2], &[vec![0, 1, 2]], SamplingOrder::Sequential, 1), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn stop_ends_everything() {
         let mut counter = Counter { wants: vec![9, 9], turns: Vec::new(), stop_after: 3 };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(schedule(&[vec![0, 1]], Order::Interleaved, 1, &mut counter)).unwrap();
+        runtime.block_on(schedule(&[vec![0, 1]], SamplingOrder::Interleaved, 1, &mut counter)).unwrap();
         assert_eq!(counter.turns.len(), 3);
     }
 }

@@ -3,14 +3,14 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Interval, shift::Ratio};
+use crate::{Interval, hodges_lehmann::Ratio};
 
 /// So many times both sides are drawn again.
-const DRAWS: usize = 2000;
+const RESAMPLES: usize = 2000;
 
 /// How `b` stands to `a` at one confidence: see [`Drawn`].
 pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Ratio> {
-    Some(Drawn::of(a, b, confidence, seed)?.ratio(confidence))
+    Some(HierarchicalBootstrap::of(a, b, confidence, seed)?.ratio(confidence))
 }
 
 /// Two sides, each a list of runs with their samples, all above zero: the ratio of the medians of the runs' medians, and
@@ -20,48 +20,50 @@ pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed:
 /// It carries the variation between runs as well as that within. With fewer than five runs a side it is too sure; the
 /// same figures with the same seed give the same interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drawn {
+pub struct HierarchicalBootstrap {
     estimate: f64,
     p: f64,
     /// The logarithms that were drawn lowest, ascending, and highest, descending: as many as any interval ends at.
     tails: [Vec<f64>; 2],
 }
 
-impl Drawn {
+impl HierarchicalBootstrap {
     /// Draws; none where a run is empty or a sample is not above zero. Intervals can then be had at `least` confidence
     /// and above.
     pub fn of(a: &[Vec<f64>], b: &[Vec<f64>], least: f64, seed: u64) -> Option<Self> {
         let (a, b) = (logs(a)?, logs(b)?);
-        let level = |side: &[Vec<f64>]| centre(side.iter().map(|run| median(&mut run.clone())));
+        let level = |side: &[Vec<f64>]| median_of(side.iter().map(|run| median(&mut run.clone())));
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut draws: Vec<f64> = (0..DRAWS).map(|_| drawn(&b, &mut random) - drawn(&a, &mut random)).collect();
+        let mut draws: Vec<f64> =
+            (0..RESAMPLES).map(|_| draw_level(&b, &mut random) - draw_level(&a, &mut random)).collect();
         draws.sort_unstable_by(f64::total_cmp);
         let at_most = draws.partition_point(|draw| *draw <= 0.0);
-        let at_least = DRAWS - draws.partition_point(|draw| *draw < 0.0);
-        let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (DRAWS + 1) as f64).min(1.0);
-        let kept = beyond(least) + 1;
+        let at_least = RESAMPLES - draws.partition_point(|draw| *draw < 0.0);
+        let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (RESAMPLES + 1) as f64).min(1.0);
+        let kept = tail_count(least) + 1;
         let tails = [draws[..kept].to_vec(), draws.iter().rev().take(kept).copied().collect()];
         Some(Self { estimate: (level(&b) - level(&a)).exp(), p, tails })
     }
 
     /// How likely sides that differ in nothing are so far apart.
-    pub fn p(&self) -> f64 {
+    pub fn p_value(&self) -> f64 {
         self.p
     }
 
     /// The estimate and its interval.
     pub fn ratio(&self, confidence: f64) -> Ratio {
         let [lowest, highest] = &self.tails;
-        let beyond = beyond(confidence).min(lowest.len() - 1);
-        let confidence_reached = 1.0 - 2.0 * beyond as f64 / DRAWS as f64;
-        let interval = Interval { low: lowest[beyond].exp(), high: highest[beyond].exp(), confidence_reached };
-        Ratio { estimate: self.estimate, interval: Some(interval), p: self.p }
+        let beyond = tail_count(confidence).min(lowest.len() - 1);
+        let confidence_reached = 1.0 - 2.0 * beyond as f64 / RESAMPLES as f64;
+        let interval =
+            Interval { low: lowest[beyond].exp(), high: highest[beyond].exp(), confidence: confidence_reached };
+        Ratio { estimate: self.estimate, interval: Some(interval), p_value: self.p }
     }
 }
 
 /// So many draws lie beyond either end of an interval.
-fn beyond(confidence: f64) -> usize {
-    ((DRAWS as f64 * (1.0 - confidence) / 2.0).floor() as usize).min(DRAWS / 2 - 1)
+fn tail_count(confidence: f64) -> usize {
+    ((RESAMPLES as f64 * (1.0 - confidence) / 2.0).floor() as usize).min(RESAMPLES / 2 - 1)
 }
 
 fn logs(runs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
@@ -71,14 +73,14 @@ fn logs(runs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     Some(runs.iter().map(|run| run.iter().map(|sample| sample.ln()).collect()).collect())
 }
 
-fn drawn(runs: &[Vec<f64>], random: &mut ChaCha8Rng) -> f64 {
-    centre((0..runs.len()).map(|_| {
+fn draw_level(runs: &[Vec<f64>], random: &mut ChaCha8Rng) -> f64 {
+    median_of((0..runs.len()).map(|_| {
         let run = &runs[random.random_range(0..runs.len())];
         median(&mut (0..run.len()).map(|_| run[random.random_range(0..run.len())]).collect::<Vec<f64>>())
     }))
 }
 
-fn centre(medians: impl Iterator<Item = f64>) -> f64 {
+fn median_of(medians: impl Iterator<Item = f64>) -> f64 {
     median(&mut medians.collect::<Vec<f64>>())
 }
 
@@ -112,7 +114,7 @@ mod tests {
         let ratio = hierarchical_ratio(&a, &b, 0.95, 1).unwrap();
         let interval = ratio.interval.unwrap();
         assert!(interval.high / interval.low > 1.05, "{ratio:?}");
-        assert!(interval.contains(1.0) && ratio.p > 0.2, "{ratio:?}");
+        assert!(interval.contains(1.0) && ratio.p_value > 0.2, "{ratio:?}");
         assert_eq!(Some(ratio), hierarchical_ratio(&a, &b, 0.95, 1));
     }
 

@@ -21,7 +21,7 @@ pub struct Interval {
     /// The upper end, itself a sample
     pub high: f64,
     /// The probability reached, as a fraction of 1; at least the one asked for, since ranks are whole numbers
-    pub confidence_reached: f64,
+    pub confidence: f64,
 }
 
 impl Interval {
@@ -90,7 +90,7 @@ pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<I
     Some(Interval {
         low: samples.sorted()[low - 1],
         high: samples.sorted()[high - 1],
-        confidence_reached: 1.0 - low_errs - high_errs,
+        confidence: 1.0 - low_errs - high_errs,
     })
 }
 
@@ -133,7 +133,7 @@ mod tests {
     fn ranks(n: usize, p: f64, confidence: f64) -> Option<(usize, usize, f64)> {
         let ranks: Vec<f64> = (1..=n).map(|rank| rank as f64).collect();
         let interval = quantile_interval(&Samples::new(&ranks).unwrap(), p, confidence)?;
-        Some((interval.low as usize, interval.high as usize, interval.confidence_reached))
+        Some((interval.low as usize, interval.high as usize, interval.confidence))
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_width_beside_a_median_of_zero_is_undefined_unless_there_is_none() {
-        let interval = |low, high| Interval { low, high, confidence_reached: 0.95 };
+        let interval = |low, high| Interval { low, high, confidence: 0.95 };
         assert_eq!(interval(-1.0, 1.0).half_width_percent(0.0), None);
         assert_eq!(interval(0.0, 0.0).half_width_percent(0.0), Some(0.0));
         assert_eq!(interval(-103.0, -97.0).half_width_percent(-100.0), Some(3.0));

@@ -7,39 +7,39 @@
 //! other. `docs/statistics.md` tells why these
 //! were chosen and what they were seen to be worth.
 
-mod blocks;
 mod dip;
 mod dip_null;
+mod group_sequential;
 mod hierarchical;
+mod hodges_lehmann;
 mod interval;
-mod multiple;
-mod nested;
-mod noisy;
+mod multiple_testing;
 mod outliers;
-mod pairs;
+mod paired_ratio;
+mod proportion;
 mod rank_sum;
 mod replicates;
-mod rule;
 mod samples;
-mod share;
-mod shift;
+mod sampling_rule;
+mod student;
 mod summary;
 mod trend;
+mod variance_components;
 
-pub use blocks::{Looked, Looks};
 pub use dip::{Dip, dip, joint_dip};
-pub use hierarchical::{Drawn, hierarchical_ratio};
+pub use group_sequential::{GroupSequentialTest, InterimResult};
+pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};
+pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};
-pub use multiple::{Discoveries, benjamini_hochberg, selected_confidence};
-pub use nested::{Sources, sources};
-pub use noisy::NoisyRatio;
+pub use multiple_testing::{Discoveries, benjamini_hochberg, selected_confidence};
 pub use outliers::{Outliers, outliers};
-pub use pairs::{PairError, PairedRatio, paired_ratio};
-pub use rank_sum::{least_p, rank_sum_p};
+pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
+pub use proportion::Proportion;
+pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
-pub use rule::{Budget, Decision, Rule, Spread, Stop};
 pub use samples::{SampleError, Samples};
-pub use share::Share;
-pub use shift::{Ratio, TwoSides, ratio};
+pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
+pub use student::StudentRatio;
 pub use summary::Summary;
 pub use trend::{Trend, TrendMethod, joint_trend, trend};
+pub use variance_components::{VarianceComponents, variance_components};

@@ -11,7 +11,7 @@ pub struct Outliers {
     /// Upper quartile plus 1.5 times that distance
     pub high_fence: f64,
     /// The samples beyond either fence, by position in time order
-    pub beyond: Vec<usize>,
+    pub positions: Vec<usize>,
 }
 
 /// The samples that lie far out (Tukey, Exploratory Data Analysis, 1977), by type 7 quartiles.
@@ -23,7 +23,7 @@ pub fn outliers(samples: &Samples) -> Outliers {
     let (low_fence, high_fence) = (q1 - reach, q3 + reach);
     let beyond = samples.in_order().iter().enumerate();
     let beyond = beyond.filter(|(_, x)| !(low_fence..=high_fence).contains(*x)).map(|(index, _)| index).collect();
-    Outliers { low_fence, high_fence, beyond }
+    Outliers { low_fence, high_fence, positions: beyond }
 }
 
 #[cfg(test)]
@@ -33,12 +33,12 @@ mod tests {
     #[test]
     fn a_far_sample_is_named_by_its_place_in_time() {
         let found = outliers(&Samples::new(&[10.0, 99.0, 11.0, 12.0, 10.5, 11.5]).unwrap());
-        assert_eq!(found.beyond, [1]);
+        assert_eq!(found.positions, [1]);
         assert!(found.high_fence < 99.0 && found.low_fence < 10.0);
     }
 
     #[test]
     fn equal_samples_have_no_outliers() {
-        assert!(outliers(&Samples::new(&[0.1; 7]).unwrap()).beyond.is_empty());
+        assert!(outliers(&Samples::new(&[0.1; 7]).unwrap()).positions.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Up to so many samples on both sides together the null distribution is exact.
-const EXACT: usize = 60;
+const EXACT_LIMIT: usize = 60;
 
 /// How likely two sides that differ in nothing are at least as far apart as these, in either direction.
 ///
@@ -17,16 +17,16 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
         return 1.0;
     }
     let ranks = Ranks::of(a, b);
-    if a.len() + b.len() > EXACT {
-        return ranks.normal(a.len(), b.len());
+    if a.len() + b.len() > EXACT_LIMIT {
+        return ranks.normal_p_value(a.len(), b.len());
     }
     if ranks.ties == 0.0 {
         let u = (ranks.doubled_sum_of_a as usize - a.len() * (a.len() + 1)) / 2;
         let null = MannWhitney::of(a.len(), b.len());
-        let (below, above) = (null.at_most(u), 1.0 - if u == 0 { 0.0 } else { null.at_most(u - 1) });
+        let (below, above) = (null.cdf(u), 1.0 - if u == 0 { 0.0 } else { null.cdf(u - 1) });
         return (2.0 * below.min(above)).min(1.0);
     }
-    ranks.exact(a.len())
+    ranks.exact_p_value(a.len())
 }
 
 /// Midranks of two sides, doubled so that they are whole numbers.
@@ -54,7 +54,7 @@ impl Ranks {
         ranks
     }
 
-    fn normal(&self, n: usize, m: usize) -> f64 {
+    fn normal_p_value(&self, n: usize, m: usize) -> f64 {
         let (n, m) = (n as f64, m as f64);
         let all = n + m;
         let mean = n * (all + 1.0) / 2.0;
@@ -69,7 +69,7 @@ impl Ranks {
     }
 
     /// Over all ways to call `n` of the samples those of the first side.
-    fn exact(&self, n: usize) -> f64 {
+    fn exact_p_value(&self, n: usize) -> f64 {
         let most = self.doubled.iter().map(|&rank| rank as usize).sum::<usize>();
         // ways[k][s]: the share of choices of k samples whose ranks sum to s, of all that were looked at so far.
         let mut ways = vec![vec![0.0_f64; most + 1]; n + 1];
@@ -95,18 +95,18 @@ impl Ranks {
 pub(crate) struct MannWhitney(Rc<[f64]>);
 
 thread_local! {
-    static KNOWN: RefCell<HashMap<(usize, usize), MannWhitney>> = RefCell::default();
+    static CACHE: RefCell<HashMap<(usize, usize), MannWhitney>> = RefCell::default();
 }
 
 impl MannWhitney {
     /// For n and m of at most 60 together; kept, since many comparisons have the same sizes.
     pub(crate) fn of(n: usize, m: usize) -> Self {
         let sizes = (n.min(m), n.max(m));
-        KNOWN.with_borrow_mut(|known| known.entry(sizes).or_insert_with(|| Self::computed(sizes.0, sizes.1)).clone())
+        CACHE.with_borrow_mut(|known| known.entry(sizes).or_insert_with(|| Self::compute(sizes.0, sizes.1)).clone())
     }
 
     /// By the recursion over whose sample is the largest (Mann, Whitney 1947), in probabilities.
-    fn computed(n: usize, m: usize) -> Self {
+    fn compute(n: usize, m: usize) -> Self {
         // row[j]: of i against j samples, for the i of the current round.
         let mut row: Vec<Vec<f64>> = vec![vec![1.0]; m + 1];
         for i in 1..=n {
@@ -131,22 +131,22 @@ impl MannWhitney {
     }
 
     /// The probability of U or less.
-    pub(crate) fn at_most(&self, u: usize) -> f64 {
+    pub(crate) fn cdf(&self, u: usize) -> f64 {
         self.0.get(u).copied().unwrap_or(1.0).min(1.0)
     }
 }
 
 /// So many pairwise differences lie beyond either end of an interval at this confidence; none where even the
 /// outermost are within, because there are too few samples.
-pub(crate) fn outside(n: usize, m: usize, confidence: f64) -> Option<(usize, f64)> {
+pub(crate) fn count_outside(n: usize, m: usize, confidence: f64) -> Option<(usize, f64)> {
     let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
-    if n + m <= EXACT {
+    if n + m <= EXACT_LIMIT {
         let null = MannWhitney::of(n, m);
-        if null.at_most(0) > tail {
+        if null.cdf(0) > tail {
             return None;
         }
-        let count = (0..).take_while(|&u| null.at_most(u) <= tail).count();
-        return Some((count - 1, 1.0 - 2.0 * null.at_most(count - 1)));
+        let count = (0..).take_while(|&u| null.cdf(u) <= tail).count();
+        return Some((count - 1, 1.0 - 2.0 * null.cdf(count - 1)));
     }
     let (n, m) = (n as f64, m as f64);
     let (mean, deviation) = (n * m / 2.0, (n * m * (n + m + 1.0) / 12.0).sqrt());
@@ -156,14 +156,14 @@ pub(crate) fn outside(n: usize, m: usize, confidence: f64) -> Option<(usize, f64
 }
 
 /// The least p-value that n against m samples can have.
-pub fn least_p(n: usize, m: usize) -> f64 {
+pub fn min_p_value(n: usize, m: usize) -> f64 {
     if n == 0 || m == 0 {
         return 1.0;
     }
-    if n + m > EXACT {
+    if n + m > EXACT_LIMIT {
         return 0.0;
     }
-    (2.0 * MannWhitney::of(n, m).at_most(0)).min(1.0)
+    (2.0 * MannWhitney::of(n, m).cdf(0)).min(1.0)
 }
 
 #[cfg(test)]
@@ -174,15 +174,15 @@ mod tests {
     fn without_ties_the_two_exact_ways_agree() {
         let (a, b) = ([1.0, 4.0, 6.0, 7.5, 9.0], [2.0, 3.0, 8.0, 10.0, 11.0, 12.0]);
         let ranks = Ranks::of(&a, &b);
-        assert!((rank_sum_p(&a, &b) - ranks.exact(a.len())).abs() < 1e-12);
+        assert!((rank_sum_p(&a, &b) - ranks.exact_p_value(a.len())).abs() < 1e-12);
     }
 
     #[test]
     fn three_against_three_cannot_reach_one_in_twenty() {
-        assert!((least_p(3, 3) - 0.1).abs() < 1e-12);
+        assert!((min_p_value(3, 3) - 0.1).abs() < 1e-12);
         assert!((rank_sum_p(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]) - 0.1).abs() < 1e-12);
-        assert_eq!(outside(3, 3, 0.95), None);
-        assert_eq!(outside(4, 4, 0.95).map(|(count, _)| count), Some(0));
+        assert_eq!(count_outside(3, 3, 0.95), None);
+        assert_eq!(count_outside(4, 4, 0.95).map(|(count, _)| count), Some(0));
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn the_distribution_is_whole_and_symmetric() {
         let null = MannWhitney::of(7, 5);
-        assert!((null.at_most(35) - 1.0).abs() < 1e-12);
+        assert!((null.cdf(35) - 1.0).abs() < 1e-12);
         for u in 0..17 {
-            assert!((null.at_most(u) + null.at_most(34 - u) - 1.0).abs() < 1e-12);
+            assert!((null.cdf(u) + null.cdf(34 - u) - 1.0).abs() < 1e-12);
         }
     }
 }

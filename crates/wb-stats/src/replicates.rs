@@ -9,7 +9,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 use crate::Samples;
 
 /// The confidence of [`Replicates::between_upper`].
-const UPPER: f64 = 0.95;
+const UPPER_CONFIDENCE: f64 = 0.95;
 
 /// Runs of one system, or of several that are each compared with themselves alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct Replicates {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunNoise {
     /// The standard deviation of a run's level, the noise of its own samples included.
-    pub spread: f64,
+    pub stddev: f64,
     /// The standard error that a run's level has from its samples, as a root mean square over runs; 0 where no run has
     /// two.
     pub sampling: f64,
@@ -48,20 +48,20 @@ impl Replicates {
     ///
     /// None where no system has two runs, a run is empty, or a sample is not above zero.
     pub fn of(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
-        let systems: Vec<Vec<Level>> =
-            systems.iter().map(|runs| runs.iter().map(|run| Level::of(run)).collect()).collect::<Option<_>>()?;
+        let systems: Vec<Vec<RunLevel>> =
+            systems.iter().map(|runs| runs.iter().map(|run| RunLevel::of(run)).collect()).collect::<Option<_>>()?;
         let levels = || systems.iter().filter(|runs| runs.len() > 1).flatten();
         let degrees = systems.iter().map(|runs| runs.len().saturating_sub(1)).sum::<usize>() as f64;
         if degrees == 0.0 {
             return None;
         }
-        let variance = systems.iter().map(|runs| squares(runs)).sum::<f64>() / degrees;
+        let variance = systems.iter().map(|runs| sum_of_squares(runs)).sum::<f64>() / degrees;
         let sampling = levels().map(|level| level.sampling.unwrap_or(0.0)).sum::<f64>() / levels().count() as f64;
-        let distances: Vec<f64> = systems.iter().flatten().flat_map(Level::distances).collect();
+        let distances: Vec<f64> = systems.iter().flatten().flat_map(RunLevel::distances).collect();
         let within = Samples::new(&distances).ok().map(|distances| 1.4826 * distances.median());
-        let most = variance * degrees / ChiSquared::new(degrees).ok()?.inverse_cdf(1.0 - UPPER);
+        let most = variance * degrees / ChiSquared::new(degrees).ok()?.inverse_cdf(1.0 - UPPER_CONFIDENCE);
         Some(Self {
-            noise: RunNoise { spread: variance.sqrt(), sampling: sampling.sqrt(), within, degrees },
+            noise: RunNoise { stddev: variance.sqrt(), sampling: sampling.sqrt(), within, degrees },
             between: (variance - sampling).max(0.0).sqrt(),
             between_upper: (most - sampling).max(0.0).sqrt(),
         })
@@ -69,14 +69,14 @@ impl Replicates {
 }
 
 /// The sum of squares of levels around their mean.
-pub(crate) fn squares(runs: &[Level]) -> f64 {
+pub(crate) fn sum_of_squares(runs: &[RunLevel]) -> f64 {
     let mean = runs.iter().map(|run| run.level).sum::<f64>() / runs.len().max(1) as f64;
     runs.iter().map(|run| (run.level - mean).powi(2)).sum()
 }
 
 /// A run.
 #[derive(Debug, Clone)]
-pub(crate) struct Level {
+pub(crate) struct RunLevel {
     logs: Samples,
     /// The logarithm of its median.
     pub(crate) level: f64,
@@ -84,7 +84,7 @@ pub(crate) struct Level {
     pub(crate) sampling: Option<f64>,
 }
 
-impl Level {
+impl RunLevel {
     /// None where a sample is not above zero, or there is none.
     pub(crate) fn of(run: &[f64]) -> Option<Self> {
         if run.iter().any(|sample| *sample <= 0.0) {
@@ -135,9 +135,9 @@ mod tests {
         let of = |levels: &[f64]| levels.iter().map(|level| run(level.exp())).collect::<Vec<_>>();
         let apart = Replicates::of(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
         assert_eq!(apart.noise.degrees, 3.0);
-        near(apart.noise.spread.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
+        near(apart.noise.stddev.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
         assert_eq!((apart.noise.sampling, apart.noise.within), (0.0, None));
-        near(apart.between, apart.noise.spread);
+        near(apart.between, apart.noise.stddev);
         // The 5 % quantile of χ² with 3 degrees of freedom is 0.3518463.
         near(apart.between_upper.powi(2), apart.between.powi(2) * 3.0 / 0.351_846_318);
     }

@@ -37,7 +37,7 @@ impl Samples {
         if in_order.is_empty() {
             return Err(SampleError::Empty);
         }
-        each_is_sound(in_order)?;
+        validate_samples(in_order)?;
         let mut sorted = in_order.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         Ok(Self { in_order: in_order.to_vec(), sorted })
@@ -112,7 +112,7 @@ impl Samples {
 }
 
 /// Whether each figure can be a sample
-pub(crate) fn each_is_sound(figures: &[f64]) -> Result<(), SampleError> {
+pub(crate) fn validate_samples(figures: &[f64]) -> Result<(), SampleError> {
     for (index, &value) in figures.iter().enumerate() {
         if !value.is_finite() {
             return Err(SampleError::NotFinite { index, value });

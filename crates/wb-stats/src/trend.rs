@@ -28,7 +28,7 @@ pub enum TrendMethod {
 }
 
 /// 34! is the last that 128 bits hold.
-const EXACT_UP_TO: usize = 34;
+const EXACT_LIMIT: usize = 34;
 
 /// The Mann–Kendall test for a monotonic trend (Mann 1945; Kendall, Rank Correlation Methods, 4th ed., 1975).
 ///
@@ -46,21 +46,23 @@ pub fn trend(samples: &Samples) -> Option<Trend> {
 /// `None` without any series of 3 samples; shorter ones take no part.
 pub fn joint_trend(series: &[Samples]) -> Option<Trend> {
     let series: Vec<&Samples> = series.iter().filter(|samples| samples.count() >= 3).collect();
-    let s = series.iter().map(|samples| s(samples.in_order())).sum();
+    let s = series.iter().map(|samples| kendall_s(samples.in_order())).sum();
     let slopes: Vec<f64> = series.iter().flat_map(|samples| slopes(samples.in_order())).collect();
     let known = match series[..] {
-        [one] if one.count() <= EXACT_UP_TO && tie_sizes(one.sorted()).is_empty() => Some(exact(one.count(), s)),
+        [one] if one.count() <= EXACT_LIMIT && tie_sizes(one.sorted()).is_empty() => {
+            Some(exact_p_value(one.count(), s))
+        }
         _ => None,
     };
     let variance = series.iter().map(|samples| variance(samples)).sum();
     let (p_value, method) = match known {
         Some(p_value) => (p_value, TrendMethod::Exact),
-        None => (normal(variance, s), TrendMethod::Normal),
+        None => (normal_p_value(variance, s), TrendMethod::Normal),
     };
     Some(Trend { s, slope: Samples::new(&slopes).ok()?.median(), p_value, method })
 }
 
-fn s(x: &[f64]) -> i64 {
+fn kendall_s(x: &[f64]) -> i64 {
     pairs(x).map(|(i, j)| i64::from(x[j] > x[i]) - i64::from(x[j] < x[i])).sum()
 }
 
@@ -78,7 +80,7 @@ fn tie_sizes(sorted: &[f64]) -> Vec<f64> {
 
 /// In how many orders so many pairs fall is counted one sample at a time: the new one falls below 0, 1, … or all of
 /// those before it (Kendall 1975, chapter 5).
-fn exact(n: usize, s: i64) -> f64 {
+fn exact_p_value(n: usize, s: i64) -> f64 {
     let all = n * (n - 1) / 2;
     let as_far_out = (all - s.unsigned_abs() as usize) / 2;
     let mut orders = vec![0_u128; as_far_out + 1];
@@ -105,7 +107,7 @@ fn variance(samples: &Samples) -> f64 {
     (term(samples.count() as f64) - ties.into_iter().map(term).sum::<f64>()) / 18.0
 }
 
-fn normal(variance: f64, s: i64) -> f64 {
+fn normal_p_value(variance: f64, s: i64) -> f64 {
     if variance <= 0.0 || s == 0 {
         return 1.0;
     }
@@ -141,7 +143,7 @@ mod tests {
         let exact = of(&swinging);
         assert_eq!(exact.method, TrendMethod::Exact);
         let variance = variance(&Samples::new(&swinging).unwrap());
-        assert!((exact.p_value - normal(variance, exact.s)).abs() < 0.01);
+        assert!((exact.p_value - normal_p_value(variance, exact.s)).abs() < 0.01);
         swinging.sort_unstable_by(f64::total_cmp);
         assert!(of(&swinging).p_value > 0.0);
     }

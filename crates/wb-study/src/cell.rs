@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Aggregate, CellOutcome, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
+use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary};
 
+use crate::aggregation::metric_key;
 use crate::curves::merge_curves;
 use crate::findings::findings;
-use crate::latency::nested;
+use crate::latency::nested_latency;
 use crate::provenance;
-use crate::range::Range;
 use crate::result::{CellResult, MetricResult, SampleResult};
-use crate::sample::Studied;
-use crate::together::key;
+use crate::studied_attempt::StudiedAttempt;
+use crate::value_range::ValueRange;
 
 /// Which of a cell's samples count, and whether it needs more.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,18 +21,18 @@ pub struct Judgement {
     /// The samples that count, as positions among the attempts.
     pub counted: Vec<usize>,
     /// What to do next.
-    pub decision: Decision,
+    pub decision: SamplingDecision,
     /// The values of the primary metric that cannot both be right, if there are such. No sample counts then, since
     /// nothing says which of them are wrong, and more samples would only outvote some.
-    pub contradiction: Option<Range>,
+    pub contradiction: Option<ValueRange>,
 }
 
 /// Decides whether a cell needs more samples. For each disturbed sample another one is taken, up to the
 /// definition's `retakes`; the disturbed ones stay, since dropping samples would choose the result.
-pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -> Judgement {
-    let contradiction = range(definition, studied).filter(Range::is_contradiction);
+pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Budget) -> Judgement {
+    let contradiction = range(definition, studied).filter(ValueRange::is_contradiction);
     if contradiction.is_some() {
-        let decision = Decision::NotConverged(Stop { counted: 0..0, spread: Spread::TooFew });
+        let decision = SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew });
         return Judgement { counted: Vec::new(), decision, contradiction };
     }
     let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
@@ -41,53 +41,53 @@ pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -
     let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
     let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
     // Values are finite: the gates that every sample passes see to it.
-    let decision = rule.decide(&values, budget).unwrap_or(Decision::Continue);
+    let decision = rule.decide(&values, budget).unwrap_or(SamplingDecision::Continue);
     let counted = match &decision {
-        Decision::Continue => valid,
-        Decision::Done(stop) | Decision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
+        SamplingDecision::Continue => valid,
+        SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
     };
     Judgement { counted, decision, contradiction: None }
 }
 
 /// How far apart the valid values of the primary metric lie.
-fn range(definition: &CellDefinition, studied: &[Studied]) -> Option<Range> {
-    Range::of(primary(definition)?, studied)
+fn range(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Option<ValueRange> {
+    ValueRange::of(primary(definition)?, studied)
 }
 
 fn primary(definition: &CellDefinition) -> Option<&Metric> {
     definition.metrics.iter().find(|metric| metric.primary)
 }
 
-fn with_retakes(rule: Rule, retakes: usize) -> Rule {
+fn with_retakes(rule: SamplingRule, retakes: usize) -> SamplingRule {
     match rule {
-        Rule::Precision { percent, min_samples, max_samples } => {
-            Rule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
+        SamplingRule::Precision { percent, min_samples, max_samples } => {
+            SamplingRule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
         }
-        other @ (Rule::MaxStddev { .. } | Rule::Compared { .. }) => other,
+        other @ (SamplingRule::MaxStddev { .. } | SamplingRule::External { .. }) => other,
     }
 }
 
 /// The interval of a median reaches 95 % from so many samples on.
-pub const FEWEST_FOR_AN_INTERVAL: usize = 6;
+pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
 
 /// The most samples that a rule takes, retakes apart.
-fn most(rule: Rule) -> usize {
+fn max_samples(rule: SamplingRule) -> usize {
     match rule {
-        Rule::Precision { max_samples, .. } | Rule::Compared { max_samples, .. } => max_samples,
-        Rule::MaxStddev { samples, .. } => samples,
+        SamplingRule::Precision { max_samples, .. } | SamplingRule::External { max_samples, .. } => max_samples,
+        SamplingRule::MaxStddev { samples, .. } => samples,
     }
 }
 
 /// All that is known of a cell. `ended_by` is what ended it, where its run is done with it.
 pub fn cell_result(
     definition: &CellDefinition,
-    studied: Vec<Studied>,
+    studied: Vec<StudiedAttempt>,
     ended_by: Option<&str>,
-    origin: &Origin,
+    origin: &StartTimes,
 ) -> CellResult {
     // One that is not done has come as far as one whose budget is spent.
     let judgement = judge(definition, &studied, Budget::Spent);
-    let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
+    let counted: Vec<&StudiedAttempt> = judgement.counted.iter().map(|at| &studied[*at]).collect();
     let workers: BTreeSet<&WorkerName> = counted.iter().flat_map(|studied| &studied.attempt.ended.workers).collect();
     let of = |worker: Option<&WorkerName>| {
         definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
@@ -110,7 +110,7 @@ pub fn cell_result(
         ended_by: ended_by.map(str::to_owned),
         findings,
         curves: merge_curves(&counted),
-        latency: nested(&counted),
+        latency: nested_latency(&counted),
         samples: samples(&studied, &judgement, origin),
         metrics,
         provenance: provenance::provenance(definition, &studied, &counted),
@@ -119,7 +119,7 @@ pub fn cell_result(
 
 fn outcome(
     definition: &CellDefinition,
-    studied: &[Studied],
+    studied: &[StudiedAttempt],
     judgement: &Judgement,
     ended_by: Option<&str>,
 ) -> CellOutcome {
@@ -130,37 +130,37 @@ fn outcome(
         return CellOutcome::Unsupported { reason: reason.clone() };
     }
     let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
-    let wanted = definition.rule.fewest();
-    let in_vain = |studied: &&Studied| studied.valid().is_none() && !studied.is_cancelled();
+    let wanted = definition.rule.min_samples();
+    let in_vain = |studied: &&StudiedAttempt| studied.valid().is_none() && !studied.is_cancelled();
     let failed = || match studied.iter().rfind(in_vain) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
         // No attempt was made: its worker was lost before.
         None => match ended_by.filter(|_| studied.is_empty()) {
             Some(by) => CellOutcome::Failed { reason: by.to_owned() },
-            None => CellOutcome::Partial { valid: 0, wanted },
+            None => CellOutcome::Partial { valid: 0, required: wanted },
         },
     };
     match &judgement.decision {
-        Decision::Done(_) => CellOutcome::Measured,
+        SamplingDecision::Done(_) => CellOutcome::Measured,
         _ if valid == 0 => failed(),
-        _ if valid < wanted => CellOutcome::Partial { valid, wanted },
-        Decision::NotConverged(Stop {
-            spread: Spread::HalfWidthPercent(percent) | Spread::StddevPercent(percent),
+        _ if valid < wanted => CellOutcome::Partial { valid, required: wanted },
+        SamplingDecision::NotConverged(Stop {
+            dispersion: Dispersion::HalfWidthPercent(percent) | Dispersion::StddevPercent(percent),
             ..
         }) => CellOutcome::NotConverged { percent: *percent },
         // As with pbench's rule of three: so few were asked for, and no interval goes with them.
-        _ if valid >= most(definition.rule) => CellOutcome::Measured,
-        _ => CellOutcome::Partial { valid, wanted: wanted.max(FEWEST_FOR_AN_INTERVAL) },
+        _ if valid >= max_samples(definition.rule) => CellOutcome::Measured,
+        _ => CellOutcome::Partial { valid, required: wanted.max(MIN_SAMPLES_FOR_INTERVAL) },
     }
 }
 
 /// A metric over the samples that count: of all workers together, or of one of several.
-fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Studied]) -> MetricResult {
-    let name = key(metric, worker);
-    let over = |chosen: &dyn Fn(&Studied) -> bool| {
+fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&StudiedAttempt]) -> MetricResult {
+    let name = metric_key(metric, worker);
+    let over = |chosen: &dyn Fn(&StudiedAttempt) -> bool| {
         let chosen = counted.iter().filter(|studied| chosen(studied));
         let values: Vec<f64> =
-            chosen.filter_map(|studied| studied.measured.as_ref()?.values.get(&name).copied()).collect();
+            chosen.filter_map(|studied| studied.measurement.as_ref()?.values.get(&name).copied()).collect();
         Samples::new(&values).ok().map(|samples| Summary::of(&samples))
     };
     let disturbed = counted.iter().any(|studied| studied.is_disturbed());
@@ -175,28 +175,28 @@ fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Studi
 
 /// When the run's attempts began, for the time axis.
 #[derive(Debug, Clone, Default)]
-pub struct Origin {
+pub struct StartTimes {
     /// Seconds from the run's first start, by an attempt's folder relative to the run's.
     pub started: BTreeMap<String, f64>,
 }
 
-fn samples(studied: &[Studied], judgement: &Judgement, origin: &Origin) -> Vec<SampleResult> {
-    let row = |(at, studied): (usize, &Studied)| {
+fn samples(studied: &[StudiedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<SampleResult> {
+    let row = |(at, studied): (usize, &StudiedAttempt)| {
         let ended = &studied.attempt.ended;
-        let folder = wb_record::RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+        let folder = wb_record::RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
         let folder = folder.to_string_lossy().into_owned();
         SampleResult {
             sample: ended.sample,
             attempt: ended.attempt,
             purpose: ended.purpose,
-            at: origin.started.get(&folder).copied().unwrap_or_default(),
+            start_seconds: origin.started.get(&folder).copied().unwrap_or_default(),
             seconds: ended.seconds,
             measured_seconds: studied.measured_seconds(),
             outcome: ended.outcome.clone(),
-            validity: studied.measured.as_ref().map(|measured| measured.validity.clone()),
+            validity: studied.measurement.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),
             counted: ended.purpose == Purpose::Sample && judgement.counted.contains(&at),
-            values: studied.measured.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
+            values: studied.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
             folder,
         }
     };
@@ -208,8 +208,8 @@ mod tests {
     use super::*;
     use crate::testing::{attempt, definition, precision, samples};
 
-    fn result(rule: Rule, studied: Vec<Studied>) -> CellResult {
-        cell_result(&definition(rule), studied, None, &Origin::default())
+    fn result(rule: SamplingRule, studied: Vec<StudiedAttempt>) -> CellResult {
+        cell_result(&definition(rule), studied, None, &StartTimes::default())
     }
 
     #[test]
@@ -240,11 +240,11 @@ mod tests {
     fn a_contradiction_ends_the_sampling_at_once_and_warm_ups_make_none() {
         let rule = definition(precision());
         let judged = judge(&rule, &samples(&[1000.0, 1.0]), Budget::Left);
-        assert!(judged.contradiction.is_some() && matches!(judged.decision, Decision::NotConverged(_)));
+        assert!(judged.contradiction.is_some() && matches!(judged.decision, SamplingDecision::NotConverged(_)));
         let mut warmed = vec![attempt(Purpose::WarmUp, 0, 1.0)];
         warmed.extend(samples(&[1000.0; 6]));
         let judged = judge(&rule, &warmed, Budget::Left);
-        assert!(judged.contradiction.is_none() && matches!(judged.decision, Decision::Done(_)));
+        assert!(judged.contradiction.is_none() && matches!(judged.decision, SamplingDecision::Done(_)));
         assert_eq!(judged.counted, [1, 2, 3, 4, 5, 6]);
     }
 
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn one_sample_of_a_rule_of_one_is_measured() {
-        let one = Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
-        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, Decision::Done(_)));
+        let one = SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
+        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, SamplingDecision::Done(_)));
         assert_eq!(result(one, samples(&[7.0])).outcome, CellOutcome::Measured);
     }
 }

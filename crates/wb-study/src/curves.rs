@@ -2,20 +2,20 @@
 
 use wb_stats::{CONFIDENCE, Samples, median_interval};
 
-use crate::result::{Curve, Line, Point};
-use crate::sample::Studied;
+use crate::result::{Curve, CurveLine, LinePoint};
+use crate::studied_attempt::StudiedAttempt;
 
 /// One curve per title, of the medians over the samples.
-pub fn merge_curves(counted: &[&Studied]) -> Vec<Curve> {
+pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<Curve> {
     let curves =
-        || counted.iter().filter_map(|studied| studied.measured.as_ref()).flat_map(|measured| &measured.curves);
+        || counted.iter().filter_map(|studied| studied.measurement.as_ref()).flat_map(|measured| &measured.curves);
     let mut merged: Vec<Curve> = Vec::new();
     for curve in curves() {
         if merged.iter().any(|known| known.title == curve.title) {
             continue;
         }
         let of_title = || curves().filter(|other| other.title == curve.title);
-        let lines = curve.lines.iter().map(|(name, points)| Line {
+        let lines = curve.lines.iter().map(|(name, points)| CurveLine {
             name: name.clone(),
             points: points
                 .iter()
@@ -23,7 +23,7 @@ pub fn merge_curves(counted: &[&Studied]) -> Vec<Curve> {
                     let same_place = of_title()
                         .flat_map(|other| other.lines.iter().filter(|(other, _)| other == name))
                         .flat_map(|(_, points)| points.iter().filter(|(other, _)| other == x).map(|(_, y)| *y));
-                    point(*x, *y, &same_place.collect::<Vec<f64>>())
+                    merge_point(*x, *y, &same_place.collect::<Vec<f64>>())
                 })
                 .collect(),
         });
@@ -37,13 +37,18 @@ pub fn merge_curves(counted: &[&Studied]) -> Vec<Curve> {
     merged
 }
 
-fn point(x: f64, only: f64, values: &[f64]) -> Point {
+fn merge_point(x: f64, only: f64, values: &[f64]) -> LinePoint {
     match Samples::new(values) {
         Ok(samples) => {
             let interval = median_interval(&samples, CONFIDENCE);
             let spread = (samples.count() > 1).then(|| (samples.quantile(0.1), samples.quantile(0.9)));
-            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)), spread }
+            LinePoint {
+                x,
+                y: samples.median(),
+                interval: interval.map(|interval| (interval.low, interval.high)),
+                spread,
+            }
         }
-        Err(_) => Point { x, y: only, interval: None, spread: None },
+        Err(_) => LinePoint { x, y: only, interval: None, spread: None },
     }
 }

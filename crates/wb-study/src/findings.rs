@@ -7,58 +7,58 @@ use wb_record::CellDefinition;
 use wb_record::journal::OTHER_RUN;
 use wb_stats::{Samples, dip, trend};
 
-use crate::range::Range;
-use crate::sample::Studied;
+use crate::studied_attempt::StudiedAttempt;
+use crate::value_range::ValueRange;
 
 /// Chance, below which a pattern in the samples is reported.
-const TELLING: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 
 /// So many equal values are no coincidence of a clock.
-const CONSTANT: usize = 3;
+const MIN_CONSTANT_SAMPLES: usize = 3;
 
 /// A sample that measures for this part of `min-time` or less is short. Noise of a rate goes with the square root of
 /// the time, so it is twice as large there, or more.
-const SHORT: f64 = 0.25;
+const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
 /// What was noticed in a cell, each in a sentence with its figures. `range` is that of the primary metric over all valid
 /// samples, and `counted` the samples that count.
 pub fn findings(
     definition: &CellDefinition,
-    studied: &[Studied],
-    range: Option<&Range>,
-    counted: &[&Studied],
+    studied: &[StudiedAttempt],
+    range: Option<&ValueRange>,
+    counted: &[&StudiedAttempt],
 ) -> Vec<String> {
     let mut found = invalid_samples(studied);
     let change = range.filter(|range| range.is_change() && !counted.is_empty());
     found.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
-        let values: Vec<f64> = counted.iter().filter_map(|studied| studied.measured.as_ref()?.get(metric)).collect();
-        found.extend(constant(metric, &values));
+        let values: Vec<f64> = counted.iter().filter_map(|studied| studied.measurement.as_ref()?.get(metric)).collect();
+        found.extend(constant_value(metric, &values));
         found.extend(patterns(metric, &values));
     }
     found.extend(contradictions(definition, studied));
-    found.extend(short(definition, counted));
+    found.extend(short_samples(definition, counted));
     found.extend(changed_outputs(counted));
-    found.extend(of_samples(counted));
+    found.extend(sample_findings(counted));
     found
 }
 
 /// Samples that do not count, and why, where others do: a cell without any valid sample has the reason in its outcome.
-fn invalid_samples(studied: &[Studied]) -> Vec<String> {
+fn invalid_samples(studied: &[StudiedAttempt]) -> Vec<String> {
     if studied.iter().all(|studied| studied.valid_sample().is_none()) {
         return Vec::new();
     }
-    let is_invalid = |studied: &&Studied| {
-        studied.attempt.ended.purpose == Purpose::Sample && studied.measured.is_some() && studied.valid().is_none()
+    let is_invalid = |studied: &&StudiedAttempt| {
+        studied.attempt.ended.purpose == Purpose::Sample && studied.measurement.is_some() && studied.valid().is_none()
     };
-    let mut reasons: BTreeMap<String, Vec<&Studied>> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, Vec<&StudiedAttempt>> = BTreeMap::new();
     for studied in studied.iter().filter(is_invalid) {
         reasons.entry(without_figures(&studied.reason())).or_default().push(studied);
     }
-    let mut groups: Vec<Vec<&Studied>> = reasons.into_values().collect();
+    let mut groups: Vec<Vec<&StudiedAttempt>> = reasons.into_values().collect();
     groups.sort_by_key(|group| group[0].attempt.ended.sample);
     let others = |count: usize| if count == 1 { "does another one".to_owned() } else { format!("do {count} others") };
-    let finding = |group: Vec<&Studied>| {
+    let finding = |group: Vec<&StudiedAttempt>| {
         let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
         match group.len() {
             1 => format!("{first}: it does not count"),
@@ -69,22 +69,22 @@ fn invalid_samples(studied: &[Studied]) -> Vec<String> {
 }
 
 /// Values of throughputs and latencies other than the primary metric that are orders of magnitude apart.
-fn contradictions(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
+fn contradictions(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
     let is_clocked = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
-    let ranges = definition.metrics.iter().filter(is_clocked).filter_map(|metric| Range::of(metric, studied));
-    let finding = |range: Range| {
+    let ranges = definition.metrics.iter().filter(is_clocked).filter_map(|metric| ValueRange::of(metric, studied));
+    let finding = |range: ValueRange| {
         format!(
             "{range}: one of them may be in another unit; nothing fails by it, since the metric is not the primary one"
         )
     };
-    ranges.filter(Range::is_contradiction).map(finding).collect()
+    ranges.filter(ValueRange::is_contradiction).map(finding).collect()
 }
 
 /// A rate or a time that is the same in every sample.
-fn constant(metric: &Metric, values: &[f64]) -> Option<String> {
+fn constant_value(metric: &Metric, values: &[f64]) -> Option<String> {
     let [first, ..] = values else { return None };
     let is_clocked = matches!(metric.class, Class::Throughput | Class::Latency);
-    let is_constant = values.len() >= CONSTANT && values.iter().all(|value| value == first);
+    let is_constant = values.len() >= MIN_CONSTANT_SAMPLES && values.iter().all(|value| value == first);
     (is_clocked && is_constant).then(|| {
         format!(
             "{} is exactly {first} {} in all {} samples: what a clock measures varies, so check where the figure is read",
@@ -99,11 +99,11 @@ fn constant(metric: &Metric, values: &[f64]) -> Option<String> {
 fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
     let Ok(samples) = Samples::new(values) else { return Vec::new() };
     let mut found = Vec::new();
-    if let Some(trend) = trend(&samples).filter(|trend| trend.p_value < TELLING) {
+    if let Some(trend) = trend(&samples).filter(|trend| trend.p_value < SIGNIFICANCE) {
         let way = if trend.s > 0 { "rises" } else { "falls" };
         found.push(format!("{} {way} from sample to sample (Mann–Kendall p = {:.4})", metric.name, trend.p_value));
     }
-    if let Some(dip) = dip(&samples).filter(|dip| dip.p_value < TELLING) {
+    if let Some(dip) = dip(&samples).filter(|dip| dip.p_value < SIGNIFICANCE) {
         found.push(format!(
             "{} has two levels (dip test p = {:.4}): the median is of neither",
             metric.name, dip.p_value
@@ -113,11 +113,11 @@ fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
 }
 
 /// Samples that measure for a small part of `min-time`, where that applies.
-fn short(definition: &CellDefinition, counted: &[&Studied]) -> Option<String> {
+fn short_samples(definition: &CellDefinition, counted: &[&StudiedAttempt]) -> Option<String> {
     let min_time = definition.min_time?;
     let seconds: Vec<f64> = counted.iter().map(|studied| studied.measured_seconds()).collect();
     let median = Samples::new(&seconds).ok()?.median();
-    (median <= SHORT * min_time.seconds()).then(|| {
+    (median <= SHORT_SAMPLE_FRACTION * min_time.seconds()).then(|| {
         format!(
             "a sample measures for {median:.3} s, and min-time is {min_time}: figures of short samples vary more; \
              give a sample more work, or leave its work to the calibration"
@@ -126,10 +126,10 @@ fn short(definition: &CellDefinition, counted: &[&Studied]) -> Option<String> {
 }
 
 /// Outputs that have to be the same in every sample, and are not.
-fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
+fn changed_outputs(counted: &[&StudiedAttempt]) -> Vec<String> {
     let mut outputs: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
     for studied in counted {
-        for (name, output) in studied.measured.iter().flat_map(|measured| &measured.outputs) {
+        for (name, output) in studied.measurement.iter().flat_map(|measured| &measured.outputs) {
             outputs.entry(name).or_default().push((studied.attempt.ended.sample, output));
         }
     }
@@ -149,12 +149,12 @@ fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
 
 /// What the samples themselves noticed. The same thing with other figures is one finding, with the figures of the
 /// sample in the middle.
-fn of_samples(counted: &[&Studied]) -> Vec<String> {
-    let of_sample = |studied: &Studied| -> Vec<String> {
-        let measured = studied.measured.iter().flat_map(|measured| measured.findings.clone());
+fn sample_findings(counted: &[&StudiedAttempt]) -> Vec<String> {
+    let of_sample = |studied: &StudiedAttempt| -> Vec<String> {
+        let measured = studied.measurement.iter().flat_map(|measured| measured.findings.clone());
         measured.chain(studied.attempt.ended.findings.clone()).collect()
     };
-    let mut noticed: BTreeMap<String, Noticed> = BTreeMap::new();
+    let mut noticed: BTreeMap<String, SimilarFindings> = BTreeMap::new();
     for (at, studied) in counted.iter().enumerate() {
         for finding in of_sample(studied) {
             let same = noticed.entry(subject(&finding)).or_default();
@@ -162,7 +162,7 @@ fn of_samples(counted: &[&Studied]) -> Vec<String> {
             same.findings.push(finding);
         }
     }
-    let one_of = |Noticed { samples, mut findings }: Noticed| {
+    let one_of = |SimilarFindings { samples, mut findings }: SimilarFindings| {
         findings.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
         let finding = &findings[findings.len() / 2];
         match samples.len() {
@@ -175,7 +175,7 @@ fn of_samples(counted: &[&Studied]) -> Vec<String> {
 
 /// Findings about one thing, and the samples that have any of them.
 #[derive(Default)]
-struct Noticed {
+struct SimilarFindings {
     samples: BTreeSet<usize>,
     findings: Vec<String>,
 }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::testing::{definition, precision, samples};
 
-    fn found(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
+    fn found(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
         findings(definition, studied, None, &studied.iter().collect::<Vec<_>>())
     }
 
@@ -228,9 +228,9 @@ mod tests {
     #[test]
     fn samples_that_do_not_count_are_findings_with_their_reasons() {
         let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
-        studied[1].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
-        studied[3].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
-        studied[4].measured.as_mut().unwrap().reject(Gate::Output, "its artefacts are not as they were written");
+        studied[1].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
+        studied[3].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
+        studied[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts are not as they were written");
         let expected = [
             "sample 1 is invalid (possible: rate is -7 ops/s): it does not count, nor does another one for the same reason",
             "sample 4 is invalid (output: its artefacts are not as they were written): it does not count",
@@ -247,7 +247,7 @@ mod tests {
         let with = |last: f64| {
             let mut studied = samples(&[97.0, 98.0, 99.0]);
             for (one, value) in studied.iter_mut().zip([1.0, 1.0, last]) {
-                let measured = one.measured.as_mut().unwrap();
+                let measured = one.measurement.as_mut().unwrap();
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
@@ -274,7 +274,7 @@ mod tests {
         counted.metrics[0].class = Class::Check;
         let mut of_checks = samples(&[97.5; 6]);
         for studied in &mut of_checks {
-            studied.measured.as_mut().unwrap().set(Class::Check, "rate", 97.5);
+            studied.measurement.as_mut().unwrap().set(Class::Check, "rate", 97.5);
         }
         assert_eq!(found(&counted, &of_checks), [""; 0], "no clock has a part in it");
     }
@@ -284,7 +284,7 @@ mod tests {
         let with = |min_time: Option<u64>, seconds: f64| {
             let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
             for one in &mut studied {
-                one.measured.as_mut().unwrap().seconds = Some(seconds);
+                one.measurement.as_mut().unwrap().seconds = Some(seconds);
             }
             found(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
         };
@@ -299,7 +299,7 @@ mod tests {
         let with = |outputs: [&str; 3]| {
             let mut studied = samples(&[97.0, 98.0, 99.0]);
             for (one, output) in studied.iter_mut().zip(outputs) {
-                let measured = one.measured.as_mut().unwrap();
+                let measured = one.measurement.as_mut().unwrap();
                 measured
                     .outputs
                     .extend((!output.is_empty()).then(|| ("standard output".to_owned(), output.to_owned())));

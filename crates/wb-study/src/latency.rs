@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::result::{NestedLatency, NestedRow};
-use crate::sample::Studied;
+use crate::studied_attempt::StudiedAttempt;
 
 /// The latency percentiles of the rows.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
@@ -12,9 +12,9 @@ const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0]
 const OVER_SECONDS: [f64; 7] = [0.0, 25.0, 50.0, 75.0, 90.0, 99.0, 100.0];
 
 /// One table per kind of operation, over all seconds of all counted samples.
-pub fn nested(counted: &[&Studied]) -> Vec<NestedLatency> {
+pub fn nested_latency(counted: &[&StudiedAttempt]) -> Vec<NestedLatency> {
     let mut by_title: BTreeMap<&str, Vec<&[(u64, u64)]>> = BTreeMap::new();
-    let measured = counted.iter().filter_map(|studied| studied.measured.as_ref());
+    let measured = counted.iter().filter_map(|studied| studied.measurement.as_ref());
     for latencies in measured.flat_map(|measured| &measured.latencies) {
         let seconds = latencies.seconds.iter().filter(|second| !second.is_empty());
         by_title.entry(&latencies.title).or_default().extend(seconds.map(Vec::as_slice));
@@ -30,11 +30,11 @@ fn table(title: &str, seconds: &[&[(u64, u64)]]) -> NestedLatency {
     }
     let all: Vec<(u64, u64)> = all.into_iter().collect();
     let row = |percentile: f64| {
-        let mut each: Vec<u64> = seconds.iter().map(|second| at(second, percentile)).collect();
+        let mut each: Vec<u64> = seconds.iter().map(|second| percentile_at(second, percentile)).collect();
         each.sort_unstable();
         let ranked: Vec<(u64, u64)> = each.into_iter().map(|latency| (latency, 1)).collect();
-        let per_second = OVER_SECONDS.iter().map(|over| at(&ranked, *over) as f64).collect();
-        NestedRow { percentile, cumulative: at(&all, percentile) as f64, per_second }
+        let per_second = OVER_SECONDS.iter().map(|over| percentile_at(&ranked, *over) as f64).collect();
+        NestedRow { percentile, cumulative: percentile_at(&all, percentile) as f64, per_second }
     };
     NestedLatency {
         title: title.to_owned(),
@@ -44,7 +44,7 @@ fn table(title: &str, seconds: &[&[(u64, u64)]]) -> NestedLatency {
 }
 
 /// The nearest-rank percentile of (value, count), values ascending.
-fn at(counts: &[(u64, u64)], percentile: f64) -> u64 {
+fn percentile_at(counts: &[(u64, u64)], percentile: f64) -> u64 {
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let rank = ((percentile / 100.0 * total as f64).ceil() as u64).max(1);
     let mut seen = 0;
@@ -79,7 +79,15 @@ mod tests {
     #[test]
     fn percentiles_are_of_nearest_rank() {
         let counts = [(1, 50), (2, 49), (3, 1)];
-        assert_eq!([at(&counts, 0.0), at(&counts, 50.0), at(&counts, 99.0), at(&counts, 100.0)], [1, 1, 2, 3]);
-        assert_eq!(at(&[], 50.0), 0);
+        assert_eq!(
+            [
+                percentile_at(&counts, 0.0),
+                percentile_at(&counts, 50.0),
+                percentile_at(&counts, 99.0),
+                percentile_at(&counts, 100.0)
+            ],
+            [1, 1, 2, 3]
+        );
+        assert_eq!(percentile_at(&[], 50.0), 0);
     }
 }

@@ -5,24 +5,24 @@
 //!
 //! Start with [`result`], what a study yields; [`run::study`] makes it, cell by cell with [`cell`].
 
+pub mod aggregation;
 pub mod cell;
 pub mod curves;
 pub mod error;
 pub mod findings;
 pub mod latency;
-pub mod machine;
+pub mod machine_properties;
 pub mod provenance;
-pub mod range;
 pub mod result;
 pub mod run;
-pub mod sample;
 pub mod solve;
+pub mod studied_attempt;
 #[cfg(test)]
 mod testing;
-pub mod together;
+pub mod value_range;
 
 pub use cell::{Judgement, judge};
 pub use error::StudyError;
 pub use result::Study;
-pub use run::{current_results, results_in_memory, study, write_results, write_serial};
-pub use sample::Studied;
+pub use run::{current_results, render_results, study, write_results, write_serial};
+pub use studied_attempt::StudiedAttempt;

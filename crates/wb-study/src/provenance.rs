@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::counted;
+use wb_model::pluralize;
 use wb_record::CellDefinition;
 use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
-use crate::sample::Studied;
+use crate::studied_attempt::StudiedAttempt;
 
 /// In the name of a hash; `@WORKER` may follow.
 const SHA256: &str = " sha256";
 
 /// The provenance of a cell: of the samples that count, or of all attempts where none does. Of a hash that differs among
 /// them stands the last one, with the number of the others.
-pub fn provenance(definition: &CellDefinition, studied: &[Studied], counted: &[&Studied]) -> BTreeMap<String, String> {
-    let all: Vec<&Studied> = if counted.is_empty() { studied.iter().collect() } else { counted.to_vec() };
+pub fn provenance(
+    definition: &CellDefinition,
+    studied: &[StudiedAttempt],
+    counted: &[&StudiedAttempt],
+) -> BTreeMap<String, String> {
+    let all: Vec<&StudiedAttempt> = if counted.is_empty() { studied.iter().collect() } else { counted.to_vec() };
     let mut provenance = definition.provenance.clone();
-    provenance.extend(all.iter().filter_map(|one| one.measured.as_ref()).flat_map(|one| one.provenance.clone()));
+    provenance.extend(all.iter().filter_map(|one| one.measurement.as_ref()).flat_map(|one| one.provenance.clone()));
     for (name, hashes) in hashes(&all) {
         if let [(last, _), others @ ..] = &hashes[..]
             && !others.is_empty()
@@ -32,14 +36,14 @@ fn counted_others(others: usize) -> String {
 }
 
 /// What changed from sample to sample, of that which should be the same: a sentence each.
-pub fn changes(counted_samples: &[&Studied]) -> Vec<String> {
+pub fn changes(counted_samples: &[&StudiedAttempt]) -> Vec<String> {
     /// So many hashes are shown; more of them are those of something that changes with every sample.
     const SHOWN: usize = 2;
     let change = |(name, hashes): (&str, Vec<(&str, usize)>)| {
-        let what = what(name)?;
+        let what = describe_hash(name)?;
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
         let each =
-            |(hash, samples): &(&str, usize)| format!("SHA-256 {}… in {}", short(hash), counted(*samples, "sample"));
+            |(hash, samples): &(&str, usize)| format!("SHA-256 {}… in {}", short(hash), pluralize(*samples, "sample"));
         match &hashes[..] {
             [] | [_] => None,
             few if few.len() <= SHOWN => {
@@ -53,7 +57,7 @@ pub fn changes(counted_samples: &[&Studied]) -> Vec<String> {
 }
 
 /// What a hash is of, as the subject of a sentence; none of programs that were looked up once for all samples.
-fn what(name: &str) -> Option<String> {
+fn describe_hash(name: &str) -> Option<String> {
     let (thing, worker) = name.split_once(SHA256)?;
     let on = worker.strip_prefix('@').map(|worker| format!(" on {worker}")).unwrap_or_default();
     match (thing.strip_prefix(BUILT_PREFIX), thing.strip_prefix(DEFINITION_FILE_PREFIX)) {
@@ -64,9 +68,9 @@ fn what(name: &str) -> Option<String> {
 }
 
 /// The hashes of each thing in samples, the last one first, with the number of samples that have it.
-fn hashes<'a>(samples: &[&'a Studied]) -> BTreeMap<&'a str, Vec<(&'a str, usize)>> {
+fn hashes<'a>(samples: &[&'a StudiedAttempt]) -> BTreeMap<&'a str, Vec<(&'a str, usize)>> {
     let mut all: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
-    let measured = samples.iter().rev().filter_map(|studied| studied.measured.as_ref());
+    let measured = samples.iter().rev().filter_map(|studied| studied.measurement.as_ref());
     for (name, hash) in measured.flat_map(|measured| &measured.provenance).filter(|(name, _)| name.contains(SHA256)) {
         let of_name = all.entry(name).or_default();
         match of_name.iter_mut().find(|(known, _)| known == hash) {
@@ -83,10 +87,10 @@ mod tests {
     use crate::testing::{definition, precision, samples};
 
     /// Samples with these hashes of a thing.
-    fn with(name: &str, hashes: &[&str]) -> Vec<Studied> {
+    fn with(name: &str, hashes: &[&str]) -> Vec<StudiedAttempt> {
         let mut all = samples(&vec![1000.0; hashes.len()]);
         for (sample, hash) in all.iter_mut().zip(hashes) {
-            sample.measured.as_mut().unwrap().add_provenance(name, hash);
+            sample.measurement.as_mut().unwrap().add_provenance(name, hash);
         }
         all
     }
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn a_script_that_changed_between_samples_is_named_with_both_hashes() {
         let all = with("file {here}/h.sh sha256", &["a", "a", "b"]);
-        let counted: Vec<&Studied> = all.iter().collect();
+        let counted: Vec<&StudiedAttempt> = all.iter().collect();
         let expected =
             "the file `{here}/h.sh` changed between samples: SHA-256 a… in 2 samples, SHA-256 b… in 1 sample";
         assert_eq!(changes(&counted), [expected]);
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn what_is_built_anew_for_each_sample_is_counted() {
         let all = with("built p sha256", &["a", "b", "c"]);
-        let counted: Vec<&Studied> = all.iter().collect();
+        let counted: Vec<&StudiedAttempt> = all.iter().collect();
         assert_eq!(changes(&counted), ["the build of `p` changed between samples: 3 different ones"]);
         assert_eq!(changes(&counted[..1]), [""; 0]);
     }

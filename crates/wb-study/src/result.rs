@@ -8,7 +8,7 @@ pub use wb_model::Purpose;
 use wb_model::{
     AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, System, Unit, Validity, WorkerName,
 };
-use wb_stats::{Rule, Summary};
+use wb_stats::{SamplingRule, Summary};
 pub use wb_tests::Conclusion;
 
 /// A whole run, studied.
@@ -19,9 +19,9 @@ pub struct Study {
     /// Its cells, in plan order.
     pub cells: Vec<CellResult>,
     /// What follows from several cells together.
-    pub answers: Vec<Conclusion>,
+    pub conclusions: Vec<Conclusion>,
     /// What the environment did meanwhile.
-    pub changes: Vec<EnvironmentChange>,
+    pub environment_changes: Vec<EnvironmentChange>,
 }
 
 /// What was run, where and when.
@@ -42,7 +42,7 @@ pub struct RunInfo {
     /// The program's version.
     pub version: String,
     /// What describes each worker, in the order to show: `("CPU", "…")`, `("kernel", "…")`, ….
-    pub machine: Vec<(String, String)>,
+    pub properties: Vec<(String, String)>,
     /// The names of all machines that measured.
     #[serde(default)]
     pub machines: Vec<String>,
@@ -68,7 +68,7 @@ pub struct CellResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerName>,
     /// The sampling rule it was under.
-    pub rule: Rule,
+    pub rule: SamplingRule,
     /// What is known of it.
     pub outcome: CellOutcome,
     /// What ended it, in words; none where its run is not done with it.
@@ -117,7 +117,7 @@ pub struct SampleResult {
     /// What it is for.
     pub purpose: Purpose,
     /// Seconds from the run's first start to this attempt's, along all entries.
-    pub at: f64,
+    pub start_seconds: f64,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// How long its measured part took, in seconds; its processes, where the test does not tell them apart.
@@ -146,21 +146,21 @@ pub struct Curve {
     /// What was measured, and its unit.
     pub y: (String, Unit),
     /// The lines in it.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CurveLine>,
 }
 
 /// One line of a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Line {
+pub struct CurveLine {
     /// Its name in the legend.
     pub name: String,
     /// Its points, x ascending.
-    pub points: Vec<Point>,
+    pub points: Vec<LinePoint>,
 }
 
 /// One point of a line: the median over samples, with its interval where there are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Point {
+pub struct LinePoint {
     /// Along.
     pub x: f64,
     /// The median.
@@ -211,7 +211,7 @@ pub struct EnvironmentChange {
 
 impl EnvironmentChange {
     /// What changed, and on which worker: `sysctl/vm.swappiness@vm2`.
-    pub fn place(&self) -> String {
+    pub fn path_with_worker(&self) -> String {
         let worker = self.worker.as_ref().map(|worker| format!("@{worker}"));
         format!("{}{}", self.path, worker.unwrap_or_default())
     }

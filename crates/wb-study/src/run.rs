@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{CellId, ProfileName, Purpose, Sha256};
-use wb_record::records::RESULTS;
-use wb_record::{CellDefinition, Entry, Event, History, Line, Records, RunFile, RunFolder, files};
-use wb_sys::environment::{Change, Environment};
+use wb_record::records::RESULT_FILE;
+use wb_record::{CellDefinition, History, JournalEvent, JournalLine, RunEntry, RunFile, RunFolder, RunRecords, files};
+use wb_sys::environment::{ChangedValue, Environment};
 use wb_tests::Registry;
 
 use crate::StudyError;
-use crate::cell::{Origin, cell_result};
-use crate::machine;
+use crate::cell::{StartTimes, cell_result};
+use crate::machine_properties;
 use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
-use crate::sample::Studied;
 use crate::solve::solve;
+use crate::studied_attempt::StudiedAttempt;
 
 /// The contents of a `result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,50 +32,51 @@ pub struct SerialResult {
 
 /// Studies a run from its artefacts.
 pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
-    study_records(run, &Records::read(run)?, registry)
+    study_records(run, &RunRecords::read(run)?, registry)
 }
 
-fn study_records(run: &RunFolder, records: &Records, registry: &Registry) -> Result<Study, StudyError> {
-    let Records { head, lines, .. } = records;
+fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> Result<Study, StudyError> {
+    let RunRecords { head, lines, .. } = records;
     let history = History::of(run, lines);
-    let clock = Clock::of(run, lines)?;
-    let origin = clock.origin();
+    let clock = Timeline::of(run, lines)?;
+    let origin = clock.start_times();
     let mut cells = Vec::new();
     for definition in definitions(run, head)? {
         let test = registry
             .test(definition.cell.test.as_str())
             .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
-        let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &definition.params, attempt.clone())).collect();
-        let mut result = cell_result(&definition, studied, history.ended_by(&definition.cell), &origin);
+        let studied =
+            attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &definition.params, attempt.clone())).collect();
+        let mut result = cell_result(&definition, studied, history.end_reason(&definition.cell), &origin);
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
         cells.push(result);
     }
     Ok(Study {
-        run: info(run, head, &history, &clock, &cells),
-        answers: solve(&cells, registry),
-        changes: changes(run, &head.entries)?,
+        run: run_info(run, head, &history, &clock, &cells),
+        conclusions: solve(&cells, registry),
+        environment_changes: changes(run, &head.entries)?,
         cells,
     })
 }
 
 /// Studies a run and writes each serial's `result.json`.
 pub fn write_results(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
-    let records = Records::read(run)?;
+    let records = RunRecords::read(run)?;
     let study = study_records(run, &records, registry)?;
     for (folder, result) in serials(run, &records, &study)? {
-        files::write_json(&folder.join(RESULTS), &result)?;
+        files::write_json(&folder.join(RESULT_FILE), &result)?;
     }
     Ok(study)
 }
 
 /// Studies a run without writing anything. Returns the text of each serial's `result.json`, by the file's path.
-pub fn results_in_memory(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathBuf, Vec<u8>)>, StudyError> {
-    let records = Records::read(run)?;
+pub fn render_results(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathBuf, Vec<u8>)>, StudyError> {
+    let records = RunRecords::read(run)?;
     let study = study_records(run, &records, registry)?;
     let text = |(folder, result): (PathBuf, SerialResult)| {
-        let path = folder.join(RESULTS);
+        let path = folder.join(RESULT_FILE);
         let text = files::json_text(&path, &result)?;
         Ok((path, text))
     };
@@ -83,10 +84,14 @@ pub fn results_in_memory(run: &RunFolder, registry: &Registry) -> Result<Vec<(Pa
 }
 
 /// The results of each serial, by its folder.
-fn serials(run: &RunFolder, records: &Records, study: &Study) -> Result<BTreeMap<PathBuf, SerialResult>, StudyError> {
+fn serials(
+    run: &RunFolder,
+    records: &RunRecords,
+    study: &Study,
+) -> Result<BTreeMap<PathBuf, SerialResult>, StudyError> {
     let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
     for cell in &study.cells {
-        let result = match serials.entry(run.serial(&cell.cell)) {
+        let result = match serials.entry(run.serial_folder(&cell.cell)) {
             btree_map::Entry::Occupied(known) => known.into_mut(),
             btree_map::Entry::Vacant(new) => {
                 let records_sha256 = Some(records.sha256_of_serial(run, &cell.cell)?);
@@ -102,28 +107,28 @@ fn serials(run: &RunFolder, records: &Records, study: &Study) -> Result<BTreeMap
 /// happen to them, so it does not pass for the results of the records.
 pub fn write_serial(
     run: &RunFolder,
-    cells: Vec<(&CellDefinition, Vec<Studied>, Option<&str>)>,
+    cells: Vec<(&CellDefinition, Vec<StudiedAttempt>, Option<&str>)>,
 ) -> Result<(), StudyError> {
-    let lines = run.lines()?;
-    let origin = Clock::of(run, &lines)?.origin();
+    let lines = run.journal_lines()?;
+    let origin = Timeline::of(run, &lines)?.start_times();
     let Some((first, ..)) = cells.first() else { return Ok(()) };
-    let folder = run.serial(&first.cell);
+    let folder = run.serial_folder(&first.cell);
     let cells = cells.into_iter().map(|(cell, studied, ended_by)| cell_result(cell, studied, ended_by, &origin));
-    files::write_json(&folder.join(RESULTS), &SerialResult { records_sha256: None, cells: cells.collect() })?;
+    files::write_json(&folder.join(RESULT_FILE), &SerialResult { records_sha256: None, cells: cells.collect() })?;
     Ok(())
 }
 
 /// The results of a run as its records stand: those of an earlier study where nothing has changed since, of a new one
 /// otherwise.
 pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellResult>, StudyError> {
-    let records = Records::read(run)?;
+    let records = RunRecords::read(run)?;
     if !records.result_state(run)?.is_current() {
         return Ok(study_records(run, &records, registry)?.cells);
     }
     let mut read = BTreeSet::new();
     let mut cells = Vec::new();
     for cell in records.head.entries.iter().flat_map(|entry| &entry.cells) {
-        let path = run.serial(cell).join(RESULTS);
+        let path = run.serial_folder(cell).join(RESULT_FILE);
         if read.insert(path.clone()) {
             cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
         }
@@ -140,9 +145,9 @@ fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, S
     for cell in head.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
         let undefined = || StudyError::Undefined {
             cell: Box::new(cell.clone()),
-            path: run.serial(cell).join("definition.json").display().to_string(),
+            path: run.serial_folder(cell).join("definition.json").display().to_string(),
         };
-        let known = match files.entry(run.serial(cell)) {
+        let known = match files.entry(run.serial_folder(cell)) {
             btree_map::Entry::Occupied(known) => known.into_mut(),
             btree_map::Entry::Vacant(new) => {
                 let cells = run.definitions(cell)?.cells.into_iter();
@@ -155,15 +160,15 @@ fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, S
 }
 
 /// The wall-clock times of a journal, in seconds from the first entry's start.
-struct Clock {
-    lasted: f64,
+struct Timeline {
+    seconds: f64,
     /// By an attempt's folder relative to the run's.
     started: BTreeMap<String, f64>,
 }
 
-impl Clock {
-    fn of(run: &RunFolder, lines: &[Line]) -> Result<Self, StudyError> {
-        let time = |(at, line): (usize, &Line)| {
+impl Timeline {
+    fn of(run: &RunFolder, lines: &[JournalLine]) -> Result<Self, StudyError> {
+        let time = |(at, line): (usize, &JournalLine)| {
             let invalid = |_| StudyError::Time {
                 path: run.journal_path().display().to_string(),
                 line: at + 1,
@@ -173,56 +178,57 @@ impl Clock {
         };
         let times = lines.iter().enumerate().map(time).collect::<Result<Vec<_>, _>>()?;
         // Machines may have been made ready before.
-        let starts = lines.iter().enumerate().filter(|(_, line)| matches!(line.event, Event::EntryStarted { .. }));
+        let starts =
+            lines.iter().enumerate().filter(|(_, line)| matches!(line.event, JournalEvent::EntryStarted { .. }));
         let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
         let Some(first) = times.get(starts.first().copied().unwrap_or(0)) else {
-            return Ok(Self { lasted: 0.0, started: BTreeMap::new() });
+            return Ok(Self { seconds: 0.0, started: BTreeMap::new() });
         };
         // An entry lasts from its start to the last line of it before the next one starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let lasted = starts.iter().zip(ends).filter_map(|(start, end)| {
-            let last = (*start..end).rev().find(|at| !lines[*at].event.is_around())?;
+            let last = (*start..end).rev().find(|at| !lines[*at].event.is_auxiliary())?;
             Some(times[last].duration_since(times[*start]).as_secs_f64())
         });
         let mut started = BTreeMap::new();
         for (line, time) in lines.iter().zip(&times) {
             let seconds = time.duration_since(*first).as_secs_f64();
             match &line.event {
-                Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+                JournalEvent::AttemptStarted { cell, purpose, sample, attempt, .. } => {
                     started.insert(folder_name(cell, *purpose, *sample, *attempt), seconds);
                 }
                 // The line of its start may have been lost.
-                Event::AttemptEnded(ended) => {
+                JournalEvent::AttemptEnded(ended) => {
                     let folder = folder_name(&ended.cell, ended.purpose, ended.sample, ended.attempt);
                     started.entry(folder).or_insert(seconds - ended.seconds);
                 }
                 _ => {}
             }
         }
-        Ok(Self { lasted: lasted.sum(), started })
+        Ok(Self { seconds: lasted.sum(), started })
     }
 
-    fn origin(&self) -> Origin {
-        Origin { started: self.started.clone() }
+    fn start_times(&self) -> StartTimes {
+        StartTimes { started: self.started.clone() }
     }
 }
 
 fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> String {
-    RunFolder::attempt(cell, purpose, sample, attempt).to_string_lossy().into_owned()
+    RunFolder::attempt_folder(cell, purpose, sample, attempt).to_string_lossy().into_owned()
 }
 
-fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells: &[CellResult]) -> RunInfo {
+fn run_info(run: &RunFolder, head: &RunFile, history: &History, clock: &Timeline, cells: &[CellResult]) -> RunInfo {
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
     let last = head.entries.last();
     RunInfo {
         name: run.name(),
         plan: last.map(|entry| entry.plan.clone()).unwrap_or_default(),
         started: head.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
-        seconds: clock.lasted,
+        seconds: clock.seconds,
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
         measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
-        machine: machine::describe_all(head.entries.iter().flat_map(|entry| &entry.facts)),
+        properties: machine_properties::describe_all(head.entries.iter().flat_map(|entry| &entry.facts)),
         machines: last.map(machines).unwrap_or_default(),
         systems: wb_record::systems(run, &head.entries),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
@@ -230,18 +236,18 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells
 }
 
 /// The machines of an entry, each once.
-fn machines(entry: &wb_record::Entry) -> Vec<String> {
+fn machines(entry: &wb_record::RunEntry) -> Vec<String> {
     let names: BTreeSet<&String> = entry.facts.values().map(|facts| &facts.hostname).collect();
     names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
 /// What changed in the environments of all workers during each entry, and since the last entry of the same profile.
-fn changes(run: &RunFolder, entries: &[Entry]) -> Result<Vec<EnvironmentChange>, StudyError> {
-    let read = |name: &str| files::read_json::<Environment>(&run.environment(name));
+fn changes(run: &RunFolder, entries: &[RunEntry]) -> Result<Vec<EnvironmentChange>, StudyError> {
+    let read = |name: &str| files::read_json::<Environment>(&run.environment_path(name));
     let mut all = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         let earlier = entries[..at].iter().rposition(|earlier| profile(earlier) == profile(entry));
-        for (worker, name) in run.worlds(at as u32, "before") {
+        for (worker, name) in run.recorded_environments(at as u32, "before") {
             let at_other = |entry: usize, moment: &str| {
                 read(&name.replacen(&format!("world-{at}-before"), &format!("world-{entry}-{moment}"), 1))
             };
@@ -267,13 +273,13 @@ fn changes(run: &RunFolder, entries: &[Entry]) -> Result<Vec<EnvironmentChange>,
     Ok(all)
 }
 
-fn profile(entry: &Entry) -> Option<&ProfileName> {
+fn profile(entry: &RunEntry) -> Option<&ProfileName> {
     entry.cells.first().map(|cell| &cell.profile)
 }
 
 /// Whether a change between two entries can be one of what is measured. Their controllers may run in different cgroups, a
 /// reboot is no change of the system, and each looks up the programs of its own tests.
-fn is_relevant_between_entries(change: &Change) -> bool {
+fn is_relevant_between_entries(change: &ChangedValue) -> bool {
     let is_of_program = change.path.starts_with("tools/") && (change.before.is_none() || change.after.is_none());
     !is_of_program && !change.path.starts_with("cgroup/") && change.path != "kernel/boot-id"
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::{ProfileName, Serial, TestName, WorkerName};
 use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
 
-use crate::result::{CellResult, Curve, Line, MetricResult, Point};
-use crate::together::title_suffix;
+use crate::aggregation::title_suffix;
+use crate::result::{CellResult, Curve, CurveLine, LinePoint, MetricResult};
 
 /// Lets every test conclude from its own cells, one serial of the plan at a time: from the figures of all workers together,
 /// and where several measured at the same time, from each worker's own.
@@ -22,24 +22,25 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
-            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solved(cell, worker)).collect();
+            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
             let of = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
             let test_name = format!("{profile}/{name}/{serial}{of}");
-            answers
-                .extend(test.solve(&solved).into_iter().map(|answer| Conclusion { test: test_name.clone(), ..answer }));
+            answers.extend(
+                test.solve(&solved).into_iter().map(|answer| Conclusion { cells: test_name.clone(), ..answer }),
+            );
         }
     }
     answers
 }
 
 /// A cell as one of several workers measured it, or all together.
-fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
+fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
     };
-    let point = |point: &Point| CurvePoint { x: point.x, y: point.y, spread: point.spread };
-    let line = |line: &Line| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
+    let point = |point: &LinePoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
+    let line = |line: &CurveLine| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
     let curve = |curve: &Curve| {
         let title = match worker {
             Some(worker) => curve.title.strip_suffix(&title_suffix(worker))?.to_owned(),
@@ -58,7 +59,7 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCel
 #[cfg(test)]
 mod tests {
     use wb_model::{CellId, CellOutcome, DefinitionKey, Metric, Params};
-    use wb_stats::{Rule, Samples, Summary};
+    use wb_stats::{Samples, SamplingRule, Summary};
 
     use super::*;
 
@@ -82,7 +83,7 @@ mod tests {
             summary: String::new(),
             params: Params::new(),
             workers: workers.map(|worker| WorkerName::new(worker).unwrap()).to_vec(),
-            rule: Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },
+            rule: SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },
             outcome: CellOutcome::Measured,
             ended_by: None,
             metrics: vec![
@@ -102,7 +103,11 @@ mod tests {
     fn shown(cells: &[CellResult]) -> Vec<String> {
         let last = |because: String| because.rsplit("; ").next().map(str::to_owned).unwrap_or_default();
         let answers = solve(cells, &Registry::built_in()).into_iter();
-        answers.map(|Conclusion { test, value, because, .. }| format!("{test} {value:.2}, {}", last(because))).collect()
+        answers
+            .map(|Conclusion { cells: test, value, explanation: because, .. }| {
+                format!("{test} {value:.2}, {}", last(because))
+            })
+            .collect()
     }
 
     #[test]
@@ -129,7 +134,7 @@ mod tests {
             cell("ramspeed", &case, "bandwidth", "MB/s", ["b", "c"], [1000.0 * bandwidth, 100.0 * bandwidth])
         });
         let answers = solve(&cells, &Registry::built_in());
-        let shown: Vec<(&str, f64)> = answers.iter().map(|answer| (answer.test.as_str(), answer.value)).collect();
+        let shown: Vec<(&str, f64)> = answers.iter().map(|answer| (answer.cells.as_str(), answer.value)).collect();
         assert_eq!(
             shown,
             [

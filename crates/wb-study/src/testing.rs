@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use wb_model::{AttemptOutcome, Class, DefinitionKey, Metric, Params, Purpose, TestName};
-use wb_record::journal::Ended;
-use wb_record::{Attempt, CellDefinition};
-use wb_stats::Rule;
+use wb_record::journal::AttemptEnd;
+use wb_record::{CellDefinition, RecordedAttempt};
+use wb_stats::SamplingRule;
 use wb_tests::Measurement;
 
-use crate::sample::Studied;
+use crate::studied_attempt::StudiedAttempt;
 
 /// A cell whose primary metric is a throughput `rate`.
-pub(crate) fn definition(rule: Rule) -> CellDefinition {
+pub(crate) fn definition(rule: SamplingRule) -> CellDefinition {
     let test = TestName::new("t").unwrap();
     CellDefinition {
         cell: "Localhost/t/0000:-".parse().unwrap(),
@@ -30,19 +30,19 @@ pub(crate) fn definition(rule: Rule) -> CellDefinition {
 }
 
 /// The plan's rule: six samples or more, up to eight.
-pub(crate) fn precision() -> Rule {
-    Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 8 }
+pub(crate) fn precision() -> SamplingRule {
+    SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 8 }
 }
 
 /// Valid samples of these values, in this order.
-pub(crate) fn samples(values: &[f64]) -> Vec<Studied> {
+pub(crate) fn samples(values: &[f64]) -> Vec<StudiedAttempt> {
     (0..).zip(values).map(|(number, value)| attempt(Purpose::Sample, number, *value)).collect()
 }
 
 /// An attempt that ran to its end with this value.
-pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> Studied {
+pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> StudiedAttempt {
     let definition = definition(precision());
-    let ended = Ended {
+    let ended = AttemptEnd {
         cell: definition.cell,
         key: definition.key,
         purpose,
@@ -53,12 +53,12 @@ pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> Studied {
         workload_seconds: 1.0,
         work: None,
         workers: Vec::new(),
-        works: Default::default(),
+        work_by_worker: Default::default(),
         disturbances: Vec::new(),
         findings: Vec::new(),
         artefacts: Vec::new(),
     };
     let measured = Measurement::default().with_value(Class::Throughput, "rate", value);
-    let attempt = Attempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
-    Studied { attempt, measured: Some(measured) }
+    let attempt = RecordedAttempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
+    StudiedAttempt { attempt, measurement: Some(measured) }
 }

@@ -11,15 +11,15 @@
 pub mod cgroup;
 pub mod environment;
 pub mod facts;
-pub mod made;
+pub mod fake_root;
 pub mod process;
-pub mod root;
+pub mod sys_root;
 pub mod system;
 pub mod telemetry;
 pub mod undo;
 
 pub use environment::Environment;
 pub use facts::facts;
-pub use root::{SysError, SysRoot};
+pub use sys_root::{SysError, SysRoot};
 pub use system::system;
 pub use undo::UndoLog;

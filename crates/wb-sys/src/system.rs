@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Bytes, Facts, System, Unit, counted};
+use wb_model::{Bytes, Facts, System, Unit, pluralize};
 
 use crate::environment::{Environment, block, cpu, mounts, network};
 
@@ -12,7 +12,7 @@ use crate::environment::{Environment, block, cpu, mounts, network};
 pub const COMPILERS: [(&str, &str); 2] = [("gcc", "--version"), ("clang", "--version")];
 
 /// Of more disks, file systems or interfaces than this the others are counted.
-const LISTED: usize = 6;
+const MAX_LISTED: usize = 6;
 
 /// The table of one machine, from what a plan knows of it and what was read of its environment. A property that neither
 /// has is left out.
@@ -26,9 +26,12 @@ pub fn system(facts: &Facts, environment: &Environment) -> System {
         ("chipset", environment.board.chipset.clone()),
         ("virtualisation", virtualisation(facts, environment)),
         ("memory", memory(facts, environment)),
-        ("disk", listed(environment.block.iter().map(|(name, device)| disk(name, device)))),
-        ("file system", listed(file_systems(&environment.mounts))),
-        ("network", listed(environment.network.iter().filter_map(|(name, interface)| adapter(name, interface)))),
+        ("disk", join_semicolons(environment.block.iter().map(|(name, device)| disk(name, device)))),
+        ("file system", join_semicolons(file_systems(&environment.mounts))),
+        (
+            "network",
+            join_semicolons(environment.network.iter().filter_map(|(name, interface)| adapter(name, interface))),
+        ),
         ("distribution", environment.kernel.distribution.clone()),
         ("kernel", kernel(facts, environment)),
         ("compiler", compiler(environment)),
@@ -41,20 +44,20 @@ pub fn system(facts: &Facts, environment: &Environment) -> System {
 }
 
 fn size(bytes: Bytes) -> Option<String> {
-    (bytes.0 > 0).then(|| Unit::new("B").figure(bytes.0 as f64).to_string())
+    (bytes.0 > 0).then(|| Unit::new("B").quantity(bytes.0 as f64).to_string())
 }
 
 /// The parts that are known, with commas.
-fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+fn join_commas<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Things of one kind, with semicolons; none without any.
-fn listed(things: impl IntoIterator<Item = String>) -> Option<String> {
+fn join_semicolons(things: impl IntoIterator<Item = String>) -> Option<String> {
     let mut things: Vec<String> = things.into_iter().collect();
-    let more = things.len().saturating_sub(LISTED);
-    things.truncate(LISTED);
+    let more = things.len().saturating_sub(MAX_LISTED);
+    things.truncate(MAX_LISTED);
     if more > 0 {
         things.push(format!("{more} more"));
     }
@@ -64,32 +67,32 @@ fn listed(things: impl IntoIterator<Item = String>) -> Option<String> {
 fn processor(facts: &Facts, environment: &Environment) -> Option<String> {
     let model = Some(facts.cpu_model.trim().to_owned()).filter(|model| !model.is_empty());
     let highest = environment.cpu.frequency.values().filter_map(|policy| policy.hardware_max_khz).max();
-    let highest = highest.map(|khz| format!("up to {}", Unit::new("kHz").figure(khz as f64)));
+    let highest = highest.map(|khz| format!("up to {}", Unit::new("kHz").quantity(khz as f64)));
     let microcode = environment.cpu.microcode.as_ref().map(|revision| format!("microcode {revision}"));
-    joined([model.or_else(|| environment.cpu.model.clone()), highest, microcode])
+    join_commas([model.or_else(|| environment.cpu.model.clone()), highest, microcode])
 }
 
 fn cpus(facts: &Facts, environment: &Environment) -> Option<String> {
     let online = environment.cpu.online.as_ref().map(|list| format!("online {list}"));
     let cache = size(facts.last_level_cache()).map(|size| format!("last-level cache {size}"));
-    joined([facts.topology().or(online), cache])
+    join_commas([facts.topology().or(online), cache])
 }
 
 fn virtualisation(facts: &Facts, environment: &Environment) -> Option<String> {
     let hypervisor = facts.hypervisor.clone().or_else(|| environment.kernel.hypervisor.clone());
-    joined([hypervisor, facts.emulated.then(|| "instructions emulated by software".to_owned())])
+    join_commas([hypervisor, facts.emulated.then(|| "instructions emulated by software".to_owned())])
 }
 
 fn memory(facts: &Facts, environment: &Environment) -> Option<String> {
     let total = if facts.memory.0 > 0 { facts.memory } else { environment.memory.total };
     let swap = environment.memory.swap.values().map(|bytes| bytes.0).sum();
-    joined([size(total), size(Bytes(swap)).map(|size| format!("swap {size}"))])
+    join_commas([size(total), size(Bytes(swap)).map(|size| format!("swap {size}"))])
 }
 
 fn disk(name: &str, device: &block::BlockDevice) -> String {
     let kind = device.rotational.map(|turning| if turning { "rotational" } else { "solid state" }.to_owned());
     let scheduler = device.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}"));
-    let about = joined([device.model.clone(), size(device.size), kind, scheduler]);
+    let about = join_commas([device.model.clone(), size(device.size), kind, scheduler]);
     about.map_or_else(|| name.to_owned(), |about| format!("{name}: {about}"))
 }
 
@@ -114,7 +117,7 @@ fn file_systems(mounts: &BTreeMap<String, mounts::Mount>) -> Vec<String> {
 /// An interface with a device behind it.
 fn adapter(name: &str, interface: &network::Interface) -> Option<String> {
     let driver = interface.driver.as_ref()?;
-    let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").figure(speed as f64)));
+    let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").quantity(speed as f64)));
     Some(format!("{name}: {driver}{}", speed.unwrap_or_default()))
 }
 
@@ -122,12 +125,12 @@ fn kernel(facts: &Facts, environment: &Environment) -> Option<String> {
     let release = Some(facts.kernel.clone()).filter(|release| !release.is_empty());
     let release = release.or_else(|| environment.kernel.release.clone())?;
     let clock = environment.kernel.clocksource.as_ref().map(|clock| format!("clock source {clock}"));
-    joined([Some(format!("{release} {}", facts.arch).trim_end().to_owned()), clock])
+    join_commas([Some(format!("{release} {}", facts.arch).trim_end().to_owned()), clock])
 }
 
 fn compiler(environment: &Environment) -> Option<String> {
     let versions = COMPILERS.iter().filter_map(|(name, _)| environment.tools.get(*name)?.version.clone());
-    listed(versions)
+    join_semicolons(versions)
 }
 
 /// What chooses frequencies and idle states; that no frequency can be chosen is said, nothing where nothing was read.
@@ -137,10 +140,10 @@ fn governor(cpu: &cpu::CpuSettings) -> Option<String> {
     let none = read.then(|| "no control of the frequency".to_owned());
     let turbo = cpu.turbo.map(|on| if on { "turbo on" } else { "turbo off" }.to_owned());
     let idle = cpu.idle_governor.as_ref().map(|governor| format!("idle states by {governor}"));
-    joined([listed(policies).or(none), turbo, idle])
+    join_commas([join_semicolons(policies).or(none), turbo, idle])
 }
 
-fn policy(frequency: &cpu::Frequency) -> Option<String> {
+fn policy(frequency: &cpu::FrequencyPolicy) -> Option<String> {
     let governor = frequency.governor.as_ref()?;
     let driver = frequency.driver.as_ref().map(|driver| format!(" ({driver})")).unwrap_or_default();
     let preference = frequency.energy_preference.as_ref().map(|preference| format!(" preferring {preference}"));
@@ -152,7 +155,7 @@ fn huge_pages(environment: &Environment) -> Option<String> {
     let transparent = |name: &str| memory.transparent_huge_pages.get(name);
     let reserved = memory.huge_pages.iter().filter(|(_, pages)| **pages > 0);
     let reserved: Vec<String> = reserved.map(|(size, pages)| format!("{pages} of {size} reserved")).collect();
-    joined([
+    join_commas([
         transparent("enabled").map(|choice| format!("transparent {choice}")),
         transparent("defrag").map(|choice| format!("defrag {choice}")),
         Some(reserved.join(", ")),
@@ -169,7 +172,7 @@ fn mitigations(states: &BTreeMap<String, String>) -> Option<String> {
         |(name, state): (&String, &String)| format!("{name}: {}", state.strip_prefix("Mitigation: ").unwrap_or(state));
     let mut parts: Vec<String> = vulnerable.into_iter().chain(mitigated).map(text).collect();
     if !unaffected.is_empty() {
-        parts.push(format!("not affected by {}", counted(unaffected.len(), "other")));
+        parts.push(format!("not affected by {}", pluralize(unaffected.len(), "other")));
     }
     (!parts.is_empty()).then(|| parts.join(" + "))
 }
@@ -177,8 +180,8 @@ fn mitigations(states: &BTreeMap<String, String>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::tools::{Asked, Tool};
-    use crate::made::{self, MadeRoot};
+    use crate::environment::tools::{ToolVersion, VersionQueries};
+    use crate::fake_root::{self, FakeRoot};
 
     const SERVER: [&str; 11] = [
         "processor: AMD EPYC 7313 16-Core Processor, up to 4.20 GHz, microcode 0xf4",
@@ -194,9 +197,9 @@ mod tests {
         "mitigations: spec_store_bypass: Vulnerable + retbleed: untrained return thunk + not affected by 1 other",
     ];
 
-    fn table(made: &MadeRoot) -> System {
+    fn table(made: &FakeRoot) -> System {
         let root = made.root();
-        system(&crate::facts(&root), &Environment::read(&root, &Asked::new()))
+        system(&crate::facts(&root), &Environment::read(&root, &VersionQueries::new()))
     }
 
     #[test]
@@ -204,7 +207,7 @@ mod tests {
         let mounts = "1 0 8:1 / / rw,relatime - ext4 /dev/nvme0n1p2 rw,discard\n\
                       2 1 8:1 /srv /srv/bound rw - ext4 /dev/nvme0n1p2 rw\n\
                       3 1 0:5 / /proc rw - proc proc rw\n4 1 9:0 / /data ro - xfs /dev/md0 ro\n";
-        let made = made::server()
+        let made = fake_root::server()
             .file("/proc/self/mountinfo", mounts)
             .file("/etc/os-release", "PRETTY_NAME=\"Made Linux 1\"\n")
             .file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512")
@@ -222,14 +225,14 @@ mod tests {
     fn what_is_not_known_has_no_row() {
         let empty = system(&Facts::default(), &Environment::default());
         assert_eq!(empty, System::default());
-        let container = table(&made::container());
+        let container = table(&fake_root::container());
         assert_eq!(container.get("file system"), None);
         assert_eq!(container.get("governor"), Some("no control of the frequency"));
     }
 
     #[test]
     fn the_compiler_is_the_line_with_its_version() {
-        let tool = |version: &str| Tool { version: Some(version.to_owned()), ..Tool::default() };
+        let tool = |version: &str| ToolVersion { version: Some(version.to_owned()), ..ToolVersion::default() };
         let tools = BTreeMap::from([
             ("gcc".to_owned(), tool("gcc (Debian 12.2.0-14) 12.2.0")),
             ("fio".to_owned(), tool("fio-3.33")),

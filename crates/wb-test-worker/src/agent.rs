@@ -8,10 +8,12 @@ use async_trait::async_trait;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use wb_agent::clock::Reading;
-use wb_agent::protocol::{CapturedOutput, Command, Ended, Place, Ran, Request, Spawned, Stream};
-use wb_agent::worker::{Teardown, Tool};
-use wb_agent::{Announced, Connection, Controller, Fault, Holder, LeftBehind, Reply, Worker, WorkerError};
+use wb_agent::clock::ClockReading;
+use wb_agent::protocol::{
+    CapturedOutput, Command, ExitReport, FolderHandle, PlacementReport, ProcessHandle, Request, Stream,
+};
+use wb_agent::worker::{InstalledProgram, TeardownReport};
+use wb_agent::{ActiveRuns, AgentSession, Connection, Controller, Fault, RecoveryReport, Reply, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
@@ -81,7 +83,7 @@ impl FakeAgent {
 
     /// The handle on its worker.
     pub fn worker(&self) -> Worker {
-        Worker::connected(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
+        Worker::from_connection(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
     }
 
     /// How many groups were opened and not torn down.
@@ -90,18 +92,18 @@ impl FakeAgent {
     }
 
     /// Decides what the teardown of every group comes to from now on.
-    pub fn set_teardown(&self, teardown: Teardown) {
+    pub fn set_teardown(&self, teardown: TeardownReport) {
         self.state().teardown = teardown;
     }
 
     /// What it announces of a run of this process; by its name another one than what other agents announce.
-    pub fn holder(&self) -> Holder {
+    pub fn holder(&self) -> AgentSession {
         let agent = self.0.name.as_str().bytes().fold(1, |sum, byte| sum * 31 + u32::from(byte));
-        Holder { controller: Controller::this(), agent, since: jiff::Timestamp::UNIX_EPOCH }
+        AgentSession { controller: Controller::current(), agent, since: jiff::Timestamp::UNIX_EPOCH }
     }
 
     /// Decides what other agents have announced on its machine from now on.
-    pub fn set_announced(&self, announced: Vec<Holder>) {
+    pub fn set_announced(&self, announced: Vec<AgentSession>) {
         self.state().announced = announced;
     }
 
@@ -135,16 +137,16 @@ impl FakeAgent {
         u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn place(&self, id: u32) -> Place {
-        Place { id, path: format!("/tmp/fake-{id}"), cgroup: None }
+    fn place(&self, id: u32) -> FolderHandle {
+        FolderHandle { id, path: format!("/tmp/fake-{id}"), cgroup: None }
     }
 
     async fn answer(&self, request: Request, payload: &[u8]) -> Result<Reply, Fault> {
         match request {
-            Request::Alive | Request::Signal { .. } | Request::DropScratch { .. } | Request::Close => value(()),
+            Request::Ping | Request::Signal { .. } | Request::RemoveScratch { .. } | Request::Close => value(()),
             Request::Clock => {
                 let now = self.now_ns();
-                value(Reading { received_ns: now, answered_ns: now, wall_ns: now })
+                value(ClockReading { received_ns: now, replied_ns: now, wall_ns: now })
             }
             Request::Facts => value(&self.0.facts),
             Request::Environment { .. } => json(&Environment::default()),
@@ -174,17 +176,17 @@ impl FakeAgent {
                 let id = self.state().open_group();
                 value(self.place(id))
             }
-            Request::Unsettable { .. } => value(Vec::<(String, String)>::new()),
+            Request::CheckKnobs { .. } => value(Vec::<(String, String)>::new()),
             Request::Refusal { .. } => value(None::<String>),
             Request::Tune { .. } => value(Vec::<()>::new()),
-            Request::LeftBehind => value(LeftBehind::default()),
-            Request::Change { .. } => value(true),
+            Request::RecoveryReport => value(RecoveryReport::default()),
+            Request::ApplyStep { .. } => value(true),
             Request::Teardown { group } => value(self.state().close_group(group)?),
             Request::Spawn { command, hold, .. } => {
                 let process = (self.0.program)(&command);
                 let started_ns = (!hold).then(|| self.now_ns());
                 let id = self.state().start(process, started_ns);
-                value(Spawned { id, pid: id })
+                value(ProcessHandle { id, pid: id })
             }
             Request::Release { process } => {
                 let now = self.now_ns();
@@ -202,16 +204,16 @@ impl FakeAgent {
                 let (ending, elapsed) = running.end(limit);
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
-                value(Ended {
+                value(ExitReport {
                     ending,
                     started_ns,
                     ended_ns,
                     usage: Default::default(),
                     stdout: CapturedOutput::Kept,
-                    ran: Ran::default(),
+                    placement: PlacementReport::default(),
                 })
             }
-            Request::Look { .. } => value(Ran::default()),
+            Request::Inspect { .. } => value(PlacementReport::default()),
             Request::Output { process, stream, offset, .. } => {
                 let mut state = self.state();
                 let running = state.process(process)?;
@@ -227,13 +229,15 @@ impl FakeAgent {
                 self.state().forget(process);
                 value(())
             }
-            Request::Record { .. } => value(self.state().next_id()),
+            Request::StartRecording { .. } => value(self.state().next_id()),
             Request::FinishRecording { .. } => {
                 let (_, telemetry) = json(&self.state().telemetry)?;
-                let (other_runs, _) = value(Vec::<Holder>::new())?;
+                let (other_runs, _) = value(Vec::<AgentSession>::new())?;
                 Ok((other_runs, telemetry))
             }
-            Request::Announce { .. } => value(Announced { own: self.holder(), others: self.state().announced.clone() }),
+            Request::Announce { .. } => {
+                value(ActiveRuns { own: self.holder(), others: self.state().announced.clone() })
+            }
         }
     }
 
@@ -244,9 +248,9 @@ impl FakeAgent {
 }
 
 /// A program of the machine: every one is installed.
-fn tool(program: &str) -> Option<Tool> {
+fn tool(program: &str) -> Option<InstalledProgram> {
     let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
-    Some(Tool { path: format!("/usr/bin/{program}"), sha256, version: None })
+    Some(InstalledProgram { path: format!("/usr/bin/{program}"), sha256, version: None })
 }
 
 /// A reply without a payload.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wb_agent::worker::Ending;
+use wb_agent::worker::ExitReason;
 
 /// How a simulated process ends, and what it has written by then.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct FakeProcess {
     /// Its standard error.
     pub stderr: Vec<u8>,
     /// How it ends.
-    pub ending: Ending,
+    pub ending: ExitReason,
     /// How long it runs.
     pub elapsed: Duration,
 }
@@ -23,7 +23,7 @@ impl FakeProcess {
         Self {
             stdout: stdout.into().into_bytes(),
             stderr: Vec::new(),
-            ending: Ending::Exited { status: 0 },
+            ending: ExitReason::Exited { status: 0 },
             elapsed: Duration::from_secs(1),
         }
     }
@@ -31,7 +31,7 @@ impl FakeProcess {
     /// One that exits with this status after a second.
     pub fn failing(status: i32, stderr: impl Into<String>) -> Self {
         let stderr = stderr.into().into_bytes();
-        Self { stderr, ending: Ending::Exited { status }, ..Self::printing("") }
+        Self { stderr, ending: ExitReason::Exited { status }, ..Self::printing("") }
     }
 
     /// The same, running for so long.

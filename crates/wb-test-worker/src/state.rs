@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::worker::{Ending, Teardown};
-use wb_agent::{EntryKind, Fault, FileEntry, Holder};
+use wb_agent::worker::{ExitReason, TeardownReport};
+use wb_agent::{AgentSession, EntryKind, Fault, FileEntry};
 use wb_model::Nanos;
 use wb_sys::telemetry::Telemetry;
 
@@ -16,9 +16,9 @@ pub(crate) struct State {
     files: BTreeMap<String, Vec<u8>>,
     groups: BTreeSet<u32>,
     processes: BTreeMap<u32, Running>,
-    pub(crate) teardown: Teardown,
+    pub(crate) teardown: TeardownReport,
     pub(crate) telemetry: Telemetry,
-    pub(crate) announced: Vec<Holder>,
+    pub(crate) announced: Vec<AgentSession>,
     pub(crate) lost: Option<String>,
 }
 
@@ -42,8 +42,8 @@ impl State {
         id
     }
 
-    pub(crate) fn close_group(&mut self, id: u32) -> Result<Teardown, Fault> {
-        let unknown = Fault::Unknown { what: "group".to_owned(), id };
+    pub(crate) fn close_group(&mut self, id: u32) -> Result<TeardownReport, Fault> {
+        let unknown = Fault::NoSuchId { what: "group".to_owned(), id };
         if self.groups.remove(&id) { Ok(self.teardown.clone()) } else { Err(unknown) }
     }
 
@@ -58,7 +58,7 @@ impl State {
     }
 
     pub(crate) fn process(&mut self, id: u32) -> Result<&mut Running, Fault> {
-        self.processes.get_mut(&id).ok_or(Fault::Unknown { what: "process".to_owned(), id })
+        self.processes.get_mut(&id).ok_or(Fault::NoSuchId { what: "process".to_owned(), id })
     }
 
     pub(crate) fn forget(&mut self, id: u32) {
@@ -92,10 +92,10 @@ impl State {
 
 impl Running {
     /// How it ends within the limit, and after which time from its start.
-    pub(crate) fn end(&self, limit: Option<Nanos>) -> (Ending, Nanos) {
+    pub(crate) fn end(&self, limit: Option<Nanos>) -> (ExitReason, Nanos) {
         let elapsed = Nanos(u64::try_from(self.process.elapsed.as_nanos()).unwrap_or(u64::MAX));
         match limit {
-            Some(limit) if limit < elapsed => (Ending::TimedOut { after: limit }, limit),
+            Some(limit) if limit < elapsed => (ExitReason::TimedOut { limit }, limit),
             _ => (self.process.ending, elapsed),
         }
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use wb_agent::{Capture, Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
-use wb_model::secrets::{masked_arguments, masked_value};
-use wb_model::{Bytes, Facts, Figure, Nanos, Placement, Purpose, Sha256, Team};
-use wb_sys::process::{HugePagesMeans, ResourceUse};
+use wb_agent::{
+    Capture, Command, ExitReason, Group, PlacementReport, Process, ProcessOutput, ProcessStart, Worker, WorkerError,
+};
+use wb_model::secrets::{mask_arguments, mask_value};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Quantity, Roles, Sha256};
+use wb_sys::process::{HugePagesMethod, ResourceUsage};
 
 use crate::Failure;
 use crate::start_barrier::BarrierSlot;
@@ -21,7 +23,7 @@ pub struct WorkerContext {
     /// What the processes belong to; its folder is private and goes with it.
     pub group: Group,
     /// Roles of the workers: this one measures, or serves one that does.
-    pub team: Team,
+    pub team: Roles,
     /// Contexts of the other workers of this cell.
     pub peers: Vec<WorkerContext>,
     /// The address by which other workers reach this one; none where nobody said.
@@ -47,7 +49,7 @@ impl WorkerContext {
         limit: Nanos,
         cancel: watch::Receiver<bool>,
     ) -> Self {
-        let team = Team { worker: group.worker().name().clone(), servers: Vec::new() };
+        let team = Roles { worker: group.worker().name().clone(), servers: Vec::new() };
         Self { group, team, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
     }
 
@@ -84,21 +86,21 @@ impl WorkerContext {
     }
 
     /// Runs a process to its end, whatever that is.
-    pub async fn run_to_end(&self, command: Command) -> Result<Finished, Failure> {
+    pub async fn run_to_end(&self, command: Command) -> Result<ProcessOutput, Failure> {
         let process = self.start(command).await?;
         self.wait(&process).await
     }
 
     /// Like `run_to_end`, but starts at the same time as the processes of the other workers; returns the start time, if
     /// any.
-    async fn run_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
+    async fn run_together(&self, command: Command) -> Result<(ProcessOutput, Option<ProcessStart>), Failure> {
         let Some(seat) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
         let process = Arc::new(self.group.spawn_held(command).await.map_err(worker_failure)?);
         let start = self.until_cancelled(seat.start(process.clone())).await??;
         Ok((self.wait(&process).await?, Some(start)))
     }
 
-    async fn wait(&self, process: &Process) -> Result<Finished, Failure> {
+    async fn wait(&self, process: &Process) -> Result<ProcessOutput, Failure> {
         self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(worker_failure)
     }
 
@@ -198,19 +200,19 @@ struct ProcessRecord<'a> {
     end: Option<ProcessEnd>,
     /// Of one of several that started together: how late it was, and by which clock.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<Start>,
+    start: Option<ProcessStart>,
     /// As the cell asks.
     placement: &'a Placement,
     #[serde(flatten)]
-    ran: &'a Ran,
+    ran: &'a PlacementReport,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ProcessEnd {
-    ending: Ending,
+    ending: ExitReason,
     elapsed_seconds: f64,
-    usage: ResourceUse,
+    usage: ResourceUsage,
     /// What became of standard output.
     stdout: Capture,
     /// Its length and its SHA-256, unless it was discarded: whether a command's output changed from sample to sample.
@@ -261,7 +263,7 @@ impl Attempt {
     /// Runs a measured process that has to succeed. How it ran and what it used is recorded as `NAME.process.json`,
     /// what it wrote as `NAME.stdout` (where its command has that kept; of one that failed at least the end) and
     /// `NAME.stderr`, whether it succeeds or not.
-    pub async fn run(&mut self, name: &str, command: Command) -> Result<Finished, Failure> {
+    pub async fn run(&mut self, name: &str, command: Command) -> Result<ProcessOutput, Failure> {
         let placement = command.placement.clone();
         self.run_with_placement(name, command, &placement).await
     }
@@ -272,7 +274,7 @@ impl Attempt {
         name: &str,
         command: Command,
         asked: &Placement,
-    ) -> Result<Finished, Failure> {
+    ) -> Result<ProcessOutput, Failure> {
         let program = program_name(&command);
         let finished = self.run_to_end(name, command, asked).await?;
         check_success(&program, &finished)?;
@@ -280,14 +282,19 @@ impl Attempt {
     }
 
     /// Runs a measured process to its end, whatever that is, and records what [`Attempt::run`] records.
-    pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
+    pub async fn run_to_end(
+        &mut self,
+        name: &str,
+        command: Command,
+        asked: &Placement,
+    ) -> Result<ProcessOutput, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let (program, capture) = (program_name(&command), command.stdout);
         let (mut finished, start) = self.context.run_together(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
         if asked.huge_pages != placement.huge_pages {
-            finished.ran.verified.huge_pages_means = Some(HugePagesMeans::Program);
+            finished.placement.effective.huge_pages_method = Some(HugePagesMethod::Program);
         }
         let end = ProcessEnd {
             ending: finished.ending,
@@ -300,12 +307,12 @@ impl Attempt {
         self.record_process(
             name,
             &ProcessRecord {
-                argv: masked_arguments(&argv),
+                argv: mask_arguments(&argv),
                 env: mask_env(&env),
                 end: Some(end),
                 start,
                 placement: asked,
-                ran: &finished.ran,
+                ran: &finished.placement,
             },
         )?;
         if capture == Capture::Keep || (!finished.ending.is_success() && !finished.stdout.is_empty()) {
@@ -314,7 +321,7 @@ impl Attempt {
         if !finished.stderr.is_empty() {
             self.add_artefact(&format!("{name}.stderr"), finished.stderr.clone());
         }
-        self.record_placement_differences(&program, &placement, &finished.ran);
+        self.record_placement_differences(&program, &placement, &finished.placement);
         Ok(finished)
     }
 
@@ -326,7 +333,8 @@ impl Attempt {
         else {
             return;
         };
-        let [head, all] = [STDOUT_HEAD, bytes.len()].map(|bytes| Figure { value: bytes as f64, unit: "B" }.to_string());
+        let [head, all] =
+            [STDOUT_HEAD, bytes.len()].map(|bytes| Quantity { value: bytes as f64, unit: "B" }.to_string());
         bytes.truncate(STDOUT_HEAD);
         self.add_finding(format!(
             "the first {head} of {all} of standard output are recorded: more than `max-stdout` would be recorded in the run"
@@ -335,9 +343,9 @@ impl Attempt {
 
     /// Keeps how a server runs, as `NAME.process.json`.
     pub async fn record_service(&mut self, name: &str, service: &RunningService) -> Result<(), Failure> {
-        let ran = service.look().await.map_err(worker_failure)?;
+        let ran = service.inspect().await.map_err(worker_failure)?;
         let RunningService { argv, env, placement, .. } = service;
-        let shown = masked_arguments(argv);
+        let shown = mask_arguments(argv);
         self.record_process(
             name,
             &ProcessRecord { argv: shown, env: mask_env(env), end: None, start: None, placement, ran: &ran },
@@ -352,8 +360,8 @@ impl Attempt {
         Ok(())
     }
 
-    fn record_placement_differences(&mut self, program: &str, asked: &Placement, ran: &Ran) {
-        for difference in ran.verified.differences(asked).iter().chain(&ran.strayed) {
+    fn record_placement_differences(&mut self, program: &str, asked: &Placement, ran: &PlacementReport) {
+        for difference in ran.effective.differences(asked).iter().chain(&ran.escapes) {
             self.add_finding(format!("{program}: {difference}"));
         }
     }
@@ -365,7 +373,7 @@ impl Attempt {
 }
 
 fn mask_env(env: &[(String, String)]) -> Vec<(&str, String)> {
-    env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
+    env.iter().map(|(name, value)| (name.as_str(), mask_value(name, value))).collect()
 }
 
 /// Short name of a command, for messages.
@@ -382,12 +390,12 @@ fn base_name(program: &str) -> &str {
 }
 
 /// A process that did not succeed, with the last that it said.
-pub(crate) fn check_success(program: &str, finished: &Finished) -> Result<(), Failure> {
+pub(crate) fn check_success(program: &str, finished: &ProcessOutput) -> Result<(), Failure> {
     match finished.ending {
         ending if ending.is_success() => Ok(()),
-        Ending::TimedOut { after } => Err(Failure::Timeout { after }),
+        ExitReason::TimedOut { limit: after } => Err(Failure::Timeout { after }),
         // What it wrote is no reason for its end.
-        ending @ Ending::TooMuchOutput { .. } => {
+        ending @ ExitReason::TooMuchOutput { .. } => {
             Err(Failure::crashed(format!("{program}: {ending}, the most that is kept")))
         }
         ending => {

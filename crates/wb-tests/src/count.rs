@@ -86,7 +86,7 @@ mod tests {
     fn a_test_names_the_parameter_that_is_no_count() {
         use crate::Test;
         let params = [("requests", "abc"), ("command", "set")];
-        let params = params.map(|(name, value)| (name.to_owned(), wb_model::Value::Text(value.to_owned()))).into();
+        let params = params.map(|(name, value)| (name.to_owned(), wb_model::ParamValue::Text(value.to_owned()))).into();
         assert_eq!(
             Test::unsupported(&crate::redis::Redis, &params, &wb_model::Facts::default()).unwrap(),
             "`requests`: `abc` is neither `auto` nor a whole number above 0"

@@ -73,7 +73,7 @@ impl Failure {
             Self::Crashed { status } => AttemptOutcome::Crashed { status },
             Self::Refused { reason } => AttemptOutcome::Refused { reason },
             Self::Cancelled => AttemptOutcome::Cancelled,
-            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, why },
+            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, reason: why },
         }
     }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest};
-use wb_model::{Declaration, Facts, Metric, Nanos, Params, Requirement, Scope, Value};
-use wb_stats::Rule;
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamValue, Params, Requirement, Scope};
+use wb_stats::SamplingRule;
 
 use crate::declarative::DefinitionError;
 use crate::evaluate::check_metric;
@@ -70,7 +70,7 @@ impl Test for ForeignTest {
         Vec::new()
     }
 
-    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
     }
 
@@ -78,7 +78,7 @@ impl Test for ForeignTest {
         Some(self.refusal())
     }
 
-    fn rule(&self, _params: &Params) -> Option<Rule> {
+    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
         None
     }
 
@@ -104,7 +104,7 @@ impl Test for ForeignTest {
     }
 
     fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let ImportedSample { readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
+        let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
         let mut measured = Measurement { seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
             measured.set(reading.metric.class, &reading.metric.name, reading.value);
@@ -120,7 +120,7 @@ impl Test for ForeignTest {
 
 #[cfg(test)]
 mod tests {
-    use wb_model::imported::{Origin, Reading};
+    use wb_model::imported::{ImportOrigin, ImportedValue};
     use wb_model::{Gate, Sha256, Validity};
 
     use super::*;
@@ -130,8 +130,8 @@ mod tests {
     fn studied(readings: Vec<(Metric, f64)>) -> Measurement {
         let folder = tempfile::tempdir().unwrap();
         let sample = ImportedSample {
-            origin: Origin { sha256: Sha256::of(b""), place: "jobs/0".to_owned() },
-            readings: readings.into_iter().map(|(metric, value)| Reading { metric, value }).collect(),
+            origin: ImportOrigin { sha256: Sha256::of(b""), location: "jobs/0".to_owned() },
+            values: readings.into_iter().map(|(metric, value)| ImportedValue { metric, value }).collect(),
             seconds: Some(2.0),
             findings: vec!["it is warm".to_owned()],
             provenance: BTreeMap::new(),

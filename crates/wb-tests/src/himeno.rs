@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::himeno::{Config, Grid, Report};
 use wb_model::outcome::Gate;
-use wb_model::{Axis, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Value};
+use wb_model::{Axis, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -57,11 +57,11 @@ impl TypedTest for Himeno {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let cores = facts.one_cpu_per_core().len().max(1) as i64;
         let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
         BTreeMap::from([
-            ("threads".to_owned(), threads.into_iter().map(Value::Integer).collect()),
+            ("threads".to_owned(), threads.into_iter().map(ParamValue::Integer).collect()),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }
@@ -112,14 +112,14 @@ impl TypedTest for Himeno {
             .with_value(Class::Throughput, "throughput", report.mflops)
             .with_value(Class::Check, "gosa", report.gosa)
             .with_duration(report.seconds);
-        native::record_residency(&mut measured, report.memory, config.huge_pages);
+        native::record_residency(&mut measured, report.residency, config.huge_pages);
         native::check_effort(&mut measured, report.probe, report.iterations, report.seconds);
         let isa = params.isa.map_or("none", |isa| isa.name());
         measured.require(Some(report.isa) == params.isa, Gate::Work, || {
             format!("{isa} was asked for and {} used", report.isa)
         });
-        let judged = report.checkpoints.iter().map(|c| (c.iterations, c.gosa, &c.verdict));
-        for (iterations, gosa, verdict) in judged.chain([(report.iterations, report.gosa, &report.verdict)]) {
+        let judged = report.checkpoints.iter().map(|c| (c.iterations, c.gosa, &c.gosa_check));
+        for (iterations, gosa, verdict) in judged.chain([(report.iterations, report.gosa, &report.gosa_check)]) {
             if let Some(verdict) = verdict {
                 measured.require(verdict.passed, Gate::Answer, || {
                     format!("gosa is {gosa:e} after {iterations} iterations, {:e} is right", verdict.expected)

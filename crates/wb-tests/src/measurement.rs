@@ -137,7 +137,7 @@ pub struct LatencySeries {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
     /// The cells that it follows from, `PROFILE/TEST/SERIAL`, with `@WORKER` where it is of one of several workers.
-    pub test: String,
+    pub cells: String,
     /// What it is.
     pub name: String,
     /// The figure.
@@ -145,5 +145,5 @@ pub struct Conclusion {
     /// Its unit.
     pub unit: Unit,
     /// How it follows, in a sentence, with the figures it follows from.
-    pub because: String,
+    pub explanation: String,
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, HugePages, Metric, Placement, Value, counted};
+use wb_model::{Class, Facts, HugePages, Metric, ParamValue, Placement, pluralize};
 
 use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell};
 
@@ -87,8 +87,8 @@ pub fn available_isas(facts: &Facts) -> Vec<Isa> {
 }
 
 /// The widest instruction set of such a machine, as a parameter's value.
-pub fn widest_isa(facts: &Facts) -> Value {
-    Value::Text(available_isas(facts).last().map_or("scalar", |isa| isa.name()).to_owned())
+pub fn widest_isa(facts: &Facts) -> ParamValue {
+    ParamValue::Text(available_isas(facts).last().map_or("scalar", |isa| isa.name()).to_owned())
 }
 
 /// Why an instruction set cannot be used on such a machine.
@@ -102,7 +102,7 @@ pub fn unsupported_isa(isa: Option<Isa>, facts: &Facts) -> Option<String> {
 pub fn unsupported_threads(threads: Option<u32>, facts: &Facts) -> Option<String> {
     let (threads, cpus) = (threads? as usize, facts.cpus.len());
     (cpus > 0 && threads > 2 * cpus)
-        .then(|| format!("{threads} threads are more than two for each of {}", counted(cpus, "CPU")))
+        .then(|| format!("{threads} threads are more than two for each of {}", pluralize(cpus, "CPU")))
 }
 
 /// Why so much memory cannot be had on such a machine.
@@ -160,14 +160,14 @@ pub fn scaling(cells: &[StudiedCell<'_>], metric: &str, unit: &str) -> Vec<Concl
         let (threads, few, many) = (threads(most)?, one.medians.get(metric)?, most.medians.get(metric)?);
         let speedup = many / few;
         (threads > 1 && speedup.is_finite()).then(|| Conclusion {
-            test: String::new(),
+            cells: String::new(),
             name: format!("speed-up of {threads} threads over one ({group})"),
             value: speedup,
             unit: wb_model::Unit::new("×"),
-            because: format!(
+            explanation: format!(
                 "{} over {}; {:.0} % of a perfect {threads}",
-                unit.figure(*many),
-                unit.figure(*few),
+                unit.quantity(*many),
+                unit.quantity(*few),
                 speedup / f64::from(threads) * 100.0
             ),
         })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::ramspeed::{Config, Mode, Report, WordType};
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
+use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -62,18 +62,18 @@ pub(crate) fn last_level_cache_bytes(facts: &Facts) -> u64 {
 }
 
 /// The array size where none is given: the memory in all decides, not what is free, so that it is the same every time.
-pub(crate) fn default_array_size(facts: &Facts) -> Value {
+pub(crate) fn default_array_size(facts: &Facts) -> ParamValue {
     const MEBI: u64 = 1 << 20;
     let most = facts.memory.0 / 6 / MEBI * MEBI;
     let size = (4 * last_level_cache_bytes(facts)).next_multiple_of(MEBI).max(64 * MEBI);
-    Value::Text(Bytes(if most == 0 { size } else { size.min(most) }).to_string())
+    ParamValue::Text(Bytes(if most == 0 { size } else { size.min(most) }).to_string())
 }
 
 /// One thread, and one per core where there are several.
-pub(crate) fn default_threads(facts: &Facts) -> Vec<Value> {
+pub(crate) fn default_threads(facts: &Facts) -> Vec<ParamValue> {
     let cores = facts.one_cpu_per_core().len().max(1) as i64;
     let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
-    threads.into_iter().map(Value::Integer).collect()
+    threads.into_iter().map(ParamValue::Integer).collect()
 }
 
 #[async_trait]
@@ -90,8 +90,8 @@ impl TypedTest for Ramspeed {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let texts = |names: &[&str]| names.iter().map(|name| Value::Text((*name).to_owned())).collect();
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let texts = |names: &[&str]| names.iter().map(|name| ParamValue::Text((*name).to_owned())).collect();
         BTreeMap::from([
             ("mode".to_owned(), texts(&MODES)),
             ("kind".to_owned(), texts(&["integer", "floating"])),
@@ -158,7 +158,7 @@ impl TypedTest for Ramspeed {
         let mut measured = Measurement::default()
             .with_value(Class::Throughput, "bandwidth", report.mb_per_s)
             .with_duration(report.seconds);
-        native::record_residency(&mut measured, report.memory, config.huge_pages);
+        native::record_residency(&mut measured, report.residency, config.huge_pages);
         let asked = (params.mode, params.kind, params.isa, params.non_temporal);
         let done = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
         measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
@@ -202,13 +202,13 @@ fn averages(cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         let values: Vec<f64> = MODES.iter().map(|mode| of(mode)).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
-            MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.figure(*value))).collect();
+            MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.quantity(*value))).collect();
         Some(Conclusion {
-            test: String::new(),
+            cells: String::new(),
             name: format!("average ({group})"),
             value: values.iter().sum::<f64>() / values.len() as f64,
             unit,
-            because: format!("the mean of {}", parts.join(", ")),
+            explanation: format!("the mean of {}", parts.join(", ")),
         })
     };
     copies.filter_map(answer).collect()

@@ -9,7 +9,7 @@ use wb_kernels::Isa;
 use wb_kernels::ramspeed::sweep::{Access, Config, Report, SweepPoint};
 use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
+use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
@@ -80,7 +80,7 @@ impl TypedTest for RamspeedSweep {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::from([
             ("array-size".to_owned(), vec![ramspeed::default_array_size(facts)]),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
@@ -156,7 +156,7 @@ impl TypedTest for RamspeedSweep {
             let peak = points.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
             measured.set(Class::Throughput, &format!("{name}-memory"), last.1);
             measured.set(Class::Throughput, &format!("{name}-peak"), peak);
-            native::record_residency(&mut measured, report.memory, config.huge_pages);
+            native::record_residency(&mut measured, report.residency, config.huge_pages);
             measured.add_provenance("isa", report.isa);
             all.extend(points.iter().map(|(_, speed)| speed.ln()));
             lines.push((name.to_owned(), points));
@@ -223,12 +223,12 @@ fn describe_cache_level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> C
     let distance = |size: f64| (size / knee.x).ln().abs();
     let nearest = named.iter().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
     let names = match nearest.filter(|(_, size)| distance(*size) <= 2.5f64.ln()) {
-        Some((level, size)) => format!("the system names an L{level} of {}", bytes.figure(*size)),
+        Some((level, size)) => format!("the system names an L{level} of {}", bytes.quantity(*size)),
         None => "the system names no cache near that".to_owned(),
     };
-    let (above, below) = (speed.figure(knee.above), speed.figure(knee.below));
-    let because = format!("from {above} to {below} in blocks larger than {}; {names}", bytes.figure(knee.x));
-    Conclusion { test: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, because }
+    let (above, below) = (speed.quantity(knee.above), speed.quantity(knee.below));
+    let because = format!("from {above} to {below} in blocks larger than {}; {names}", bytes.quantity(knee.x));
+    Conclusion { cells: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, explanation: because }
 }
 
 #[cfg(test)]
@@ -317,10 +317,10 @@ mod tests {
         let answers = RamspeedSweep.solve(&[cell]);
         assert_eq!(answers.iter().map(|answer| answer.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
         assert_eq!(
-            answers[0].because,
+            answers[0].explanation,
             "from 100 GB/s to 40 GB/s in blocks larger than 32 KiB; the system names an L1 of 32 KiB"
         );
-        assert!(answers[1].because.ends_with("the system names no cache near that"));
+        assert!(answers[1].explanation.ends_with("the system names no cache near that"));
     }
 
     #[test]

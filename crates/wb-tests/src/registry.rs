@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Requirement, Sides, Value};
-use wb_plan::Catalogue;
-use wb_stats::Rule;
+use wb_model::{Declaration, Facts, Nanos, ParamValue, Params, Requirement, Topology};
+use wb_plan::Catalog;
+use wb_stats::SamplingRule;
 
 use crate::Test;
 use crate::declarative::{self, DeclarativeTest, DefinitionError};
@@ -120,7 +120,7 @@ fn read_definition(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
     }
 }
 
-impl Catalogue for Registry {
+impl Catalog for Registry {
     fn declaration(&self, test: &str) -> Option<&Declaration> {
         self.tests.get(test).map(|registered| registered.declaration.as_ref())
     }
@@ -137,8 +137,8 @@ impl Catalogue for Registry {
         NATIVE.contains(&test)
     }
 
-    fn sides(&self, test: &str, params: &Params) -> Sides {
-        self.test(test).map_or(Sides::Alone, |test| test.sides(params))
+    fn topology(&self, test: &str, params: &Params) -> Topology {
+        self.test(test).map_or(Topology::Single, |test| test.sides(params))
     }
 
     fn knob(&self, name: &str) -> Option<&'static str> {
@@ -149,7 +149,7 @@ impl Catalogue for Registry {
         wb_knobs::knobs::all().iter().map(|knob| knob.name()).collect()
     }
 
-    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
     }
 
@@ -157,7 +157,7 @@ impl Catalogue for Registry {
         self.test(test).and_then(|test| test.unsupported(params, facts))
     }
 
-    fn rule(&self, test: &str, params: &Params) -> Option<Rule> {
+    fn rule(&self, test: &str, params: &Params) -> Option<SamplingRule> {
         self.test(test).and_then(|test| test.rule(params))
     }
 
@@ -194,7 +194,7 @@ mod tests {
                     assert!(!reserved, "{test}: `{name}` has another meaning in plans");
                 }
                 let unless_given = ["env", "before"].contains(&param.name.as_str());
-                let decided = unless_given || param.default.is_some() || param.resolved.is_some();
+                let decided = unless_given || param.default.is_some() || param.resolved_from.is_some();
                 assert!(
                     decided,
                     "{test}: `{}` has neither a default nor a word on how the machine decides",
@@ -242,7 +242,7 @@ mod tests {
         for name in wb_plan::builtin::names() {
             let plan = wb_plan::builtin::plan(name).unwrap().unwrap();
             let all = wb_plan::Selection::default();
-            for workers in [Some(wb_plan::Workers::local(facts.clone())), None] {
+            for workers in [Some(wb_plan::PlanWorkers::local(facts.clone())), None] {
                 let plan = wb_plan::expand(&plan.requests, &plan.sampling, &registry, workers.as_ref(), &profile, &all)
                     .unwrap();
                 let unsupported: Vec<&String> =

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use wb_agent::{Process, Start, start_together};
+use wb_agent::{Process, ProcessStart, start_synchronized};
 
 use crate::Failure;
 use crate::attempt::worker_failure;
@@ -22,7 +22,7 @@ struct StartBarrier {
 #[derive(Debug)]
 struct Arrival {
     process: Arc<Process>,
-    reply: oneshot::Sender<Result<Start, Failure>>,
+    reply: oneshot::Sender<Result<ProcessStart, Failure>>,
 }
 
 impl BarrierSlot {
@@ -36,7 +36,7 @@ impl BarrierSlot {
     ///
     /// # Errors
     /// When one of the workers is lost, or a process cannot start any more.
-    pub(crate) async fn start(&self, process: Arc<Process>) -> Result<Start, Failure> {
+    pub(crate) async fn start(&self, process: Arc<Process>) -> Result<ProcessStart, Failure> {
         let (told, start) = oneshot::channel();
         {
             let mut meeting = lock(&self.0);
@@ -65,8 +65,8 @@ impl StartBarrier {
 
 async fn start_all(arrived: Vec<Arrival>) {
     let (processes, told): (Vec<_>, Vec<_>) = arrived.into_iter().map(|one| (one.process, one.reply)).unzip();
-    let started = start_together(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
-    let starts: Vec<Result<Start, Failure>> = match started {
+    let started = start_synchronized(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
+    let starts: Vec<Result<ProcessStart, Failure>> = match started {
         Ok(together) => together.starts.into_iter().map(Ok).collect(),
         Err(error) => {
             let failure = worker_failure(error);

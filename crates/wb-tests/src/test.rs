@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::{
-    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, Sides, Surroundings,
-    TestName, Value,
+    AttemptSetup, Case, Declaration, Facts, Metric, Nanos, Param, ParamValue, Params, Placement, Requirement, Scope,
+    TestName, Topology,
 };
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, WorkerContext};
 
@@ -56,7 +56,7 @@ pub trait TypedTest: Send + Sync + 'static {
     }
 
     /// Values, by parameter, that follow from the machine where none was given; several make an axis.
-    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
     }
 
@@ -66,7 +66,7 @@ pub trait TypedTest: Send + Sync + 'static {
     }
 
     /// The sampling rule that its own parameters ask for.
-    fn rule(&self, _params: &Self::Params) -> Option<Rule> {
+    fn rule(&self, _params: &Self::Params) -> Option<SamplingRule> {
         None
     }
 
@@ -81,8 +81,8 @@ pub trait TypedTest: Send + Sync + 'static {
     }
 
     /// How many sides it has.
-    fn sides(&self, _params: &Self::Params) -> Sides {
-        Sides::Alone
+    fn sides(&self, _params: &Self::Params) -> Topology {
+        Topology::Single
     }
 
     /// What it measures; exactly one metric is primary.
@@ -179,11 +179,11 @@ pub trait Test: Send + Sync {
     /// Programs it needs on its worker.
     fn requires(&self, params: &Params) -> Vec<Requirement>;
     /// See [`Measure::resolve`].
-    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>>;
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>>;
     /// See [`Measure::unsupported`].
     fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String>;
     /// See [`Measure::rule`].
-    fn rule(&self, params: &Params) -> Option<Rule>;
+    fn rule(&self, params: &Params) -> Option<SamplingRule>;
     /// See [`Measure::estimate`].
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
     /// Extra time of the first sample, which calibrates the amount of work.
@@ -203,8 +203,8 @@ pub trait Test: Send + Sync {
         BuildInputs::default()
     }
     /// See [`Measure::sides`].
-    fn sides(&self, _params: &Params) -> Sides {
-        Sides::Alone
+    fn sides(&self, _params: &Params) -> Topology {
+        Topology::Single
     }
     /// See [`Measure::metrics`].
     fn metrics(&self, params: &Params) -> Vec<Metric>;
@@ -244,7 +244,7 @@ pub fn shared_params() -> Vec<Param> {
         _ => "address-space randomisation of the measured processes",
     };
     let defaults = serde_json::json!({ "cpus": [], "memory-nodes": [], "huge-pages": "inherit", "aslr": "inherit" });
-    let mut params = Param::declared_by::<Placement>();
+    let mut params = Param::from_schema::<Placement>();
     for param in &mut params {
         param.help = help(&param.name).to_owned();
         param.default = serde_json::from_value(defaults[&param.name].clone()).ok();
@@ -254,7 +254,7 @@ pub fn shared_params() -> Vec<Param> {
         _ => "a command line for sh, run before each attempt; it has to succeed",
     };
     // None has them unless they are given, so that they make no difference to what was defined without.
-    params.extend(Param::declared_by::<Surroundings>().into_iter().map(|param| {
+    params.extend(Param::from_schema::<AttemptSetup>().into_iter().map(|param| {
         let help = help(&param.name).to_owned();
         Param { default: None, help, ..param }
     }));
@@ -267,13 +267,13 @@ pub fn requested_placement(params: &Params) -> Result<Placement, String> {
 }
 
 /// The surroundings that effective parameters ask for.
-pub fn requested_surroundings(params: &Params) -> Result<Surroundings, String> {
-    decode_params(&select_params::<Surroundings>(params))
+pub fn requested_surroundings(params: &Params) -> Result<AttemptSetup, String> {
+    decode_params(&select_params::<AttemptSetup>(params))
 }
 
 /// Those of the parameters that a type has.
 fn select_params<T: JsonSchema>(params: &Params) -> Params {
-    let names: Vec<String> = Param::declared_by::<T>().into_iter().map(|param| param.name).collect();
+    let names: Vec<String> = Param::from_schema::<T>().into_iter().map(|param| param.name).collect();
     params.iter().filter(|(name, _)| names.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
@@ -306,8 +306,9 @@ fn decode_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
         serde_json::from_value(json).map_err(|error| error.to_string())
     };
     read(params).map_err(|why| {
-        let is_wrong =
-            |(name, value): &(&String, &Value)| read(&Params::from([((*name).clone(), (*value).clone())])).is_err();
+        let is_wrong = |(name, value): &(&String, &ParamValue)| {
+            read(&Params::from([((*name).clone(), (*value).clone())])).is_err()
+        };
         params.iter().find(is_wrong).map_or(why.clone(), |(name, _)| format!("`{name}`: {why}"))
     })
 }
@@ -316,7 +317,7 @@ fn decode_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
 impl<T: TypedTest> Test for T {
     fn declaration(&self) -> Declaration {
         let TestInfo { name, summary, version, scope } = self.info();
-        let mut params = Param::declared_by::<T::Params>();
+        let mut params = Param::from_schema::<T::Params>();
         params.extend(shared_params());
         Declaration {
             // The names of built-in tests are checked by a test of the registry.
@@ -333,7 +334,7 @@ impl<T: TypedTest> Test for T {
         decode_own_params(params).map(|params| TypedTest::requires(self, &params)).unwrap_or_default()
     }
 
-    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         TypedTest::resolve(self, given, facts)
     }
 
@@ -347,7 +348,7 @@ impl<T: TypedTest> Test for T {
         reason().unwrap_or_else(Some)
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         decode_own_params(params).ok().and_then(|params| TypedTest::rule(self, &params))
     }
 
@@ -359,8 +360,8 @@ impl<T: TypedTest> Test for T {
         decode_own_params(params).is_ok_and(|params| TypedTest::sets_duration(self, &params))
     }
 
-    fn sides(&self, params: &Params) -> Sides {
-        decode_own_params(params).map_or(Sides::Alone, |params| TypedTest::sides(self, &params))
+    fn sides(&self, params: &Params) -> Topology {
+        decode_own_params(params).map_or(Topology::Single, |params| TypedTest::sides(self, &params))
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {

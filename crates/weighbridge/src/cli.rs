@@ -6,8 +6,8 @@ pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+mod preparation;
 pub(crate) mod profile;
-mod ready;
 pub(crate) mod run_perf;
 pub(crate) mod tune;
 pub(crate) mod variants;
@@ -18,13 +18,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::de::DeserializeOwned;
 use wb_model::{HugePages, Nanos};
-use wb_plan::{Order, Sampling, tools};
+use wb_plan::{Sampling, SamplingOrder, tools};
 
-use crate::commands::schemas;
+use crate::commands::schema_names;
 use crate::exit;
 
-pub(crate) use hosts::{HostFlags, MachineFlags};
-pub(crate) use ready::ReadyFlags;
+pub(crate) use hosts::{HostFlags, HostSelectionFlags};
+pub(crate) use preparation::PreparationFlags;
 
 /// Weighs a Linux system: how fast it is, repeatably, and how sure that is
 ///
@@ -45,7 +45,10 @@ pub(crate) struct Cli {
 /// What follows the options.
 fn after_help() -> String {
     let programs = crate::commands::run_perf::PROGRAMS.join(", ");
-    format!("run-perf's users: {programs} are subcommands that take those programs' options.\n\n{}", exit::meanings())
+    format!(
+        "run-perf's users: {programs} are subcommands that take those programs' options.\n\n{}",
+        exit::describe_all()
+    )
 }
 
 /// How to talk
@@ -94,17 +97,17 @@ pub(crate) enum Command {
     /// Draw a run as a page, or write its figures as CSV
     Report(ReportArgs),
     /// Take results of other programs into a run: pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix Test Suite
-    #[command(after_help = import::SEVERAL_FILES)]
+    #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
     /// Compare builds: did anything get worse, by how much, and how sure is that
     #[command(after_help = "exit status: 0 no regression, 2 regression (or gain with --fail-on-gain), 3 something \
         missing or invalid, 4 nothing comparable, 1 error")]
     Compare(Box<compare::CompareArgs>),
     /// Hold variants of one test against each other, sampled in turns, until it is clear how they stand
-    #[command(after_help = variants::AFTER_AB)]
+    #[command(after_help = variants::AB_AFTER_HELP)]
     Ab(Box<variants::AbArgs>),
     /// Hold a system against itself: how often it would be said to differ, what would be seen, where the noise comes from
-    #[command(after_help = variants::AFTER_CALIBRATE)]
+    #[command(after_help = variants::CALIBRATE_AFTER_HELP)]
     Calibrate(Box<variants::CalibrateArgs>),
     /// Models of what is normal, learnt from builds
     Model {
@@ -160,7 +163,7 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a file or output
     Schema {
         /// Of which; without, the names
-        #[arg(value_parser = PossibleValuesParser::new(schemas()))]
+        #[arg(value_parser = PossibleValuesParser::new(schema_names()))]
         name: Option<String>,
     },
     /// Run one kernel in this process and print its report; samples are taken with it
@@ -214,7 +217,7 @@ pub(crate) enum Kernel {
 
 /// Which cells are meant
 #[derive(Debug, Args)]
-pub(crate) struct What {
+pub(crate) struct MeasurementFlags {
     /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
     ///
     /// A list makes one cell per value; of a parameter that is itself a list, such as fio's targets, only a list of
@@ -261,7 +264,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) max_samples: Option<usize>,
     /// Done when half the interval of the median is within so many percent of it
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) precision: Option<f64>,
     /// The most time for one cell; without, 10min, which end none before its fewest samples
     #[arg(long, value_name = "TIME")]
@@ -270,11 +273,11 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 0>)]
     pub(crate) retakes: Option<usize>,
     /// In which order cells are sampled
-    #[arg(long, value_name = "ORDER", value_parser = named::<Order, 2>(ORDERS))]
-    pub(crate) order: Option<Order>,
+    #[arg(long, value_name = "ORDER", value_parser = enum_parser::<SamplingOrder, 2>(ORDERS))]
+    pub(crate) order: Option<SamplingOrder>,
     /// How each is taken
     #[command(flatten)]
-    pub(crate) each: AttemptFlags,
+    pub(crate) attempt: AttemptFlags,
 }
 
 /// How each sample is taken
@@ -297,23 +300,23 @@ pub(crate) struct AttemptFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>)]
     pub(crate) seed: Option<u64>,
     /// A command to run around each sample, its output kept; may be given more than once
-    #[arg(long = "tool", value_name = "COMMAND", value_parser = tool)]
+    #[arg(long = "parse_command_line", value_name = "COMMAND", value_parser = parse_command_line)]
     pub(crate) tools: Vec<String>,
 }
 
 /// Where it is recorded
 #[derive(Debug, Args)]
-pub(crate) struct IntoFlags {
+pub(crate) struct RunFolderFlags {
     /// The run folder; one that exists is gone on with, and nothing in it is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
     /// Something to remember with the run; may be given more than once. Pages show `build` (linked to `url`), `project`, and
     /// machines (linked by `machine_url_base`, in which `%(machine)s` stands for their names)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Run this command here after each test, and once at the end: WEIGHBRIDGE_RUN, WEIGHBRIDGE_TEST,
     /// WEIGHBRIDGE_TEST_FOLDER and WEIGHBRIDGE_METADATA_KEY say what for. Where it fails, the exit status is 3
-    #[arg(long, value_name = "COMMAND", value_parser = tool)]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command_line)]
     pub(crate) publish: Option<String>,
     /// Record `***` wherever the text of this file, or of this variable, stands; may be given more than once
     #[arg(long, value_name = "FILE|env:NAME")]
@@ -325,42 +328,42 @@ pub(crate) struct IntoFlags {
 #[command(next_help_heading = "Placement of measured processes")]
 pub(crate) struct PlacementFlags {
     /// Only on these CPUs: `0-3,8`
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) cpus: Option<Numbers>,
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) cpus: Option<NumberList>,
     /// Memory only from these NUMA nodes
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) memory_nodes: Option<Numbers>,
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) memory_nodes: Option<NumberList>,
     /// Their transparent huge pages
-    #[arg(long, value_name = "POLICY", value_parser = named::<HugePages, 3>(HUGE_PAGES))]
+    #[arg(long, value_name = "POLICY", value_parser = enum_parser::<HugePages, 3>(HUGE_PAGES))]
     pub(crate) huge_pages: Option<HugePages>,
     /// No address-space randomisation
     #[arg(long)]
     pub(crate) no_aslr: bool,
     /// A file in the place of a program, in all cells that need it: `redis-server=./src/redis-server`; may be given more than
     /// once
-    #[arg(long, value_name = "PROGRAM=PATH", value_parser = program)]
+    #[arg(long, value_name = "PROGRAM=PATH", value_parser = parse_program_override)]
     pub(crate) program: Vec<(String, String)>,
 }
 
 /// A list of CPUs or nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Numbers(pub Vec<u32>);
+pub(crate) struct NumberList(pub Vec<u32>);
 
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Where it is recorded
     #[command(flatten)]
-    pub(crate) into: IntoFlags,
+    pub(crate) run_folder: RunFolderFlags,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
     /// What to measure; its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) measurement: MeasurementFlags,
     /// What is done to machines first
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
+    pub(crate) preparation: PreparationFlags,
 }
 
 /// `plan`
@@ -377,10 +380,10 @@ pub(crate) struct PlanArgs {
     pub(crate) publish: Option<String>,
     /// What would be done to machines; only looked for
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
+    pub(crate) preparation: PreparationFlags,
     /// What to measure; last, since its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) measurement: MeasurementFlags,
 }
 
 /// `list`
@@ -464,7 +467,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
     /// On which machines; without, this one
     #[command(flatten)]
-    pub(crate) machines: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
 }
 
 const ORDERS: [(&str, &str); 2] = [
@@ -480,7 +483,7 @@ const HUGE_PAGES: [(&str, &str); 3] = [
 
 impl Cli {
     /// The declarations, each option of sampling with its default.
-    pub(crate) fn declared() -> clap::Command {
+    pub(crate) fn build_command() -> clap::Command {
         let defaults = serde_json::to_value(Sampling::default()).unwrap_or_default();
         let with_default = |arg: Arg| match (defaults.get(arg.get_id().as_str().replace('_', "-")), arg.get_help()) {
             (Some(default), Some(help)) => {
@@ -495,7 +498,7 @@ impl Cli {
 }
 
 /// Reads a word that a type of the plan's is written as there.
-fn named<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
+fn enum_parser<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
@@ -503,7 +506,7 @@ where
         .try_map(|name| serde_json::from_value::<T>(name.into()))
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     number.parse().map_err(|_| "a number of percent is expected: `2` or `2%`".to_owned())
 }
@@ -520,30 +523,30 @@ pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Res
     })
 }
 
-fn tool(text: &str) -> Result<String, String> {
-    match tools::words(text) {
+fn parse_command_line(text: &str) -> Result<String, String> {
+    match tools::split_words(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("a command line is expected, not empty and with every quote closed".to_owned()),
     }
 }
 
-fn program(text: &str) -> Result<(String, String), String> {
-    let (name, path) = key_value(text)?;
+fn parse_program_override(text: &str) -> Result<(String, String), String> {
+    let (name, path) = parse_key_value(text)?;
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     Ok((name, path.display().to_string()))
 }
 
-pub(crate) fn list(text: &str) -> Result<Numbers, String> {
+pub(crate) fn parse_number_list(text: &str) -> Result<NumberList, String> {
     let range = |part: &str| -> Option<Vec<u32>> {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
         (low <= high && high < 65_536).then(|| (low..=high).collect())
     };
     let all: Option<Vec<Vec<u32>>> = text.split(',').map(range).collect();
-    all.map(|parts| Numbers(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
+    all.map(|parts| NumberList(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
 }
 
-pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
 }
@@ -556,22 +559,26 @@ mod tests {
 
     #[test]
     fn the_declarations_are_sound() {
-        Cli::declared().debug_assert();
+        Cli::build_command().debug_assert();
     }
 
     #[test]
     fn words_and_percentages_are_read() {
-        let read = |line: &str| Cli::from_arg_matches(&Cli::declared().get_matches_from(line.split(' '))).unwrap();
+        let read = |line: &str| Cli::from_arg_matches(&Cli::build_command().get_matches_from(line.split(' '))).unwrap();
         let line = "weighbridge run t --precision 2.5% --order sequential --huge-pages never";
         let Command::Run(args) = read(line).command else { panic!("a run was asked for") };
-        assert_eq!(args.what.sampling.precision, Some(2.5));
-        assert_eq!(args.what.sampling.order, Some(Order::Sequential));
-        assert_eq!(args.what.placement.huge_pages, Some(HugePages::Never));
+        assert_eq!(args.measurement.sampling.precision, Some(2.5));
+        assert_eq!(args.measurement.sampling.order, Some(SamplingOrder::Sequential));
+        assert_eq!(args.measurement.placement.huge_pages, Some(HugePages::Never));
     }
 
     #[test]
     fn lists_of_cpus_are_ranges_and_numbers() {
-        assert_eq!(list("0-2,5").unwrap().0, [0, 1, 2, 5]);
-        assert!(list("2-0").is_err() && list("x").is_err() && list("0-4000000000").is_err());
+        assert_eq!(parse_number_list("0-2,5").unwrap().0, [0, 1, 2, 5]);
+        assert!(
+            parse_number_list("2-0").is_err()
+                && parse_number_list("x").is_err()
+                && parse_number_list("0-4000000000").is_err()
+        );
     }
 }

@@ -2,11 +2,11 @@
 
 use miette::{Diagnostic, SourceCode};
 
-use wb_plan::nearest::nearest;
+use wb_plan::suggestion::suggest;
 
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::frame::frame;
+use crate::frame::render_frame;
 
 /// What ended a command.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub(crate) enum Error {
     },
     /// Nothing is left to do.
     #[error("{what}")]
-    Nothing {
+    NothingToDo {
         /// Why.
         what: String,
         /// The way out.
@@ -44,7 +44,7 @@ pub(crate) enum Error {
     },
     /// Something cannot be measured as asked.
     #[error("{what}")]
-    FellShort {
+    Incomplete {
         /// What, and why.
         what: String,
         /// The way out.
@@ -66,7 +66,7 @@ pub(crate) enum Error {
     Source(#[from] wb_compare::SourceError),
     /// A name that the builds do not have.
     #[error(transparent)]
-    Unknown(#[from] wb_compare::Unknown),
+    UnknownName(#[from] wb_compare::UnknownName),
     /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
@@ -87,10 +87,10 @@ pub(crate) enum Error {
     Image(#[from] wb_profile::image::ImageError),
     /// A profile that is none.
     #[error(transparent)]
-    NoProfile(wb_profile::BadUse),
+    InvalidProfile(wb_profile::ProfileSelectionError),
     /// A host that could not be put into a profile.
     #[error(transparent)]
-    State(#[from] wb_profile::ProfileError),
+    ProfileNotApplied(#[from] wb_profile::ProfileError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -100,7 +100,7 @@ pub(crate) enum Error {
         /// Which.
         host: wb_model::WorkerName,
         /// What, and why.
-        still: wb_agent::StillChanged,
+        still: wb_agent::UnrevertedChanges,
     },
     /// A secret that cannot be kept.
     #[error(transparent)]
@@ -112,15 +112,17 @@ pub(crate) enum Error {
     Interrupted,
     /// A kernel that could not be run.
     #[error("{0}")]
-    Kernel(String),
+    Internal(String),
 }
 
-impl From<wb_profile::BadUse> for Error {
+impl From<wb_profile::ProfileSelectionError> for Error {
     /// A mistake in a profile's file keeps its place.
-    fn from(bad: wb_profile::BadUse) -> Self {
+    fn from(bad: wb_profile::ProfileSelectionError) -> Self {
         match bad {
-            wb_profile::BadUse::Profile(wb_profile::BadProfile::Text(error)) => Self::Plan(error),
-            other => Self::NoProfile(other),
+            wb_profile::ProfileSelectionError::Profile(wb_profile::ProfileCatalogError::Text(error)) => {
+                Self::Plan(error)
+            }
+            other => Self::InvalidProfile(other),
         }
     }
 }
@@ -135,11 +137,11 @@ impl Diagnostic for Error {
         match self {
             Self::Plan(error) => Diagnostic::help(error),
             Self::Profile(error) => Diagnostic::help(error),
-            Self::Usage { help, .. } | Self::Nothing { help, .. } | Self::FellShort { help, .. } => {
+            Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => {
                 Some(Box::new(help))
             }
-            Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
-                Some(Box::new(instead(unknown)))
+            Self::UnknownName(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
+                Some(Box::new(suggest_names(unknown)))
             }
             Self::Undo(wb_sys::undo::UndoError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
@@ -152,9 +154,9 @@ impl Diagnostic for Error {
             }
             Self::Secret(error) => Some(Box::new(error.help())),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
+            Self::InvalidProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::ProfileNotApplied(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::Undo(wb_sys::undo::UndoError::Locked { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
             Self::StillChanged { still, .. } => Some(Box::new(still.help())),
@@ -221,31 +223,31 @@ fn source_help(error: &wb_compare::SourceError) -> Option<String> {
 }
 
 /// What somebody may have meant, and what else is there.
-fn instead(unknown: &wb_compare::Unknown) -> String {
-    if unknown.known.is_empty() {
-        return format!("no {} is recorded there at all", unknown.what);
+fn suggest_names(unknown: &wb_compare::UnknownName) -> String {
+    if unknown.candidates.is_empty() {
+        return format!("no {} is recorded there at all", unknown.kind);
     }
-    let known = || unknown.known.iter().map(String::as_str);
-    let near = nearest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let known = || unknown.candidates.iter().map(String::as_str);
+    let near = suggest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
     if !near.is_empty() && known().count() == 1 {
         return near.trim_end().to_owned();
     }
-    let listed = known().take(LISTED).collect::<Vec<_>>().join(", ");
-    let more = known().count().saturating_sub(LISTED);
+    let listed = known().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+    let more = known().count().saturating_sub(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{near}there is {listed}{more}")
 }
 
 /// So many names are listed.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// So many mistakes of a plan are shown.
-const MISTAKES: usize = 20;
+const MAX_MISTAKES: usize = 20;
 
 /// Prints a mistake: what it is, where in a source, and the way out.
-fn print_mistake(mistake: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
+fn print_diagnostic(mistake: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
     let label = mistake.labels().and_then(|mut labels| labels.next());
-    let place = source.zip(label).map(|(source, label)| frame(source, label, console.colour_err));
+    let place = source.zip(label).map(|(source, label)| render_frame(source, label, console.colour_stderr));
     crate::console::tell_part!("error: {mistake}\n{}", place.unwrap_or_default());
     if let Some(help) = mistake.help() {
         crate::console::tell!("help: {help}");
@@ -262,31 +264,34 @@ impl Error {
     }
 
     /// Tells it on standard error.
-    pub(crate) fn tell(&self, console: &Console) -> Exit {
+    pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             // Each where it stands, rather than how many there are.
             Self::Profile(faults) => {
                 if faults.first_diagnostics().len() < faults.diagnostics().len() {
                     crate::console::tell!("error: {faults}");
                 }
-                faults.first_diagnostics().iter().for_each(|fault| print_mistake(fault, self.source_code(), console));
+                faults
+                    .first_diagnostics()
+                    .iter()
+                    .for_each(|fault| print_diagnostic(fault, self.source_code(), console));
             }
             Self::Plan(error) => {
-                let all = error.mistakes().count();
-                if all > MISTAKES {
-                    crate::console::tell!("error: {all} mistakes; these are the first {MISTAKES}");
+                let all = error.diagnostics().count();
+                if all > MAX_MISTAKES {
+                    crate::console::tell!("error: {all} mistakes; these are the first {MAX_MISTAKES}");
                 }
-                let shown = error.mistakes().take(MISTAKES);
-                shown.for_each(|mistake| print_mistake(mistake, mistake.source_code(), console));
+                let shown = error.diagnostics().take(MAX_MISTAKES);
+                shown.for_each(|mistake| print_diagnostic(mistake, mistake.source_code(), console));
             }
-            _ => print_mistake(self, self.source_code(), console),
+            _ => print_diagnostic(self, self.source_code(), console),
         }
         match self {
-            Self::Nothing { .. } => Exit::Nothing,
-            Self::FellShort { .. }
+            Self::NothingToDo { .. } => Exit::NothingToDo,
+            Self::Incomplete { .. }
             | Self::Run(wb_run::RunError::Lost { .. })
             | Self::Source(wb_compare::SourceError::Records { .. } | wb_compare::SourceError::Outdated { .. }) => {
-                Exit::FellShort
+                Exit::Incomplete
             }
             Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
@@ -300,13 +305,13 @@ mod tests {
 
     #[test]
     fn what_nobody_recorded_is_not_listed() {
-        let unknown = |known: &[&str]| wb_compare::Unknown {
-            what: "profile",
+        let unknown = |known: &[&str]| wb_compare::UnknownName {
+            kind: "profile",
             given: "Tuned".to_owned(),
-            place: "`old`".to_owned(),
-            known: known.iter().map(|&name| name.to_owned()).collect(),
+            builds: "`old`".to_owned(),
+            candidates: known.iter().map(|&name| name.to_owned()).collect(),
         };
-        assert_eq!(instead(&unknown(&[])), "no profile is recorded there at all");
-        assert_eq!(instead(&unknown(&["Localhost"])), "there is Localhost");
+        assert_eq!(suggest_names(&unknown(&[])), "no profile is recorded there at all");
+        assert_eq!(suggest_names(&unknown(&["Localhost"])), "there is Localhost");
     }
 }

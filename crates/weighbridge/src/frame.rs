@@ -8,23 +8,23 @@ use miette::{
 };
 
 /// The longest line that is shown whole, in characters.
-const WHOLE: usize = 100;
+const MAX_LINE: usize = 100;
 /// How much of a longer line is shown before the place, in characters.
-const BEFORE: usize = 24;
+const CONTEXT_BEFORE: usize = 24;
 /// How much of a longer line is shown in all, in characters.
 const WINDOW: usize = 76;
 /// What stands for the rest of a line.
-const REST: &str = "…";
+const ELLIPSIS: &str = "…";
 
 /// Draws the frame of a place, line by line; nothing where the source does not have it.
-pub(crate) fn frame(source: &dyn SourceCode, label: LabeledSpan, colour: bool) -> String {
-    match window(source, &label) {
-        Some((window, label)) => draw(&Framed { code: &window, label }, colour),
-        None => draw(&Framed { code: source, label }, colour),
+pub(crate) fn render_frame(source: &dyn SourceCode, label: LabeledSpan, colour: bool) -> String {
+    match cut_source(source, &label) {
+        Some((window, label)) => render(&FramedSource { code: &window, label }, colour),
+        None => render(&FramedSource { code: source, label }, colour),
     }
 }
 
-fn draw(framed: &Framed<'_>, colour: bool) -> String {
+fn render(framed: &FramedSource<'_>, colour: bool) -> String {
     let mut text = String::new();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler =
@@ -35,26 +35,26 @@ fn draw(framed: &Framed<'_>, colour: bool) -> String {
 }
 
 /// A place of a source, without a message.
-struct Framed<'a> {
+struct FramedSource<'a> {
     code: &'a dyn SourceCode,
     label: LabeledSpan,
 }
 
-impl fmt::Debug for Framed<'_> {
+impl fmt::Debug for FramedSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Framed").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Framed<'_> {
+impl fmt::Display for FramedSource<'_> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for Framed<'_> {}
+impl std::error::Error for FramedSource<'_> {}
 
-impl Diagnostic for Framed<'_> {
+impl Diagnostic for FramedSource<'_> {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(self.code)
     }
@@ -66,7 +66,7 @@ impl Diagnostic for Framed<'_> {
 
 /// The part of a long line around a place.
 #[derive(Debug)]
-struct Window {
+struct SourceWindow {
     name: Option<String>,
     text: String,
     /// The line and the column of the place, from 0.
@@ -74,7 +74,7 @@ struct Window {
     column: usize,
 }
 
-impl SourceCode for Window {
+impl SourceCode for SourceWindow {
     fn read_span<'a>(
         &'a self,
         _: &SourceSpan,
@@ -90,30 +90,34 @@ impl SourceCode for Window {
 }
 
 /// The window around a place and the place within it, where one of the lines that would be shown is too long.
-fn window(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(Window, LabeledSpan)> {
+fn cut_source(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(SourceWindow, LabeledSpan)> {
     let shown = source.read_span(label.inner(), 1, 1).ok()?;
     let exact = source.read_span(label.inner(), 0, 0).ok()?;
     let text = std::str::from_utf8(shown.data()).ok()?;
-    if text.lines().all(|line| line.chars().count() <= WHOLE) {
+    if text.lines().all(|line| line.chars().count() <= MAX_LINE) {
         return None;
     }
     let at = label.offset().checked_sub(shown.span().offset())?;
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    let (window, place) = cut(line, at - start, label.len());
-    let source =
-        Window { name: exact.name().map(str::to_owned), text: window, line: exact.line(), column: exact.column() };
+    let (window, place) = cut_line(line, at - start, label.len());
+    let source = SourceWindow {
+        name: exact.name().map(str::to_owned),
+        text: window,
+        line: exact.line(),
+        column: exact.column(),
+    };
     Some((source, LabeledSpan::new(label.label().map(str::to_owned), place.0, place.1)))
 }
 
 /// Cuts a line to what stands around a place, given by its first byte and its length; the place in what is left.
-fn cut(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
+fn cut_line(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
     let chars: Vec<usize> = line.char_indices().map(|(byte, _)| byte).chain([line.len()]).collect();
     let last = chars.len() - 1;
     let place = chars.partition_point(|byte| *byte < at).min(last);
-    let from = if last <= WINDOW { 0 } else { place.saturating_sub(BEFORE).min(last - WINDOW) };
+    let from = if last <= WINDOW { 0 } else { place.saturating_sub(CONTEXT_BEFORE).min(last - WINDOW) };
     let to = (from + WINDOW).min(last);
-    let (before, after) = (if from > 0 { REST } else { "" }, if to < last { REST } else { "" });
+    let (before, after) = (if from > 0 { ELLIPSIS } else { "" }, if to < last { ELLIPSIS } else { "" });
     let end = (at + len).min(chars[to]);
     let text = format!("{before}{}{after}", &line[chars[from]..chars[to]]);
     (text, (before.len() + chars[place] - chars[from], end.saturating_sub(chars[place])))
@@ -128,7 +132,7 @@ mod tests {
     fn of(text: &str, word: &str) -> String {
         let source = NamedSource::new("p.toml", text.to_owned());
         let at = text.find(word).unwrap();
-        frame(&source, LabeledSpan::new(Some("here".to_owned()), at, word.len()), false)
+        render_frame(&source, LabeledSpan::new(Some("here".to_owned()), at, word.len()), false)
     }
 
     #[test]
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn a_place_is_found_in_any_line_and_cut_between_characters() {
         for (line, at, len) in [("é".repeat(300), 200, 2), ("a".repeat(101), 101, 0), ("€".repeat(200), 0, 600)] {
-            let (text, (start, length)) = cut(&line, at, len);
+            let (text, (start, length)) = cut_line(&line, at, len);
             assert!(text.chars().count() <= WINDOW + 2 && text.get(start..start + length).is_some(), "{text}");
         }
     }

@@ -23,17 +23,17 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let words = commands::run_perf::as_subcommand(std::env::args_os().collect());
-    let matches = Cli::declared().try_get_matches_from(&words);
+    let words = commands::run_perf::rewrite_program_name(std::env::args_os().collect());
+    let matches = Cli::build_command().try_get_matches_from(&words);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return exit::arguments(&error, &words),
+        Err(error) => return exit::report_argument_error(&error, &words),
     };
-    let console = console::Console::of(&cli.console);
+    let console = console::Console::from_flags(&cli.console);
     if let Err(error) = console::open_log(&cli.console) {
-        return error.tell(&console).into();
+        return error.report(&console).into();
     }
-    commands::carry_out(cli.command, &console).unwrap_or_else(|error| error.tell(&console)).into()
+    commands::run_command(cli.command, &console).unwrap_or_else(|error| error.report(&console)).into()
 }
 
 impl From<Exit> for ExitCode {

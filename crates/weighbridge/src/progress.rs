@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wb_model::{CellId, Purpose, counted, unescaped};
+use wb_model::{CellId, Purpose, pluralize, unescape_lossy};
 use wb_run::Progress;
 
-use crate::commands::{estimate, group_by_reason, lasting};
+use crate::commands::{format_duration, format_estimate, group_by_reason};
 use crate::console::Console;
 
 /// Whoever tells the user how a run goes on.
-pub(crate) struct Watcher {
+pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
     quiet: bool,
     folder: PathBuf,
-    begun: bool,
-    ended: usize,
+    has_started: bool,
+    cells_done: usize,
     cells: usize,
 }
 
-impl Watcher {
+impl ProgressReporter {
     /// A watcher for a run in this folder.
     pub(crate) fn new(console: &Console, folder: &Path) -> Self {
         let bar = console.animate.then(|| {
@@ -27,35 +27,35 @@ impl Watcher {
                 ProgressStyle::with_template("{bar:20} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1000).with_style(style)
         });
-        Self { bar, quiet: console.quiet, folder: folder.to_owned(), begun: false, ended: 0, cells: 0 }
+        Self { bar, quiet: console.quiet, folder: folder.to_owned(), has_started: false, cells_done: 0, cells: 0 }
     }
 
     /// Whether the run got as far as measuring.
-    pub(crate) fn begun(&self) -> bool {
-        self.begun
+    pub(crate) fn has_started(&self) -> bool {
+        self.has_started
     }
 
     /// Tells one thing.
-    pub(crate) fn tell(&mut self, progress: &Progress) {
+    pub(crate) fn report(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { cells, complete, unsupported, duration } => {
                 self.cells = *cells;
-                self.begun = true;
-                self.line(&format!("recording in {}", self.folder.display()));
+                self.has_started = true;
+                self.print_unless_quiet(&format!("recording in {}", self.folder.display()));
                 let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
-                let left = match (*cells, estimate(*duration)) {
+                let left = match (*cells, format_estimate(*duration)) {
                     (0, _) => "nothing to measure".to_owned(),
-                    (_, None) => format!("{} to measure{already}", counted(*cells, "cell")),
-                    (_, Some(time)) => format!("{} to measure{already}; {time}", counted(*cells, "cell")),
+                    (_, None) => format!("{} to measure{already}", pluralize(*cells, "cell")),
+                    (_, Some(time)) => format!("{} to measure{already}; {time}", pluralize(*cells, "cell")),
                 };
-                self.line(&left);
+                self.print_unless_quiet(&left);
                 let unsupported =
-                    unsupported.iter().map(|(cell, reason)| (name(cell), format!("unsupported: {reason}")));
-                group_by_reason(unsupported).iter().for_each(|line| self.line(line));
+                    unsupported.iter().map(|(cell, reason)| (cell_name(cell), format!("unsupported: {reason}")));
+                group_by_reason(unsupported).iter().for_each(|line| self.print_unless_quiet(line));
             }
-            Progress::Noted(note) => self.line(note),
-            Progress::Warned(what) => self.print(&format!("warning: {what}")),
-            Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
+            Progress::Note(note) => self.print_unless_quiet(note),
+            Progress::Warning(what) => self.print(&format!("warning: {what}")),
+            Progress::AttemptStarted { cell, purpose, sample, min_samples: wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
                     Purpose::Sample => format!("sample {sample}, at least {wanted} wanted"),
@@ -63,29 +63,33 @@ impl Watcher {
                 if let Some(bar) = &self.bar {
                     let gone = bar.elapsed().as_secs_f64();
                     bar.set_position((1000.0 * gone / (gone + seconds).max(f64::MIN_POSITIVE)) as u64);
-                    let (all, own) = (lasting(*seconds), lasting(*cell_seconds));
+                    let (all, own) = (format_duration(*seconds), format_duration(*cell_seconds));
                     bar.set_message(format!(
                         "{all} left, {}/{} cells done · {}: {what}, {own} left",
-                        self.ended,
+                        self.cells_done,
                         self.cells,
-                        name(cell)
+                        cell_name(cell)
                     ));
                 }
             }
             Progress::AttemptEnded { cell, purpose, sample, outcome, invalid, value, disturbances } => {
                 if !outcome.is_completed() {
-                    self.line(&format!("{}: {outcome}", name(cell)));
+                    self.print_unless_quiet(&format!("{}: {outcome}", cell_name(cell)));
                 } else if let Some(invalid) = invalid {
-                    self.line(&format!("{}: {invalid}", name(cell)));
+                    self.print_unless_quiet(&format!("{}: {invalid}", cell_name(cell)));
                 } else if *purpose == Purpose::Sample && self.bar.is_none() {
-                    let figure = value.as_ref().map(|(metric, value)| metric.unit.figure(*value).to_string());
+                    let figure = value.as_ref().map(|(metric, value)| metric.unit.quantity(*value).to_string());
                     let disturbed = if disturbances.is_empty() { "" } else { ", disturbed" };
-                    self.line(&format!("{}: sample {sample}: {}{disturbed}", name(cell), figure.unwrap_or_default()));
+                    self.print_unless_quiet(&format!(
+                        "{}: sample {sample}: {}{disturbed}",
+                        cell_name(cell),
+                        figure.unwrap_or_default()
+                    ));
                 }
             }
-            Progress::CellEnded { cell, by } => {
-                self.ended += 1;
-                self.line(&format!("{}: done: {by}", name(cell)));
+            Progress::CellEnded { cell, reason: by } => {
+                self.cells_done += 1;
+                self.print_unless_quiet(&format!("{}: done: {by}", cell_name(cell)));
             }
         }
     }
@@ -97,7 +101,7 @@ impl Watcher {
         }
     }
 
-    fn line(&self, text: &str) {
+    fn print_unless_quiet(&self, text: &str) {
         if !self.quiet {
             self.print(text);
         }
@@ -116,6 +120,6 @@ impl Watcher {
 }
 
 /// A cell as people read it.
-fn name(cell: &CellId) -> String {
-    unescaped(&cell.to_string())
+fn cell_name(cell: &CellId) -> String {
+    unescape_lossy(&cell.to_string())
 }

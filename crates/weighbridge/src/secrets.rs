@@ -1,6 +1,6 @@
 //! Secrets that the user declares: read from where they are kept, never from the command line, which others see.
 
-use wb_model::secrets::{MASK, SHORTEST, declare, has_declared, holds_secret};
+use wb_model::secrets::{MASK, MIN_SECRET_LENGTH, contains_declared, contains_secret, declare};
 use wb_plan::Plan;
 
 /// Why a secret cannot be kept.
@@ -21,7 +21,7 @@ pub(crate) enum SecretError {
         source: std::io::Error,
     },
     /// There is nothing in it that could be masked.
-    #[error("--secret-from {from}: no line of it has {SHORTEST} characters")]
+    #[error("--secret-from {from}: no line of it has {MIN_SECRET_LENGTH} characters")]
     TooShort {
         /// The file or variable.
         from: String,
@@ -74,13 +74,13 @@ pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
 }
 
 /// Refuses a plan with a secret in the name of a cell, which cannot be masked: cells are found again by their names.
-pub(crate) fn refuse_in_names(plan: &Plan) -> Result<(), SecretError> {
+pub(crate) fn refuse_secret_names(plan: &Plan) -> Result<(), SecretError> {
     for cell in &plan.cells {
         let test = cell.id.test.to_string();
-        if has_declared(&cell.id.to_string()) || cell.id.case.axes().any(|(_, value)| has_declared(value)) {
+        if contains_declared(&cell.id.to_string()) || cell.id.case.axes().any(|(_, value)| contains_declared(value)) {
             return Err(SecretError::InName { test });
         }
-        if let Some((axis, _)) = cell.id.case.axes().find(|(_, value)| writes_secret(value)) {
+        if let Some((axis, _)) = cell.id.case.axes().find(|(_, value)| contains_literal_secret(value)) {
             return Err(SecretError::LikelyInName { test, axis: axis.to_owned() });
         }
     }
@@ -88,13 +88,13 @@ pub(crate) fn refuse_in_names(plan: &Plan) -> Result<(), SecretError> {
 }
 
 /// Whether a secret itself stands in a value, rather than the variable that has it.
-fn writes_secret(value: &str) -> bool {
+fn contains_literal_secret(value: &str) -> bool {
     // Quotes around a variable are no part of it, and masking takes some of them away.
-    holds_secret(&without_variables(value).replace(['"', '\''], ""))
+    contains_secret(&mask_variables(value).replace(['"', '\''], ""))
 }
 
 /// A command line with what stands for a secret in the place of each `$NAME` and `${NAME}`.
-fn without_variables(line: &str) -> String {
+fn mask_variables(line: &str) -> String {
     let mut parts = line.split('$');
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -127,7 +127,7 @@ mod tests {
             ("R:R", false),
             ("4k", false),
         ] {
-            assert_eq!(writes_secret(value), expected, "{value}");
+            assert_eq!(contains_literal_secret(value), expected, "{value}");
         }
     }
 }

@@ -1,28 +1,30 @@
 //! Readings of counters as curves over time, for the page.
 
 use wb_model::Unit;
-use wb_report::page::Series;
-use wb_sys::telemetry::{Reading, Telemetry};
+use wb_report::page::TelemetrySeries;
+use wb_sys::telemetry::{Telemetry, TelemetryReading};
 
 /// What is drawn of a pair of readings: its name, unit, and its value from the earlier and the later one.
-type Curve = (&'static str, &'static str, fn(&Reading, &Reading) -> Option<f64>);
+type SeriesDefinition = (&'static str, &'static str, fn(&TelemetryReading, &TelemetryReading) -> Option<f64>);
 
-const CURVES: [Curve; 11] = [
+const SERIES: [SeriesDefinition; 11] = [
     ("CPU of the workload", "%", |a, b| {
         let used = b.workload?.cpu_ns.checked_sub(a.workload?.cpu_ns)?;
-        share(used, a.cpu.total(), b.cpu.total())
+        cpu_percent(used, a.cpu.total(), b.cpu.total())
     }),
-    ("CPU in all", "%", |a, b| share(b.cpu.tasks().saturating_sub(a.cpu.tasks()), a.cpu.total(), b.cpu.total())),
+    ("CPU in all", "%", |a, b| cpu_percent(b.cpu.tasks().saturating_sub(a.cpu.tasks()), a.cpu.total(), b.cpu.total())),
     ("CPU stolen by the hypervisor", "%", |a, b| {
-        share(b.cpu.steal.saturating_sub(a.cpu.steal), a.cpu.total(), b.cpu.total())
+        cpu_percent(b.cpu.steal.saturating_sub(a.cpu.steal), a.cpu.total(), b.cpu.total())
     }),
     ("memory available", "B", |_, b| Some(b.memory.available as f64)),
     ("huge pages of processes", "B", |_, b| Some(b.memory.anonymous_huge as f64)),
-    ("page faults", "1/s", |a, b| rate(a, b, |reading| reading.events.faults)),
-    ("context switches", "1/s", |a, b| rate(a, b, |reading| reading.context_switches)),
-    ("read from disks", "B/s", |a, b| rate(a, b, |r| r.disks.values().map(|disk| disk.read_bytes).sum())),
-    ("written to disks", "B/s", |a, b| rate(a, b, |r| r.disks.values().map(|disk| disk.written_bytes).sum())),
-    ("received from the network", "B/s", |a, b| rate(a, b, |r| r.interfaces.values().map(|i| i.received_bytes).sum())),
+    ("page faults", "1/s", |a, b| per_second(a, b, |reading| reading.events.faults)),
+    ("context switches", "1/s", |a, b| per_second(a, b, |reading| reading.context_switches)),
+    ("read from disks", "B/s", |a, b| per_second(a, b, |r| r.disks.values().map(|disk| disk.read_bytes).sum())),
+    ("written to disks", "B/s", |a, b| per_second(a, b, |r| r.disks.values().map(|disk| disk.written_bytes).sum())),
+    ("received from the network", "B/s", |a, b| {
+        per_second(a, b, |r| r.interfaces.values().map(|i| i.received_bytes).sum())
+    }),
     ("frequency", "Hz", |_, b| {
         let known: Vec<f64> = b.cpus.iter().filter_map(|cpu| Some(cpu.khz? as f64 * 1e3)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -30,29 +32,29 @@ const CURVES: [Curve; 11] = [
 ];
 
 /// One series for everything that this system has.
-pub(crate) fn series(telemetry: &Telemetry) -> Vec<Series> {
-    let readings: Vec<&Reading> = telemetry.readings().collect();
+pub(crate) fn series(telemetry: &Telemetry) -> Vec<TelemetrySeries> {
+    let readings: Vec<&TelemetryReading> = telemetry.readings().collect();
     let start = telemetry.start.at_ns;
-    let drawn = |(name, unit, value): &Curve| {
-        let point = |pair: &[&Reading]| {
+    let drawn = |(name, unit, value): &SeriesDefinition| {
+        let point = |pair: &[&TelemetryReading]| {
             let seconds = pair[1].at_ns.saturating_sub(start) as f64 / 1e9;
             Some((seconds, value(pair[0], pair[1])?))
         };
         let points: Vec<(f64, f64)> = readings.windows(2).filter_map(point).collect();
         let shows = points.iter().any(|(_, value)| *value != 0.0);
-        shows.then(|| Series { name: (*name).to_owned(), unit: Unit::new(*unit), points })
+        shows.then(|| TelemetrySeries { name: (*name).to_owned(), unit: Unit::new(*unit), points })
     };
-    CURVES.iter().filter_map(drawn).collect()
+    SERIES.iter().filter_map(drawn).collect()
 }
 
 /// In percent of all CPU time between two readings.
-fn share(used: u64, before: u64, after: u64) -> Option<f64> {
+fn cpu_percent(used: u64, before: u64, after: u64) -> Option<f64> {
     let all = after.checked_sub(before).filter(|all| *all > 0)?;
     Some(used as f64 / all as f64 * 100.0)
 }
 
 /// Per second between two readings.
-fn rate(a: &Reading, b: &Reading, counter: impl Fn(&Reading) -> u64) -> Option<f64> {
+fn per_second(a: &TelemetryReading, b: &TelemetryReading, counter: impl Fn(&TelemetryReading) -> u64) -> Option<f64> {
     let elapsed = b.at_ns.checked_sub(a.at_ns).filter(|elapsed| *elapsed > 0)?;
     Some(counter(b).checked_sub(counter(a))? as f64 / elapsed as f64 * 1e9)
 }

@@ -24,8 +24,8 @@ async fn agent() -> Fallible<()> {
 async fn controller() -> Fallible<()> {
     let worker = Worker::local(&std::env::current_exe()?).await?;
     let elsewhere = std::env::args().nth(2).unwrap_or_default();
-    let group = worker.group().await?;
-    let folders = [worker.scratch(None).await?, worker.scratch(Some(&elsewhere)).await?];
+    let group = worker.new_group().await?;
+    let folders = [worker.new_scratch(None).await?, worker.new_scratch(Some(&elsewhere)).await?];
     let family = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";
     let process = group.spawn(Command::new(["sh", "-c", family])).await?;
     process.wait_for_line(wb_agent::Stream::Stdout, wb_model::Nanos(10_000_000_000), |line| line == "ready").await?;

@@ -10,28 +10,28 @@ use rustix::fs::{Access, access};
 use sha2::{Digest, Sha256};
 
 use crate::protocol::{EntryKind, Fault, FileEntry};
-use crate::worker::Tool;
+use crate::worker::InstalledProgram;
 
-use super::home::Home;
+use super::agent_folder::AgentFolder;
 
 /// How much of a file or an output travels in one answer, in bytes.
 pub(super) const CHUNK: usize = 4 << 20;
 
 /// Where programs are searched for when the agent has no `PATH`.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(super) fn fault(path: impl Display, error: &io::Error) -> Fault {
+pub(super) fn file_fault(path: impl Display, error: &io::Error) -> Fault {
     let missing = error.kind() == io::ErrorKind::NotFound;
     Fault::File { path: path.to_string(), why: error.to_string(), missing }
 }
 
 /// Where programs are searched for.
 pub(super) fn search_path() -> String {
-    std::env::var("PATH").ok().filter(|path| !path.is_empty()).unwrap_or_else(|| PATH.to_owned())
+    std::env::var("PATH").ok().filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned())
 }
 
 /// The file of a program, searched for on `path` when it has no slash, from `cwd` when it has.
-pub(super) fn find(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
+pub(super) fn find_program(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
     let runs = |file: &PathBuf| file.is_file() && access(file.as_path(), Access::EXEC_OK).is_ok();
     if program.contains('/') {
         return Some(cwd.join(program)).filter(runs);
@@ -40,10 +40,10 @@ pub(super) fn find(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
 }
 
 /// Where a program lies, and its hash.
-pub(super) fn which(program: &str) -> Result<Option<Tool>, Fault> {
-    let Some(path) = find(program, &search_path(), Path::new("/")) else { return Ok(None) };
-    let sha256 = hash(&path).map_err(|error| fault(path.display(), &error))?;
-    Ok(Some(Tool { path: path.display().to_string(), sha256, version: None }))
+pub(super) fn which(program: &str) -> Result<Option<InstalledProgram>, Fault> {
+    let Some(path) = find_program(program, &search_path(), Path::new("/")) else { return Ok(None) };
+    let sha256 = hash(&path).map_err(|error| file_fault(path.display(), &error))?;
+    Ok(Some(InstalledProgram { path: path.display().to_string(), sha256, version: None }))
 }
 
 fn hash(path: &Path) -> io::Result<String> {
@@ -61,20 +61,20 @@ fn hash(path: &Path) -> io::Result<String> {
 pub(super) fn put(path: &str, offset: u64, mode: u32, bytes: &[u8]) -> Result<(), Fault> {
     let first = offset == 0;
     let open = || File::options().write(true).create(first).truncate(first).mode(mode & 0o7777).open(path);
-    open().and_then(|file| file.write_all_at(bytes, offset)).map_err(|error| fault(path, &error))
+    open().and_then(|file| file.write_all_at(bytes, offset)).map_err(|error| file_fault(path, &error))
 }
 
 /// A part of a file from `offset` on, and its whole length.
 pub(super) fn get(path: &str, offset: u64) -> Result<(u64, Vec<u8>), Fault> {
     let read = || {
         let file = File::open(path)?;
-        Ok((file.metadata()?.len(), chunk(&file, offset, CHUNK)?))
+        Ok((file.metadata()?.len(), read_at_most(&file, offset, CHUNK)?))
     };
-    read().map_err(|error| fault(path, &error))
+    read().map_err(|error| file_fault(path, &error))
 }
 
 /// At most `most` bytes from `offset` on.
-pub(super) fn chunk(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+pub(super) fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; most];
     let mut filled = 0;
     while filled < most {
@@ -101,20 +101,20 @@ pub(super) fn list(path: &str) -> Result<Vec<FileEntry>, Fault> {
         Ok(FileEntry { name: entry.file_name().to_string_lossy().into_owned(), kind, size: found.len() })
     };
     let read = || fs::read_dir(path)?.map(entry).collect::<io::Result<Vec<_>>>();
-    let mut entries = read().map_err(|error| fault(path, &error))?;
+    let mut entries = read().map_err(|error| file_fault(path, &error))?;
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }
 
-pub(super) fn remove(home: &Home, path: &str) -> Result<(), Fault> {
-    let found = fs::symlink_metadata(path).map_err(|error| fault(path, &error))?;
+pub(super) fn remove(home: &AgentFolder, path: &str) -> Result<(), Fault> {
+    let found = fs::symlink_metadata(path).map_err(|error| file_fault(path, &error))?;
     let removed = if !found.is_dir() {
         fs::remove_file(path)
-    } else if home.holds(Path::new(path)) {
+    } else if home.contains(Path::new(path)) {
         fs::remove_dir_all(path)
     } else {
         let why = format!("`{path}` is a folder outside of the agent's own: only those are removed with all in them");
         return Err(Fault::Refused { why });
     };
-    removed.map_err(|error| fault(path, &error))
+    removed.map_err(|error| file_fault(path, &error))
 }

@@ -13,13 +13,13 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 use wb_model::Sha256;
 
-use super::files::{CHUNK, chunk};
+use super::files::{CHUNK, read_at_most};
 use crate::protocol::{Capture, CapturedOutput, OutputDigest};
 
 /// What is read at once, in bytes: what a pipe holds.
-const AT_ONCE: usize = 64 << 10;
+const READ_BUFFER_SIZE: usize = 64 << 10;
 /// How much is kept of the end of what is hashed, in bytes: the last words of a process that failed.
-const END: usize = 16 << 10;
+const TAIL_SIZE: usize = 16 << 10;
 
 /// One stream of one process.
 pub(super) struct Output {
@@ -47,7 +47,7 @@ impl Output {
     /// A stream that is captured so, of which `limit` bytes are kept; and the end that the process writes to.
     pub(super) fn new(capture: Capture, limit: u64) -> io::Result<(Self, OwnedFd)> {
         let content = match capture {
-            Capture::Keep => Content::Kept { memory: memory()?, limit },
+            Capture::Keep => Content::Kept { memory: create_memfd()?, limit },
             Capture::Hash => Content::Hashed { hasher: Hasher::new(), end: Vec::new() },
             Capture::Discard => Content::Discarded,
         };
@@ -65,7 +65,7 @@ impl Output {
             length: Cell::new(0),
             exceeded: Cell::new(false),
             changed: Notify::new(),
-            buffer: RefCell::new(vec![0; AT_ONCE]),
+            buffer: RefCell::new(vec![0; READ_BUFFER_SIZE]),
         };
         Ok((output, end))
     }
@@ -74,7 +74,7 @@ impl Output {
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         while self.open.get() && !self.exceeded.get() && pipe.readable().await.is_ok() {
-            self.take(|buffer| pipe.try_read(buffer));
+            self.read_available(|buffer| pipe.try_read(buffer));
             // A process that never stops writing must not keep us from all else.
             tokio::task::yield_now().await;
         }
@@ -83,11 +83,11 @@ impl Output {
 
     /// Takes what is there now, whether the runtime knows of it yet or not; false when there may be more.
     pub(super) fn drain(&self) -> bool {
-        self.pipe.as_ref().is_none_or(|pipe| self.take(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
+        self.pipe.as_ref().is_none_or(|pipe| self.read_available(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
     }
 
     /// Reads until nothing is there, but not for ever; false when there may be more.
-    fn take(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
+    fn read_available(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
         let mut buffer = self.buffer.borrow_mut();
         for _ in 0..16 {
             match read(&mut buffer) {
@@ -120,19 +120,19 @@ impl Output {
     }
 
     /// A part of what is kept; nothing of what is hashed.
-    pub(super) fn part(&self, offset: u64) -> Vec<u8> {
+    pub(super) fn chunk_at(&self, offset: u64) -> Vec<u8> {
         let Content::Kept { memory, .. } = &*self.content.borrow() else { return Vec::new() };
         let there = self.length.get().saturating_sub(offset);
-        chunk(memory, offset, CHUNK.min(usize::try_from(there).unwrap_or(CHUNK))).unwrap_or_default()
+        read_at_most(memory, offset, CHUNK.min(usize::try_from(there).unwrap_or(CHUNK))).unwrap_or_default()
     }
 
     /// What became of it, and the end of what was hashed.
-    pub(super) fn captured(&self) -> (CapturedOutput, Vec<u8>) {
+    pub(super) fn capture_result(&self) -> (CapturedOutput, Vec<u8>) {
         match &*self.content.borrow() {
             Content::Kept { .. } => (CapturedOutput::Kept, Vec::new()),
             Content::Hashed { hasher, end } => {
-                let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::of_pieces(hasher.clone()) };
-                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(END)..].to_vec())
+                let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::from_hasher(hasher.clone()) };
+                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(TAIL_SIZE)..].to_vec())
             }
             Content::Discarded => (CapturedOutput::Discarded, Vec::new()),
         }
@@ -152,10 +152,10 @@ impl Output {
             }
             Content::Hashed { hasher, end } => {
                 hasher.update(bytes);
-                end.extend_from_slice(&bytes[bytes.len().saturating_sub(END)..]);
+                end.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_SIZE)..]);
                 // Not each time: moving the rest costs more than keeping it twice.
-                if end.len() > 2 * END {
-                    end.drain(..end.len() - END);
+                if end.len() > 2 * TAIL_SIZE {
+                    end.drain(..end.len() - TAIL_SIZE);
                 }
                 bytes.len()
             }
@@ -167,6 +167,6 @@ impl Output {
 }
 
 /// A file in memory.
-pub(super) fn memory() -> io::Result<File> {
+pub(super) fn create_memfd() -> io::Result<File> {
     Ok(memfd_create(c"weighbridge", MemfdFlags::CLOEXEC)?.into())
 }

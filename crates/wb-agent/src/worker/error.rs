@@ -6,14 +6,14 @@ use wb_model::{Bytes, WorkerName};
 
 use crate::frame::FrameError;
 use crate::protocol::{Fault, VERSION};
-use crate::terms::Holder;
+use crate::session::AgentSession;
 
 /// Why a worker did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// Its agent cannot be started.
     #[error("the agent `{program} agent` cannot be started: {source}")]
-    Start {
+    StartFailed {
         /// The program.
         program: String,
         /// What the system said.
@@ -33,19 +33,19 @@ pub enum WorkerError {
     },
     /// What answers is no agent.
     #[error("what answers on `{worker}` is no agent: {source}")]
-    Hello {
+    Handshake {
         /// The worker.
         worker: WorkerName,
         /// What came instead.
         source: FrameError,
     },
     /// Somebody else has the machine.
-    #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held {
+    #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("somebody else".to_owned(), AgentSession::to_string))]
+    InUse {
         /// The worker.
         worker: WorkerName,
         /// Who, where that can be told.
-        holder: Option<Holder>,
+        holder: Option<AgentSession>,
     },
     /// Its agent has ended, or the way to it.
     #[error("the worker `{worker}` is lost: {why}")]
@@ -65,7 +65,7 @@ pub enum WorkerError {
     },
     /// A file that is longer than was allowed.
     #[error("`{path}` on `{worker}` is longer than {most} bytes")]
-    TooLong {
+    FileTooLarge {
         /// The worker.
         worker: WorkerName,
         /// The file.

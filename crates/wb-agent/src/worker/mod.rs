@@ -2,11 +2,11 @@
 
 mod connection;
 mod error;
-mod link;
+mod handles;
+mod pipe;
 mod process;
 mod recording;
-mod things;
-mod together;
+mod synchronized_start;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,33 +18,33 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Child;
 use wb_knobs::doctor::Diagnosis;
-use wb_model::{Bytes, Facts, Found, Nanos, WorkerName};
+use wb_model::{Bytes, Facts, Nanos, ProcessEnvironment, WorkerName};
 use wb_sys::Environment;
-use wb_sys::environment::tools::Asked;
+use wb_sys::environment::tools::VersionQueries;
 use wb_sys::undo::Step;
 
-use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
-use crate::protocol::{FileEntry, Place, Request};
-use crate::terms::{Announced, Controller, Terms};
+use crate::clock::{ClockOffset, ClockReading, monotonic_ns, wall_ns};
+use crate::protocol::{FileEntry, FolderHandle, Request};
+use crate::session::{ActiveRuns, Controller, SessionConfig};
 
 pub use connection::{Connection, Reply};
 pub use error::WorkerError;
-use link::Link;
-pub use process::{Ending, Finished, Process};
-pub use recording::{Recorded, Recording};
-pub use things::{Group, LeftBehind, PutBack, Scratch, StillChanged, Teardown};
-pub use together::{Start, Together, start_together};
+pub use handles::{Group, RecoveryReport, RestoredChange, Scratch, TeardownReport, UnrevertedChanges};
+use pipe::PipeConnection;
+pub use process::{ExitReason, Process, ProcessOutput};
+pub use recording::{Recording, TelemetryRecord};
+pub use synchronized_start::{ProcessStart, SynchronizedStart, start_synchronized};
 
 /// How much of a file travels at once, in bytes.
 const CHUNK: usize = 4 << 20;
 /// How long an agent may take to end after it said that it is done.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the clock is asked for one answer.
-const CLOCK_QUESTIONS: usize = 16;
+const CLOCK_SAMPLES: usize = 16;
 
 /// A program on a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Tool {
+pub struct InstalledProgram {
     /// Where it lies.
     pub path: String,
     /// The SHA-256 of its file, in hexadecimal digits.
@@ -75,15 +75,15 @@ impl Worker {
     /// # Errors
     /// When the program cannot be started or is not an agent of this version.
     pub async fn local(program: &Path) -> Result<Self, WorkerError> {
-        Self::here(WorkerName::local(), program).await
+        Self::local_named(WorkerName::local(), program).await
     }
 
     /// The same under another name: one of several on this machine.
     ///
     /// # Errors
     /// As for [`Worker::local`].
-    pub async fn here(name: WorkerName, program: &Path) -> Result<Self, WorkerError> {
-        let start = |source| WorkerError::Start { program: program.display().to_string(), source };
+    pub async fn local_named(name: WorkerName, program: &Path) -> Result<Self, WorkerError> {
+        let start = |source| WorkerError::StartFailed { program: program.display().to_string(), source };
         let mut child = tokio::process::Command::new(program)
             .arg("agent")
             .stdin(Stdio::piped())
@@ -94,7 +94,8 @@ impl Worker {
         let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
             return Err(start(std::io::Error::other("no pipes")));
         };
-        let (link, hello) = Link::new(&name, input, output, Terms::default(), std::future::ready(None)).await?;
+        let (link, hello) =
+            PipeConnection::new(&name, input, output, SessionConfig::default(), std::future::ready(None)).await?;
         Ok(Self::new(name, hello.program, link, Some(child)))
     }
 
@@ -104,19 +105,23 @@ impl Worker {
     ///
     /// # Errors
     /// When what answers is not an agent of this version, or does not take the terms.
-    pub async fn over(
+    pub async fn from_streams(
         name: WorkerName,
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
-        terms: Terms,
+        terms: SessionConfig,
         why_ended: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let (link, hello) = Link::new(&name, input, output, terms, why_ended).await?;
+        let (link, hello) = PipeConnection::new(&name, input, output, terms, why_ended).await?;
         Ok(Self::new(name, hello.program, link, None))
     }
 
     /// A worker behind any connection. `program` is the path of the weighbridge program there.
-    pub fn connected(name: WorkerName, program: impl Into<String>, connection: impl Connection + 'static) -> Self {
+    pub fn from_connection(
+        name: WorkerName,
+        program: impl Into<String>,
+        connection: impl Connection + 'static,
+    ) -> Self {
         Self::new(name, program.into(), connection, None)
     }
 
@@ -141,10 +146,10 @@ impl Worker {
     }
 
     /// How far its clocks are ahead of ours, by the quickest of some questions.
-    pub async fn clock(&self) -> Result<ClockOffset, WorkerError> {
-        let mut best = self.clock_once().await?;
-        for _ in 1..CLOCK_QUESTIONS {
-            let next = self.clock_once().await?;
+    pub async fn clock_offset(&self) -> Result<ClockOffset, WorkerError> {
+        let mut best = self.query_clock().await?;
+        for _ in 1..CLOCK_SAMPLES {
+            let next = self.query_clock().await?;
             if next.rtt < best.rtt {
                 best = next;
             }
@@ -152,45 +157,45 @@ impl Worker {
         Ok(best)
     }
 
-    async fn clock_once(&self) -> Result<ClockOffset, WorkerError> {
+    async fn query_clock(&self) -> Result<ClockOffset, WorkerError> {
         let sent_ns = monotonic_ns();
-        let reading: Reading = self.ask(Request::Clock).await?;
-        Ok(ClockOffset::of(sent_ns, reading, monotonic_ns(), wall_ns()))
+        let reading: ClockReading = self.call(Request::Clock).await?;
+        Ok(ClockOffset::from_exchange(sent_ns, reading, monotonic_ns(), wall_ns()))
     }
 
     /// Its facts, as they are now.
     pub async fn facts(&self) -> Result<Facts, WorkerError> {
-        self.ask(Request::Facts).await
+        self.call(Request::Facts).await
     }
 
     /// Its world as it is now, with the versions of these programs; one without arguments is not run. Takes a moment: for between samples.
-    pub async fn environment(&self, programs: Asked) -> Result<Environment, WorkerError> {
-        self.ask_long(Request::Environment { programs }).await
+    pub async fn environment(&self, programs: VersionQueries) -> Result<Environment, WorkerError> {
+        self.call_for_payload(Request::Environment { programs }).await
     }
 
     /// What makes it noisy. It is looked at for 200 ms.
     pub async fn doctor(&self) -> Result<Diagnosis, WorkerError> {
-        self.ask_long(Request::Doctor).await
+        self.call_for_payload(Request::Doctor).await
     }
 
     /// Which of these knobs, by name or `NAME@TARGET`, cannot be set so on it, and why. Nothing is tried.
-    pub async fn unsettable(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
-        self.ask(Request::Unsettable { knobs }).await
+    pub async fn check_knobs(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
+        self.call(Request::CheckKnobs { knobs }).await
     }
 
     /// Why something cannot be changed on it; none where it can, as far as reading tells. Nothing is tried.
     pub async fn refusal(&self, step: Step) -> Result<Option<String>, WorkerError> {
-        self.ask(Request::Refusal { step: Box::new(step) }).await
+        self.call(Request::Refusal { step: Box::new(step) }).await
     }
 
     /// What agents that were killed had changed there, and what became of it when this one started.
-    pub async fn left_behind(&self) -> Result<LeftBehind, WorkerError> {
-        self.ask(Request::LeftBehind).await
+    pub async fn recovery_report(&self) -> Result<RecoveryReport, WorkerError> {
+        self.call(Request::RecoveryReport).await
     }
 
     /// What was changed on it through this handle and is not known to be put back: knobs, files, commands by their names.
     /// Of use once its agent is lost.
-    pub fn changed(&self) -> Vec<String> {
+    pub fn pending_changes(&self) -> Vec<String> {
         self.changes().values().flatten().cloned().collect()
     }
 
@@ -199,22 +204,22 @@ impl Worker {
     ///
     /// # Errors
     /// When it cannot be announced: nothing can be written into the worker's folder for temporary files.
-    pub async fn announce(&self, controller: Controller) -> Result<Announced, WorkerError> {
-        self.ask(Request::Announce { controller }).await
+    pub async fn announce(&self, controller: Controller) -> Result<ActiveRuns, WorkerError> {
+        self.call(Request::Announce { controller }).await
     }
 
     /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also
     /// asked for its version: the first line that it prints when it is run with them.
-    pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<Tool>, WorkerError> {
-        let tool: Option<Tool> = self.ask(Request::Which { program: program.to_owned() }).await?;
+    pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<InstalledProgram>, WorkerError> {
+        let tool: Option<InstalledProgram> = self.call(Request::Which { program: program.to_owned() }).await?;
         let Some(tool) = tool else { return Ok(None) };
         let version = if version.is_empty() { None } else { self.first_line(&tool.path, version).await? };
-        Ok(Some(Tool { version, ..tool }))
+        Ok(Some(InstalledProgram { version, ..tool }))
     }
 
     /// A private folder on it, in the agent's own or below `base`.
-    pub async fn scratch(&self, base: Option<&str>) -> Result<Scratch, WorkerError> {
-        let place: Place = self.ask(Request::Scratch { base: base.map(str::to_owned) }).await?;
+    pub async fn new_scratch(&self, base: Option<&str>) -> Result<Scratch, WorkerError> {
+        let place: FolderHandle = self.call(Request::Scratch { base: base.map(str::to_owned) }).await?;
         Ok(Scratch::new(self.clone(), place))
     }
 
@@ -224,7 +229,7 @@ impl Worker {
         loop {
             let end = bytes.len().min(offset + CHUNK);
             let request = Request::Put { path: path.to_owned(), offset: offset as u64, mode };
-            let ((), _) = self.ask_with(request, bytes[offset..end].to_vec()).await?;
+            let ((), _) = self.call_with_payload(request, bytes[offset..end].to_vec()).await?;
             offset = end;
             if offset == bytes.len() {
                 return Ok(());
@@ -237,9 +242,9 @@ impl Worker {
         let mut bytes = Vec::new();
         loop {
             let request = Request::Get { path: path.to_owned(), offset: bytes.len() as u64 };
-            let (length, part): (u64, _) = self.ask_with(request, Vec::new()).await?;
+            let (length, part): (u64, _) = self.call_with_payload(request, Vec::new()).await?;
             if length.max((bytes.len() + part.len()) as u64) > most.0 {
-                return Err(WorkerError::TooLong { worker: self.name().clone(), path: path.to_owned(), most });
+                return Err(WorkerError::FileTooLarge { worker: self.name().clone(), path: path.to_owned(), most });
             }
             if part.is_empty() {
                 return Ok(bytes);
@@ -250,49 +255,49 @@ impl Worker {
 
     /// What is in a folder, by name.
     pub async fn list(&self, path: &str) -> Result<Vec<FileEntry>, WorkerError> {
-        self.ask_long(Request::List { path: path.to_owned() }).await
+        self.call_for_payload(Request::List { path: path.to_owned() }).await
     }
 
     /// Removes a file, or a folder with all in it if it lies in a private one.
     pub async fn remove(&self, path: &str) -> Result<(), WorkerError> {
-        self.ask(Request::Remove { path: path.to_owned() }).await
+        self.call(Request::Remove { path: path.to_owned() }).await
     }
 
     /// A new group of processes: what belongs to one attempt.
-    pub async fn group(&self) -> Result<Group, WorkerError> {
-        self.group_with(Found::default()).await
+    pub async fn new_group(&self) -> Result<Group, WorkerError> {
+        self.new_group_with(ProcessEnvironment::default()).await
     }
 
     /// The same, all of whose processes find these variables and programs.
     ///
     /// # Errors
     /// When one of the programs is not there, too.
-    pub async fn group_with(&self, found: Found) -> Result<Group, WorkerError> {
-        Ok(Group::new(self.clone(), self.ask(Request::Group { found }).await?))
+    pub async fn new_group_with(&self, found: ProcessEnvironment) -> Result<Group, WorkerError> {
+        Ok(Group::new(self.clone(), self.call(Request::Group { overrides: found }).await?))
     }
 
     /// Ends and removes everything on the worker that was started and made through this handle, and
     /// ends the agent.
     pub async fn close(self) -> Result<(), WorkerError> {
-        let closed = self.ask::<()>(Request::Close).await;
+        let closed = self.call::<()>(Request::Close).await;
         let child = self.child().take();
         if let Some(mut child) = child
-            && tokio::time::timeout(PATIENCE, child.wait()).await.is_err()
+            && tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err()
         {
             let _ = child.kill().await;
         }
         // Whoever carried the pipe ends too.
-        let _ = tokio::time::timeout(PATIENCE, self.0.connection.closed()).await;
+        let _ = tokio::time::timeout(EXIT_TIMEOUT, self.0.connection.closed()).await;
         closed
     }
 
     /// Whether a program succeeds with these arguments, within ten seconds.
     pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
-        Ok(self.finish(program, arguments).await?.ending.is_success())
+        Ok(self.run_to_end(program, arguments).await?.ending.is_success())
     }
 
-    async fn finish(&self, program: &str, arguments: &[&str]) -> Result<Finished, WorkerError> {
-        let group = self.group().await?;
+    async fn run_to_end(&self, program: &str, arguments: &[&str]) -> Result<ProcessOutput, WorkerError> {
+        let group = self.new_group().await?;
         let argv = [program].into_iter().chain(arguments.iter().copied());
         let process = group.spawn(crate::Command::new(argv).output_limit(Bytes(1 << 20))).await?;
         let finished = process.wait(Some(Nanos(10_000_000_000))).await?;
@@ -301,7 +306,7 @@ impl Worker {
     }
 
     async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
-        let finished = self.finish(program, arguments).await?;
+        let finished = self.run_to_end(program, arguments).await?;
         let both = [finished.stdout, finished.stderr].concat();
         let text = String::from_utf8_lossy(&both);
         Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
@@ -315,25 +320,25 @@ impl Worker {
         self.0.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
-        Ok(self.ask_with(request, Vec::new()).await?.0)
+    async fn call<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
+        Ok(self.call_with_payload(request, Vec::new()).await?.0)
     }
 
     /// Asks for what comes as the payload, in JSON.
-    async fn ask_long<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
-        Ok(self.ask_beside::<(), T>(request).await?.1)
+    async fn call_for_payload<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
+        Ok(self.call_for_value_and_payload::<(), T>(request).await?.1)
     }
 
     /// Asks for something short, and what comes as the payload beside it, in JSON.
-    async fn ask_beside<S: serde::de::DeserializeOwned, T: serde::de::DeserializeOwned>(
+    async fn call_for_value_and_payload<S: serde::de::DeserializeOwned, T: serde::de::DeserializeOwned>(
         &self,
         request: Request,
     ) -> Result<(S, T), WorkerError> {
-        let (short, json) = self.ask_with(request, Vec::new()).await?;
+        let (short, json) = self.call_with_payload(request, Vec::new()).await?;
         Ok((short, serde_json::from_slice(&json).map_err(|error| self.invalid_reply(&error))?))
     }
 
-    async fn ask_with<T: serde::de::DeserializeOwned>(
+    async fn call_with_payload<T: serde::de::DeserializeOwned>(
         &self,
         request: Request,
         payload: Vec<u8>,
@@ -347,7 +352,7 @@ impl Worker {
     }
 
     /// Asks for something without waiting for it: for what is dropped.
-    fn tell(&self, request: Request) {
+    fn notify(&self, request: Request) {
         self.0.connection.notify(request);
     }
 }

@@ -3,7 +3,7 @@
 use wb_sys::telemetry::Telemetry;
 
 use crate::protocol::Request;
-use crate::terms::Holder;
+use crate::session::AgentSession;
 
 use super::{Worker, WorkerError};
 
@@ -17,11 +17,11 @@ pub struct Recording {
 
 /// What was recorded.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct TelemetryRecord {
     /// What the system did.
     pub telemetry: Telemetry,
     /// The runs of other controllers that were under way meanwhile, where the worker's own is announced.
-    pub other_runs: Vec<Holder>,
+    pub other_runs: Vec<AgentSession>,
 }
 
 impl Recording {
@@ -31,17 +31,18 @@ impl Recording {
 
     /// Takes the last reading and ends it. To be done before the group is torn down, so that the
     /// workload's part of that reading is known.
-    pub async fn finish(mut self) -> Result<Recorded, WorkerError> {
+    pub async fn finish(mut self) -> Result<TelemetryRecord, WorkerError> {
         self.open = false;
-        let (other_runs, telemetry) = self.worker.ask_beside(Request::FinishRecording { recording: self.id }).await?;
-        Ok(Recorded { telemetry, other_runs })
+        let (other_runs, telemetry) =
+            self.worker.call_for_value_and_payload(Request::FinishRecording { recording: self.id }).await?;
+        Ok(TelemetryRecord { telemetry, other_runs })
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
         if self.open {
-            self.worker.tell(Request::FinishRecording { recording: self.id });
+            self.worker.notify(Request::FinishRecording { recording: self.id });
         }
     }
 }

@@ -10,7 +10,7 @@ use wb_model::Nanos;
 #[ignore = "prints figures"]
 fn what_watching_costs() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         group.spawn(Command::new(["sleep", "10"])).await.unwrap().wait(None).await.unwrap();
         let telemetry = recording.finish().await.unwrap().telemetry;
@@ -29,7 +29,7 @@ fn what_an_attempt_costs() {
         let mut times: Vec<u128> = Vec::new();
         for _ in 0..200 {
             let start = Instant::now();
-            let group = worker.group().await.unwrap();
+            let group = worker.new_group().await.unwrap();
             group.spawn(Command::new(["true"])).await.unwrap().wait(None).await.unwrap();
             group.teardown().await.unwrap();
             times.push(start.elapsed().as_micros());

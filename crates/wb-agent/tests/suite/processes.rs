@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use crate::common::{alive, eventually, finish, sh, text, with_worker};
 use wb_agent::clock::monotonic_ns;
-use wb_agent::{Capture, Command, Ending, Fault, OutputDigest, Stream};
+use wb_agent::{Capture, Command, ExitReason, Fault, OutputDigest, Stream};
 use wb_model::{Aslr, Bytes, HugePages, Nanos, Placement};
-use wb_sys::process::HugePagesMeans;
+use wb_sys::process::HugePagesMethod;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
 #[test]
 fn a_process_has_a_clean_environment_its_input_and_its_folder() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let command = sh("cat; pwd; env | sort; echo oops >&2; exit 7").stdin("typed\n").env("LANG", "de");
         let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
-        assert_eq!(finished.ending, Ending::Exited { status: 7 });
+        assert_eq!(finished.ending, ExitReason::Exited { status: 7 });
         assert_eq!(text(&finished.stderr), "oops");
         let out = text(&finished.stdout);
         let lines: Vec<&str> = out.lines().collect();
@@ -25,7 +25,7 @@ fn a_process_has_a_clean_environment_its_input_and_its_folder() {
         assert_eq!(names, ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TMPDIR", "WEIGHBRIDGE_GROUP"]);
         assert!(lines.contains(&"LANG=de") && lines.contains(&"LC_ALL=C"), "{out}");
         assert!(finished.elapsed().0 > 0 && finished.usage.max_rss > 0);
-        assert!(!finished.ran.verified.cpus.unwrap().is_empty());
+        assert!(!finished.placement.effective.cpus.unwrap().is_empty());
     });
 }
 
@@ -57,10 +57,10 @@ fn every_sample_has_an_environment_of_the_same_length() {
 #[test]
 fn what_cannot_be_started_says_why() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let fault = |error: wb_agent::WorkerError| error.fault().cloned().unwrap();
         let missing = fault(group.spawn(Command::new(["no-such-program"])).await.unwrap_err());
-        assert!(matches!(missing, Fault::NoProgram { .. }), "{missing}");
+        assert!(matches!(missing, Fault::ProgramNotFound { .. }), "{missing}");
         let folder = fault(group.spawn(sh("true").cwd("/nosuch")).await.unwrap_err());
         assert_eq!(
             folder.to_string(),
@@ -70,20 +70,20 @@ fn what_cannot_be_started_says_why() {
         let cpus = fault(group.spawn(sh("true").placement(cpus)).await.unwrap_err());
         assert_eq!(cpus.to_string(), "`sh` was not started: binding to CPUs: Invalid argument (os error 22)");
         let nothing = fault(group.spawn(Command::new(Vec::<String>::new())).await.unwrap_err());
-        assert!(matches!(nothing, Fault::NoProgram { .. }), "{nothing}");
+        assert!(matches!(nothing, Fault::ProgramNotFound { .. }), "{nothing}");
     });
 }
 
 #[test]
 fn a_process_that_ignores_being_asked_is_killed_at_its_limit() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let stubborn = group.spawn(sh("trap '' TERM; echo on; while :; do sleep 0.1; done")).await.unwrap();
         let line = stubborn.wait_for_line(Stream::Stdout, Nanos(30 * SECOND.0), |line| line == "on").await.unwrap();
         assert_eq!(line.as_deref(), Some("on"));
         let limit = Nanos(SECOND.0 / 10);
         let finished = stubborn.wait(Some(limit)).await.unwrap();
-        assert_eq!(finished.ending, Ending::TimedOut { after: limit });
+        assert_eq!(finished.ending, ExitReason::TimedOut { limit: limit });
         assert!(finished.elapsed() > Nanos(2 * SECOND.0));
         assert!(!alive(stubborn.pid()));
     });
@@ -92,10 +92,10 @@ fn a_process_that_ignores_being_asked_is_killed_at_its_limit() {
 #[test]
 fn a_signal_reaches_the_process() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         process.signal(15).await.unwrap();
-        assert_eq!(process.wait(None).await.unwrap().ending, Ending::Signalled { signal: 15 });
+        assert_eq!(process.wait(None).await.unwrap().ending, ExitReason::Signalled { signal: 15 });
         assert!(process.signal(999).await.is_err());
     });
 }
@@ -103,13 +103,13 @@ fn a_signal_reaches_the_process() {
 #[test]
 fn a_daemon_is_torn_down_with_its_group() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) ; sleep 0.2";
         let finished = group.spawn(sh(daemon)).await.unwrap().wait(None).await.unwrap();
         let pid: u32 = text(&finished.stdout).parse().unwrap();
         assert!(alive(pid));
         let report = group.teardown().await.unwrap();
-        assert!(report.killed.contains(&pid) && report.left.is_empty(), "{report:?}");
+        assert!(report.killed.contains(&pid) && report.unkillable.is_empty(), "{report:?}");
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     });
 }
@@ -117,10 +117,10 @@ fn a_daemon_is_torn_down_with_its_group() {
 #[test]
 fn a_group_that_is_dropped_is_torn_down() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         drop(group);
-        assert_eq!(process.wait(None).await.unwrap().ending, Ending::Signalled { signal: 9 });
+        assert_eq!(process.wait(None).await.unwrap().ending, ExitReason::Signalled { signal: 9 });
         eventually("the end", || !alive(process.pid()));
     });
 }
@@ -128,10 +128,10 @@ fn a_group_that_is_dropped_is_torn_down() {
 #[test]
 fn held_processes_start_when_they_are_released() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let held = [group.spawn_held(sh("echo a")).await.unwrap(), group.spawn_held(sh("echo b")).await.unwrap()];
         let never = group.spawn_held(sh("echo c")).await.unwrap();
-        assert!(held[0].so_far(Stream::Stdout).await.unwrap().is_empty());
+        assert!(held[0].read_output(Stream::Stdout).await.unwrap().is_empty());
         for process in &held {
             process.release().await.unwrap();
         }
@@ -146,13 +146,13 @@ fn held_processes_start_when_they_are_released() {
 #[test]
 fn output_is_whole_and_its_limit_is_kept() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let many = group.spawn(sh("head -c 20000000 /dev/zero; echo end >&2")).await.unwrap();
         let finished = many.wait(None).await.unwrap();
         assert_eq!((finished.stdout.len(), text(&finished.stderr).as_str()), (20_000_000, "end"));
         let endless = group.spawn(sh("yes").output_limit(Bytes(100_000))).await.unwrap();
         let finished = endless.wait(None).await.unwrap();
-        assert_eq!(finished.ending, Ending::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
+        assert_eq!(finished.ending, ExitReason::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
         assert_eq!(finished.stdout.len(), 100_000);
         let exact = group.spawn(sh("head -c 100000 /dev/zero").output_limit(Bytes(100_000))).await.unwrap();
         assert!(exact.wait(None).await.unwrap().ending.is_success());
@@ -164,7 +164,7 @@ fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
     with_worker(|worker| async move {
         let write = |bytes: u64| sh(&format!("head -c {bytes} /dev/zero; echo end")).output_limit(Bytes(1000));
         let finished = finish(&worker, write(20_000_000).stdout(Capture::Hash)).await;
-        assert_eq!(finished.ending, Ending::Exited { status: 0 });
+        assert_eq!(finished.ending, ExitReason::Exited { status: 0 });
         let whole = [vec![0; 20_000_000], b"end\n".to_vec()].concat();
         assert_eq!(finished.stdout_digest, Some(OutputDigest::of(&whole)));
         assert_eq!(finished.stdout.len(), 16 << 10);
@@ -173,7 +173,7 @@ fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
         assert_eq!((short.stdout, short.stdout_digest), (b"short\n".to_vec(), Some(OutputDigest::of(b"short\n"))));
         // What a process leaves running may write for ever, and nobody waits for that.
         let endless = finish(&worker, sh("yes & exit 3").stdout(Capture::Hash)).await;
-        assert_eq!(endless.ending, Ending::Exited { status: 3 });
+        assert_eq!(endless.ending, ExitReason::Exited { status: 3 });
         let kept = finish(&worker, sh("echo kept")).await;
         assert_eq!(kept.stdout_digest, Some(OutputDigest::of(b"kept\n")));
     });
@@ -184,7 +184,7 @@ fn output_that_is_discarded_goes_to_dev_null() {
     with_worker(|worker| async move {
         let show = sh("exec 3>&1; readlink /proc/self/fd/3 >&2; head -c 20000000 /dev/zero").stdout(Capture::Discard);
         let finished = finish(&worker, show).await;
-        assert_eq!(finished.ending, Ending::Exited { status: 0 });
+        assert_eq!(finished.ending, ExitReason::Exited { status: 0 });
         assert_eq!((text(&finished.stderr).as_str(), finished.stdout_digest), ("/dev/null", None));
     });
 }
@@ -192,7 +192,7 @@ fn output_that_is_discarded_goes_to_dev_null() {
 #[test]
 fn the_time_that_joining_the_cgroup_takes_is_not_elapsed() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let Some(cgroup) = group.cgroup().map(PathBuf::from) else {
             return eprintln!("SKIPPED: no cgroup can be made here");
         };
@@ -226,7 +226,7 @@ fn placement_is_what_was_asked_and_is_seen_to_be() {
         let script =
             "grep -E 'Cpus_allowed_list|THP_enabled' /proc/self/status; head -1 /proc/self/numa_maps; sleep 0.2";
         let finished = finish(&worker, sh(script).placement(placement.clone())).await;
-        let (seen, out) = (&finished.ran.verified, text(&finished.stdout));
+        let (seen, out) = (&finished.placement.effective, text(&finished.stdout));
         assert_eq!(seen.differences(&placement), Vec::<String>::new());
         assert_eq!(seen.cpus, Some(vec![cpu]));
         assert_eq!(seen.aslr, Some(false));
@@ -263,17 +263,17 @@ fn a_process_that_moves_itself_is_seen() {
             (format!("taskset -c {there} sleep 0.3; true"), on(&[here])),
         ];
         for (script, asked) in moves {
-            let ran = finish(&worker, sh(&script).placement(asked)).await.ran;
-            let said: Vec<&String> = ran.strayed.iter().collect();
+            let ran = finish(&worker, sh(&script).placement(asked)).await.placement;
+            let said: Vec<&String> = ran.escapes.iter().collect();
             assert!(said.len() == 1 && said[0].ends_with(&format!("moved itself: CPUs [{there}] instead of [{here}]")));
         }
         let part = finish(&worker, sh(&format!("exec taskset -c {there} true")).placement(on(&[here, there]))).await;
-        assert!(part.ran.strayed.is_empty(), "{:?}", part.ran);
+        assert!(part.placement.escapes.is_empty(), "{:?}", part.placement);
         let randomised = Placement { aslr: Aslr::Off, ..Placement::default() };
-        assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.ran.strayed.is_empty());
-        let server = worker.group().await.unwrap();
+        assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.placement.escapes.is_empty());
+        let server = worker.new_group().await.unwrap();
         let process = server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(on(&[here]))).await.unwrap();
-        assert!(process.look().await.unwrap().strayed.is_empty());
+        assert!(process.inspect().await.unwrap().escapes.is_empty());
         server.teardown().await.unwrap();
     });
 }
@@ -298,7 +298,7 @@ fn huge_pages_are_asked_for_by_the_means_that_there_is() {
         let always = Placement { huge_pages: HugePages::Always, ..Placement::default() };
         let finished = finish(&worker, sh("echo $GLIBC_TUNABLES; sleep 0.1").placement(always)).await;
         let told = text(&finished.stdout) == "glibc.malloc.hugetlb=1";
-        assert_eq!(told, finished.ran.verified.huge_pages_means == Some(HugePagesMeans::GlibcTunable));
-        assert!(finished.ran.verified.huge_pages_means.is_some());
+        assert_eq!(told, finished.placement.effective.huge_pages_method == Some(HugePagesMethod::GlibcTunable));
+        assert!(finished.placement.effective.huge_pages_method.is_some());
     });
 }

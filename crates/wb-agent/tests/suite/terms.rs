@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, sh, with_worker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::Child;
-use wb_agent::{Command, Controller, Terms, Worker, WorkerError, start_together};
+use wb_agent::{Command, Controller, SessionConfig, Worker, WorkerError, start_synchronized};
 use wb_model::{Nanos, WorkerName};
 
 fn start() -> Child {
@@ -21,7 +21,7 @@ fn start() -> Child {
 }
 
 /// An agent as ssh would carry it: nobody sees its process, and only words tell that it lives.
-async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
+async fn far(terms: SessionConfig) -> Result<(Worker, Child), WorkerError> {
     let mut agent = start();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
     Ok((over(input, output, terms).await?, agent))
@@ -30,9 +30,9 @@ async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
 async fn over(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
-    terms: Terms,
+    terms: SessionConfig,
 ) -> Result<Worker, WorkerError> {
-    Worker::over(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
+    Worker::from_streams(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
 }
 
 /// A reader that counts how often something came.
@@ -52,8 +52,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
     }
 }
 
-fn silence(milliseconds: u64) -> Terms {
-    Terms { silence: Some(Nanos(milliseconds * 1_000_000)), ..Terms::default() }
+fn silence(milliseconds: u64) -> SessionConfig {
+    SessionConfig { idle_timeout: Some(Nanos(milliseconds * 1_000_000)), ..SessionConfig::default() }
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_agent_that_hears_nothing_ends_what_it_started_and_itself() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (worker, agent, _group) = runtime.block_on(async {
         let (worker, agent) = far(silence(2_000)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         (worker, agent, group)
     });
@@ -109,11 +109,13 @@ fn words_are_said_while_nothing_is_asked() {
 #[test]
 fn a_second_controller_is_told_the_first_until_it_is_gone() {
     run(async {
-        let terms =
-            |user: &str| Terms { exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }), ..Terms::default() };
+        let terms = |user: &str| SessionConfig {
+            exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }),
+            ..SessionConfig::default()
+        };
         let (first, agent) = far(terms("anna@desk")).await.unwrap();
         let refused = far(terms("bert@lap")).await.unwrap_err();
-        let WorkerError::Held { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
+        let WorkerError::InUse { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
         assert_eq!((holder.controller.pid, Some(holder.agent)), (4711, agent.id()));
         let said = refused.to_string();
         assert!(said.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{said}");
@@ -138,7 +140,7 @@ async fn far_as(nobody: bool, folder: &Path, user: &str) -> Result<(Worker, Chil
     let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
     let exclusive = Some(Controller { user: user.to_owned(), pid: 4711 });
-    Ok((over(input, output, Terms { exclusive, ..Terms::default() }).await?, agent))
+    Ok((over(input, output, SessionConfig { exclusive, ..SessionConfig::default() }).await?, agent))
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn controllers_that_log_in_as_different_users_are_refused_while_the_other_is_the
 #[test]
 fn clocks_of_one_machine_are_not_apart() {
     with_worker(|worker| async move {
-        let clock = worker.clock().await.unwrap();
+        let clock = worker.clock_offset().await.unwrap();
         assert!(clock.offset_ns.unsigned_abs() <= clock.error_ns + 1, "{clock:?}");
         assert_eq!(clock.error_ns, clock.rtt.0.div_ceil(2));
     });
@@ -177,17 +179,17 @@ fn clocks_of_one_machine_are_not_apart() {
 fn held_processes_of_several_workers_start_at_one_time() {
     with_worker(|one| async move {
         with_other(async |other| {
-            let (here, there) = (one.group().await.unwrap(), other.group().await.unwrap());
+            let (here, there) = (one.new_group().await.unwrap(), other.new_group().await.unwrap());
             let held = [
                 here.spawn_held(sh("echo started")).await.unwrap(),
                 there.spawn_held(sh("echo started")).await.unwrap(),
             ];
-            let together = start_together(&[&held[0], &held[1]]).await.unwrap();
+            let together = start_synchronized(&[&held[0], &held[1]]).await.unwrap();
             let mut started = Vec::new();
             for (process, start) in held.iter().zip(&together.starts) {
                 let finished = process.wait(None).await.unwrap();
                 assert_eq!(finished.stdout, b"started\n");
-                started.push(finished.started_ns - start.late.0);
+                started.push(finished.started_ns - start.delay.0);
             }
             // Both were given the same time, as far as their clocks were known.
             let error: u64 = together.starts.iter().map(|start| start.clock.error_ns).sum();
@@ -208,10 +210,10 @@ async fn with_other(test: impl AsyncFnOnce(Worker)) {
 #[test]
 fn a_time_that_has_passed_is_now_and_is_told_so() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn_held(sh("exit 3")).await.unwrap();
         let late = process.release_at(1).await.unwrap();
         assert!(late > Nanos(0));
-        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::Ending::Exited { status: 3 });
+        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::ExitReason::Exited { status: 3 });
     });
 }

@@ -31,7 +31,7 @@ fn two_groups_without_cgroups_are_told_apart_and_ended_whole() {
         let folder = tempfile::tempdir().unwrap();
         let Some(worker) = unprivileged(folder.path()).await else { return };
         let agent = worker.agent_pid().unwrap();
-        let (one, other) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let (one, other) = (worker.new_group().await.unwrap(), worker.new_group().await.unwrap());
         assert_eq!(one.cgroup(), None);
         let daemons = "(setsid sh -c 'echo $$; exec sleep 1000' &); (env -i setsid sh -c 'echo $$; exec sleep 1000' &); sleep 0.3";
         let recording = one.record(Nanos(50_000_000)).await.unwrap();
@@ -55,7 +55,7 @@ fn orphans_of_a_killed_agent_are_ended_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let Some(worker) = unprivileged(folder.path()).await else { return };
         let agent = worker.agent_pid().unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(sh("(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000")).await.unwrap();
         let ten_seconds = Nanos(10_000_000_000);
         let line = process.wait_for_line(Stream::Stdout, ten_seconds, |_| true).await.unwrap().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
 
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
-use wb_agent::{Command, Controller, EntryKind, Fault, Holder, Terms, Worker, WorkerError};
+use wb_agent::{AgentSession, Command, Controller, EntryKind, Fault, SessionConfig, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 #[test]
@@ -21,13 +21,13 @@ fn facts_come_from_the_agent() {
 #[test]
 fn a_long_file_goes_there_and_back() {
     with_worker(|worker| async move {
-        let scratch = worker.scratch(None).await.unwrap();
+        let scratch = worker.new_scratch(None).await.unwrap();
         let bytes: Vec<u8> =
             (0..40_000_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let path = scratch.join("long");
         worker.put(&path, &bytes, 0o640).await.unwrap();
         assert!(worker.get(&path, Bytes(40_000_000)).await.unwrap() == bytes);
-        assert!(matches!(worker.get(&path, Bytes(39_999_999)).await, Err(WorkerError::TooLong { .. })));
+        assert!(matches!(worker.get(&path, Bytes(39_999_999)).await, Err(WorkerError::FileTooLarge { .. })));
         worker.put(&path, b"short", 0o640).await.unwrap();
         assert_eq!(worker.get(&path, Bytes(5)).await.unwrap(), b"short");
         let entries = worker.list(scratch.path()).await.unwrap();
@@ -45,7 +45,7 @@ fn only_private_folders_are_removed_with_all_in_them() {
     with_worker(|worker| async move {
         let mine = tempfile::tempdir().unwrap();
         fs::create_dir(mine.path().join("sub")).unwrap();
-        let scratch = worker.scratch(Some(mine.path().to_str().unwrap())).await.unwrap();
+        let scratch = worker.new_scratch(Some(mine.path().to_str().unwrap())).await.unwrap();
         fs::create_dir_all(scratch.join("a/b")).unwrap();
         worker.remove(&scratch.join("a")).await.unwrap();
         let error = worker.remove(mine.path().join("sub").to_str().unwrap()).await.unwrap_err();
@@ -71,9 +71,9 @@ fn a_tool_is_found_with_its_hash_and_version() {
 fn dropping_the_last_handle_ends_everything() {
     let agent = run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
-        let _scratch = worker.scratch(None).await.unwrap();
+        let _scratch = worker.new_scratch(None).await.unwrap();
         worker.agent_pid().unwrap()
     });
     nothing_is_left_of(agent);
@@ -120,7 +120,7 @@ fn what_a_killed_agent_leaves_is_removed_by_the_next() {
 fn a_killed_agent_is_a_lost_worker() {
     let agent = run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         let agent = worker.agent_pid().unwrap();
         assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
@@ -161,9 +161,15 @@ fn another_version_is_told_apart() {
         let (near, mut far) = tokio::io::duplex(1024);
         tokio::io::AsyncWriteExt::write_all(&mut far, &frame).await.unwrap();
         let (input, output) = tokio::io::split(near);
-        let error = Worker::over(WorkerName::local(), input, output, Terms::default(), std::future::ready(None))
-            .await
-            .unwrap_err();
+        let error = Worker::from_streams(
+            WorkerName::local(),
+            input,
+            output,
+            SessionConfig::default(),
+            std::future::ready(None),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -182,14 +188,14 @@ fn a_program_that_is_no_agent_is_told_apart() {
         assert!(error.to_string().starts_with("what answers on `local` is no agent"), "{error}");
         let error = Worker::local(Path::new("/bin/true")).await.unwrap_err();
         assert!(error.is_lost() || error.to_string().contains("pipe"), "{error}");
-        assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::Start { .. })));
+        assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::StartFailed { .. })));
     });
 }
 
 #[test]
 fn telemetry_tells_the_workload_from_the_rest() {
     with_worker(|worker| async move {
-        let group = worker.group().await.unwrap();
+        let group = worker.new_group().await.unwrap();
         let recording = group.record(Nanos(100_000_000)).await.unwrap();
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
         let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
@@ -216,12 +222,12 @@ fn telemetry_tells_the_workload_from_the_rest() {
 #[test]
 fn what_is_started_beside_the_workload_is_counted_apart() {
     with_worker(|worker| async move {
-        let (tools, group) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let (tools, group) = (worker.new_group().await.unwrap(), worker.new_group().await.unwrap());
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         let used = tools.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap().usage;
         let telemetry = recording.finish().await.unwrap().telemetry;
-        let beside = telemetry.end.beside.cpu_ns - telemetry.start.beside.cpu_ns;
+        let beside = telemetry.end.concurrent.cpu_ns - telemetry.start.concurrent.cpu_ns;
         assert!(beside > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < beside / 2);
     });
 }
@@ -241,11 +247,11 @@ fn runs_of_two_controllers_on_one_machine_see_each_other_until_they_end() {
         let controller = |user: &str| Controller { user: format!("{user}-{}@desk", std::process::id()), pid: 4711 };
         let (anna, bert) = (controller("anna"), controller("bert"));
         // Others may measure on this machine while this is tested.
-        let sees = |seen: Vec<Holder>, other: &Controller| seen.iter().any(|holder| holder.controller == *other);
+        let sees = |seen: Vec<AgentSession>, other: &Controller| seen.iter().any(|holder| holder.controller == *other);
         let announced = one.announce(anna.clone()).await.unwrap();
         assert_eq!(announced.own.controller, anna);
         assert!(!sees(announced.others.clone(), &anna) && !sees(announced.others, &bert));
-        let group = one.group().await.unwrap();
+        let group = one.new_group().await.unwrap();
         let alone = group.record(Nanos(1_000_000_000)).await.unwrap();
         assert!(!sees(alone.finish().await.unwrap().other_runs, &bert));
 

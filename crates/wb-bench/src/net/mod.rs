@@ -3,29 +3,29 @@
 //! *same core*: both ends on one CPU, so that every nanosecond of either counts. *cross core*: one each.
 //! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms on.
 
-mod both;
+mod client_server;
 mod growth;
 mod peers;
 
 use crate::{
-    pairs::{Row, Side},
-    place::Place,
+    bench_env::BenchEnv,
+    pairs::{BenchSide, PairedBenchmark},
 };
 use wb_kernels::cpus;
 
-pub(crate) use both::{Both, run};
+pub(crate) use client_server::{ClientServer, run};
 pub(crate) use growth::limits;
 
 /// Which CPUs the two ends have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cores {
+pub(crate) enum CorePlacement {
     Same,
     Cross,
 }
 
-impl Cores {
+impl CorePlacement {
     /// Of the client and of the server.
-    fn pick(self) -> Result<(usize, usize), String> {
+    fn cpus(self) -> Result<(usize, usize), String> {
         let allowed = cpus::allowed();
         match (self, &allowed[..]) {
             (Self::Same, [first, ..]) => Ok((*first, *first)),
@@ -44,7 +44,7 @@ impl Cores {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
+pub(crate) enum LoopbackWorkload {
     /// Bytes per second of messages of a size over so many connections.
     TcpStream { bytes: u32, strands: u32 },
     /// Round trips per second.
@@ -65,7 +65,7 @@ const REQUEST: u32 = 90;
 /// Bytes of a datagram that fills a frame.
 const DATAGRAM: u32 = 1470;
 
-impl Load {
+impl LoopbackWorkload {
     fn name(self) -> String {
         match self {
             Self::TcpStream { bytes, strands } => {
@@ -116,31 +116,34 @@ pub(crate) enum Peer {
     /// OpenSSL's own loop.
     OpenSsl,
     /// Our engine with `-n`: what recording every time costs.
-    Unrecorded,
+    NoStatistics,
 }
 
-const LOADS: [(Load, &[Peer]); 11] = [
-    (Load::TcpStream { bytes: 8 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
-    (Load::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
-    (Load::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
-    (Load::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
-    (Load::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
-    (Load::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
-    (Load::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),
-    (Load::Connect, &[Peer::Bare]),
-    (Load::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
+const WORKLOADS: [(LoopbackWorkload, &[Peer]); 11] = [
+    (
+        LoopbackWorkload::TcpStream { bytes: 8 << 10, strands: 1 },
+        &[Peer::Iperf3, Peer::Qperf, Peer::Bare, Peer::NoStatistics],
+    ),
+    (LoopbackWorkload::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (LoopbackWorkload::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::NoStatistics]),
+    (LoopbackWorkload::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::NoStatistics]),
+    (LoopbackWorkload::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (LoopbackWorkload::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
+    (LoopbackWorkload::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),
+    (LoopbackWorkload::Connect, &[Peer::Bare]),
+    (LoopbackWorkload::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
 ];
 
-pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     let mut rows = Vec::new();
-    for (load, peers) in LOADS {
-        for cores in [Cores::Same, Cores::Cross] {
+    for (load, peers) in WORKLOADS {
+        for cores in [CorePlacement::Same, CorePlacement::Cross] {
             for &peer in peers {
                 let name = format!("net {} {} vs {}", load.name(), cores.name(), peer.name());
-                rows.push(Row::new(name, load.unit(), move || {
-                    Ok((peers::ours(place, load, cores)?, peer.side(place, load, cores)?))
+                rows.push(PairedBenchmark::new(name, load.unit(), move || {
+                    Ok((peers::our_side(place, load, cores)?, peer.side(place, load, cores)?))
                 }));
             }
         }
@@ -149,12 +152,12 @@ pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
 }
 
 /// A side of two programs: a server on one CPU and a client on another.
-fn side(
-    place: &Place,
+fn client_server_side(
+    place: &BenchEnv,
     name: &str,
-    both: &Both,
+    both: &ClientServer,
     figure: impl Fn(&serde_json::Value) -> Option<f64> + 'static,
-) -> Result<Side, String> {
-    let command = place.both(both)?;
-    Ok(Side::new(name, command, move |printed| figure(&serde_json::from_str(printed).ok()?)))
+) -> Result<BenchSide, String> {
+    let command = place.client_server_command(both)?;
+    Ok(BenchSide::new(name, command, move |printed| figure(&serde_json::from_str(printed).ok()?)))
 }

@@ -2,63 +2,72 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use super::{Both, Cores, DATAGRAM, Load, Peer, REQUEST, side};
+use super::{ClientServer, CorePlacement, DATAGRAM, LoopbackWorkload, Peer, REQUEST, client_server_side};
 use crate::{
-    pairs::{Side, json},
-    place::{Place, tool},
+    bench_env::{BenchEnv, require_tool},
+    pairs::{BenchSide, json_figure},
 };
 
-const LOOP: &str = include_str!("../../peers/net_loop.c");
-const TLS_LOOP: &str = include_str!("../../peers/tls_loop.c");
+const LOOP_SOURCE: &str = include_str!("../../peers/net_loop.c");
+const TLS_LOOP_SOURCE: &str = include_str!("../../peers/tls_loop.c");
 
 /// Known to both of our ends; nobody else is on this loopback.
 const TOKEN: &str = "the-token-of-a-bench-on-loopback";
 
 /// Our engine.
-pub(super) fn ours(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    let (client, server) = cores.pick()?;
+pub(super) fn our_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge()?.display().to_string();
+    let program = place.weighbridge_program()?.display().to_string();
     let bytes = load.bytes().to_string();
     let mut preset: Vec<String> = match load {
-        Load::TcpStream { .. } => vec!["stream".into()],
-        Load::TcpRr => vec!["rr".into()],
-        Load::UdpRr => vec!["udp-rr".into()],
-        Load::UdpStream => ["stream", "--protocols", "udp"].map(str::to_owned).to_vec(),
-        Load::TlsStream { .. } => ["stream", "--protocols", "ssl"].map(str::to_owned).to_vec(),
-        Load::Connect => return profiled(place, load, cores, &[]),
+        LoopbackWorkload::TcpStream { .. } => vec!["stream".into()],
+        LoopbackWorkload::TcpRr => vec!["rr".into()],
+        LoopbackWorkload::UdpRr => vec!["udp-rr".into()],
+        LoopbackWorkload::UdpStream => ["stream", "--protocols", "udp"].map(str::to_owned).to_vec(),
+        LoopbackWorkload::TlsStream { .. } => ["stream", "--protocols", "ssl"].map(str::to_owned).to_vec(),
+        LoopbackWorkload::Connect => return profile_side(place, load, cores, &[]),
     };
     preset.extend(["--message-sizes".into(), bytes, "--instances".into(), load.strands().to_string()]);
     preset.extend(["--runtime".into(), place.seconds.to_string(), format!("127.0.0.1:{port}"), "--json".into()]);
-    let both = both(&program, client, server, port, preset);
-    side(place, "weighbridge", &both, move |printed| {
+    let both = weighbridge_pair(&program, client, server, port, preset);
+    client_server_side(place, "weighbridge", &both, move |printed| {
         let totals = &printed[0]["totals"];
         Some(match load {
-            Load::TcpStream { .. } | Load::TlsStream { .. } => totals["throughput"].as_f64()?,
-            Load::UdpStream => totals["throughput"].as_f64()? / f64::from(DATAGRAM),
-            Load::TcpRr | Load::UdpRr | Load::Connect => totals["rounds-per-second"].as_f64()?,
+            LoopbackWorkload::TcpStream { .. } | LoopbackWorkload::TlsStream { .. } => totals["throughput"].as_f64()?,
+            LoopbackWorkload::UdpStream => totals["throughput"].as_f64()? / f64::from(DATAGRAM),
+            LoopbackWorkload::TcpRr | LoopbackWorkload::UdpRr | LoopbackWorkload::Connect => {
+                totals["rounds-per-second"].as_f64()?
+            }
         })
     })
 }
 
 /// Our engine with a profile and more flags than presets have, one strand.
-fn profiled(place: &Place, load: Load, cores: Cores, flags: &[&str]) -> Result<Side, String> {
-    let (client, server) = cores.pick()?;
+fn profile_side(
+    place: &BenchEnv,
+    load: LoopbackWorkload,
+    cores: CorePlacement,
+    flags: &[&str],
+) -> Result<BenchSide, String> {
+    let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge()?.display().to_string();
-    let protocol = if load == Load::UdpRr { "udp" } else { "tcp" };
-    let nagle = if load == Load::TcpRr { "tcp_nodelay" } else { "" };
+    let program = place.weighbridge_program()?.display().to_string();
+    let protocol = if load == LoopbackWorkload::UdpRr { "udp" } else { "tcp" };
+    let nagle = if load == LoopbackWorkload::TcpRr { "tcp_nodelay" } else { "" };
     let connect = format!(r#"<flowop type="connect" options="remotehost=127.0.0.1 protocol={protocol} {nagle}"/>"#);
     let disconnect = r#"<flowop type="disconnect"/>"#;
     let write = format!(r#"<flowop type="write" options="size={}"/>"#, load.bytes());
     let flowops = match load {
-        Load::TcpRr | Load::UdpRr => format!(r#"{write}<flowop type="read" options="size={REQUEST}"/>"#),
-        Load::Connect => format!("{connect}{disconnect}"),
+        LoopbackWorkload::TcpRr | LoopbackWorkload::UdpRr => {
+            format!(r#"{write}<flowop type="read" options="size={REQUEST}"/>"#)
+        }
+        LoopbackWorkload::Connect => format!("{connect}{disconnect}"),
         _ => write,
     };
     let middle = format!(r#"<transaction duration="{}s">{flowops}</transaction>"#, place.seconds);
     let transactions = match load {
-        Load::Connect => middle,
+        LoopbackWorkload::Connect => middle,
         _ => format!("<transaction>{connect}</transaction>{middle}<transaction>{disconnect}</transaction>"),
     };
     let profile = place.folder().join(format!("{}.xml", load.name()));
@@ -66,35 +75,35 @@ fn profiled(place: &Place, load: Load, cores: Cores, flags: &[&str]) -> Result<S
     std::fs::write(&profile, text).map_err(|error| error.to_string())?;
     let mut run = vec!["run".into(), profile.display().to_string(), "-P".into(), port.to_string(), "--json".into()];
     run.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    let both = both(&program, client, server, port, run);
+    let both = weighbridge_pair(&program, client, server, port, run);
     let name = if flags.is_empty() { "weighbridge" } else { "weighbridge -n" };
-    side(place, name, &both, move |printed| {
+    client_server_side(place, name, &both, move |printed| {
         let totals = &printed["totals"];
         match load {
-            Load::TcpStream { .. } => totals["throughput"].as_f64(),
+            LoopbackWorkload::TcpStream { .. } => totals["throughput"].as_f64(),
             _ => totals["rounds-per-second"].as_f64(),
         }
     })
 }
 
 /// Round trips over so many connections, by one client and one server that goes on afterwards.
-pub(super) fn many(place: &Place, connections: u32) -> Result<Both, String> {
-    let (client, server) = Cores::Cross.pick()?;
+pub(super) fn many_connections(place: &BenchEnv, connections: u32) -> Result<ClientServer, String> {
+    let (client, server) = CorePlacement::Cross.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge()?.display().to_string();
+    let program = place.weighbridge_program()?.display().to_string();
     let (bytes, connections, seconds) = (REQUEST.to_string(), connections.to_string(), place.seconds.to_string());
     let at = format!("127.0.0.1:{port}");
     let run = ["rr", "-l", &bytes, "-n", &connections, "-t", &seconds, &at, "--json"].map(str::to_owned).to_vec();
-    let mut both = both(&program, client, server, port, run);
+    let mut both = weighbridge_pair(&program, client, server, port, run);
     both.server.retain(|word| word != "--once");
     Ok(both)
 }
 
-fn both(program: &str, client: usize, server: usize, port: u16, run: Vec<String>) -> Both {
+fn weighbridge_pair(program: &str, client: usize, server: usize, port: u16, run: Vec<String>) -> ClientServer {
     let serve = ["net", "serve", "--once", "--port"].map(str::to_owned).into_iter().chain([port.to_string()]);
-    Both {
-        server: pinned(server, program, serve.collect()),
-        client: pinned(client, program, std::iter::once("net".to_owned()).chain(run).collect()),
+    ClientServer {
+        server: pin_command(server, program, serve.collect()),
+        client: pin_command(client, program, std::iter::once("net".to_owned()).chain(run).collect()),
         port,
         env: vec![("WEIGHBRIDGE_NET_TOKEN".into(), TOKEN.into())],
     }
@@ -108,42 +117,47 @@ impl Peer {
             Self::Sockperf => "sockperf",
             Self::Bare => "bare loop",
             Self::OpenSsl => "openssl loop",
-            Self::Unrecorded => "itself with -n",
+            Self::NoStatistics => "itself with -n",
         }
     }
 
-    pub(super) fn side(self, place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
+    pub(super) fn side(
+        self,
+        place: &BenchEnv,
+        load: LoopbackWorkload,
+        cores: CorePlacement,
+    ) -> Result<BenchSide, String> {
         match self {
-            Self::Iperf3 => iperf3(place, load, cores),
-            Self::Qperf => qperf(place, load, cores),
-            Self::Sockperf => sockperf(place, load, cores),
-            Self::Bare => bare(place, load, cores),
-            Self::OpenSsl => openssl(place, load, cores),
-            Self::Unrecorded => profiled(place, load, cores, &["-n"]),
+            Self::Iperf3 => iperf3_side(place, load, cores),
+            Self::Qperf => qperf_side(place, load, cores),
+            Self::Sockperf => sockperf_side(place, load, cores),
+            Self::Bare => bare_side(place, load, cores),
+            Self::OpenSsl => openssl_side(place, load, cores),
+            Self::NoStatistics => profile_side(place, load, cores, &["-n"]),
         }
     }
 }
 
-fn iperf3(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    tool("iperf3")?;
-    let (client, server) = cores.pick()?;
+fn iperf3_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    require_tool("iperf3")?;
+    let (client, server) = cores.cpus()?;
     let port = free_port()?;
     let (at, seconds) = (port.to_string(), place.seconds.ceil().to_string());
     let (bytes, strands) = (load.bytes().to_string(), load.strands().to_string());
     let mut run: Vec<String> =
         ["-c", "127.0.0.1", "-p", &at, "-t", &seconds, "-l", &bytes, "-P", &strands, "-J"].map(str::to_owned).to_vec();
-    if load == Load::UdpStream {
+    if load == LoopbackWorkload::UdpStream {
         run.extend(["-u", "-b", "0"].map(str::to_owned));
     }
-    let both = Both {
-        server: pinned(server, "iperf3", ["-s", "-1", "-p", &at].map(str::to_owned).to_vec()),
-        client: pinned(client, "iperf3", run),
+    let both = ClientServer {
+        server: pin_command(server, "iperf3", ["-s", "-1", "-p", &at].map(str::to_owned).to_vec()),
+        client: pin_command(client, "iperf3", run),
         port,
         env: Vec::new(),
     };
-    side(place, "iperf3", &both, move |printed| {
+    client_server_side(place, "iperf3", &both, move |printed| {
         let end = &printed["end"];
-        if load == Load::UdpStream {
+        if load == LoopbackWorkload::UdpStream {
             let sum = &end["sum"];
             let received = sum["packets"].as_f64()? - sum["lost_packets"].as_f64()?;
             return Some(received / sum["seconds"].as_f64()?);
@@ -152,28 +166,28 @@ fn iperf3(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
     })
 }
 
-fn qperf(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    tool("qperf")?;
-    let (client, server) = cores.pick()?;
+fn qperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    require_tool("qperf")?;
+    let (client, server) = cores.cpus()?;
     let port = free_port()?;
     let (at, bytes) = (port.to_string(), load.bytes().to_string());
     let seconds = place.seconds.ceil().to_string();
     let test = match load {
-        Load::TcpStream { .. } => "tcp_bw",
-        Load::TcpRr => "tcp_lat",
-        Load::UdpRr => "udp_lat",
-        Load::UdpStream => "udp_bw",
+        LoopbackWorkload::TcpStream { .. } => "tcp_bw",
+        LoopbackWorkload::TcpRr => "tcp_lat",
+        LoopbackWorkload::UdpRr => "udp_lat",
+        LoopbackWorkload::UdpStream => "udp_bw",
         _ => return Err("qperf has no such test".to_owned()),
     };
     let run = ["127.0.0.1", "-lp", &at, "-t", &seconds, "-m", &bytes, "-uu", test].map(str::to_owned).to_vec();
-    let both = Both {
-        server: pinned(server, "qperf", ["-lp", &at].map(str::to_owned).to_vec()),
-        client: pinned(client, "qperf", run),
+    let both = ClientServer {
+        server: pin_command(server, "qperf", ["-lp", &at].map(str::to_owned).to_vec()),
+        client: pin_command(client, "qperf", run),
         port,
         env: Vec::new(),
     };
-    let command = place.both(&both)?;
-    Ok(Side::new("qperf", command, move |printed| {
+    let command = place.client_server_command(&both)?;
+    Ok(BenchSide::new("qperf", command, move |printed| {
         // `recv_bw = 1,234 bytes/sec` for datagrams, `bw = …` for streams, `latency = 5,100 ns` one way.
         let value = |key: &str| {
             let line = printed.lines().map(str::trim).find(|line| line.split_whitespace().next() == Some(key))?;
@@ -181,64 +195,64 @@ fn qperf(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
             figure.parse::<f64>().ok()
         };
         match load {
-            Load::TcpStream { .. } => value("bw"),
-            Load::UdpStream => Some(value("recv_bw")? / f64::from(DATAGRAM)),
+            LoopbackWorkload::TcpStream { .. } => value("bw"),
+            LoopbackWorkload::UdpStream => Some(value("recv_bw")? / f64::from(DATAGRAM)),
             _ => Some(0.5e9 / value("latency")?),
         }
     }))
 }
 
-fn sockperf(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    tool("sockperf")?;
-    let (client, server) = cores.pick()?;
+fn sockperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    require_tool("sockperf")?;
+    let (client, server) = cores.cpus()?;
     let port = free_port()?;
     let (at, bytes, seconds) = (port.to_string(), REQUEST.to_string(), place.seconds.ceil().to_string());
-    let tcp: &[&str] = if load == Load::TcpRr { &["--tcp"] } else { &[] };
+    let tcp: &[&str] = if load == LoopbackWorkload::TcpRr { &["--tcp"] } else { &[] };
     let words = |mode: &str, more: &[&str]| {
         let all =
             [mode, "-i", "127.0.0.1", "-p", &at].into_iter().chain(tcp.iter().copied()).chain(more.iter().copied());
         all.map(str::to_owned).collect::<Vec<_>>()
     };
-    let both = Both {
-        server: pinned(server, "sockperf", words("server", &[])),
-        client: pinned(client, "sockperf", words("ping-pong", &["-t", &seconds, "-m", &bytes, "--full-rtt"])),
+    let both = ClientServer {
+        server: pin_command(server, "sockperf", words("server", &[])),
+        client: pin_command(client, "sockperf", words("ping-pong", &["-t", &seconds, "-m", &bytes, "--full-rtt"])),
         port,
         env: Vec::new(),
     };
-    Ok(Side::new("sockperf", place.both(&both)?, |printed| {
+    Ok(BenchSide::new("sockperf", place.client_server_command(&both)?, |printed| {
         let after = printed.split_once("Summary: Round trip is ")?.1;
         Some(1e6 / after.split_whitespace().next()?.parse::<f64>().ok()?)
     }))
 }
 
-fn bare(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    let (client, server) = cores.pick()?;
-    let program = place.compile("net_loop", LOOP, &["-O2", "-pthread"].map(str::to_owned))?;
+fn bare_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    let (client, server) = cores.cpus()?;
+    let program = place.compile("net_loop", LOOP_SOURCE, &["-O2", "-pthread"].map(str::to_owned))?;
     let mode = match load {
-        Load::TcpStream { .. } => "tcp-stream",
-        Load::TcpRr => "tcp-rr",
-        Load::UdpRr => "udp-rr",
-        Load::UdpStream => "udp-stream",
-        Load::Connect => "connect",
-        Load::TlsStream { .. } => return Err("the bare loop knows no TLS".to_owned()),
+        LoopbackWorkload::TcpStream { .. } => "tcp-stream",
+        LoopbackWorkload::TcpRr => "tcp-rr",
+        LoopbackWorkload::UdpRr => "udp-rr",
+        LoopbackWorkload::UdpStream => "udp-stream",
+        LoopbackWorkload::Connect => "connect",
+        LoopbackWorkload::TlsStream { .. } => return Err("the bare loop knows no TLS".to_owned()),
     };
     let figures = [load.bytes().to_string(), place.seconds.to_string(), load.strands().to_string()];
     let command = [program.display().to_string(), mode.to_owned()].into_iter().chain(figures);
     let command = command.chain([client.to_string(), server.to_string()]).collect();
-    Ok(Side::new("bare loop", command, json("figure")))
+    Ok(BenchSide::new("bare loop", command, json_figure("figure")))
 }
 
-fn openssl(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
-    let (client, server) = cores.pick()?;
+fn openssl_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+    let (client, server) = cores.cpus()?;
     let flags = ["-O2", "-Wl,--no-as-needed", "-lssl", "-lcrypto"].map(str::to_owned);
-    let program = place.compile("tls_loop", TLS_LOOP, &flags)?;
+    let program = place.compile("tls_loop", TLS_LOOP_SOURCE, &flags)?;
     let figures = [load.bytes().to_string(), place.seconds.to_string(), client.to_string(), server.to_string()];
     let command = std::iter::once(program.display().to_string()).chain(figures).collect();
-    Ok(Side::new("openssl loop", command, json("figure")))
+    Ok(BenchSide::new("openssl loop", command, json_figure("figure")))
 }
 
 /// On one CPU, whatever the program does itself.
-fn pinned(cpu: usize, program: &str, arguments: Vec<String>) -> Vec<String> {
+fn pin_command(cpu: usize, program: &str, arguments: Vec<String>) -> Vec<String> {
     ["taskset".to_owned(), "-c".to_owned(), cpu.to_string(), program.to_owned()].into_iter().chain(arguments).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::calibrate::{Calibration, Options, Sample, calibrate};
+use wb_compare::calibrate::{Calibration, CalibrationSample, Options, calibrate};
 
 const BOOTS: u32 = 100;
 /// In each boot.
@@ -10,7 +10,7 @@ const RUNS: u32 = 10;
 /// In each run.
 const SAMPLES: u32 = 20;
 const SEED: u64 = 8;
-const OPTIONS: Options = Options { each: 10, threshold: 5.0, rate: 0.05 };
+const OPTIONS: Options = Options { samples_per_side: 10, threshold: 5.0, error_rate: 0.05 };
 
 /// A system; standard deviations of logarithms.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) fn simulated() -> Vec<(System, Calibration)> {
     ALL.map(|system| (system, calibrate(&drawn(system), &OPTIONS).expect("drawn samples are above zero"))).into()
 }
 
-fn drawn(system: System) -> Vec<Sample> {
+fn drawn(system: System) -> Vec<CalibrationSample> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut samples = Vec::new();
     for boot in 0..BOOTS {
@@ -53,7 +53,7 @@ fn drawn(system: System) -> Vec<Sample> {
                 walk += system.walk * normal(&mut rng);
                 let drift = system.drift * f64::from(at) / f64::from(SAMPLES - 1);
                 let log: f64 = level + drift + walk + system.samples * normal(&mut rng);
-                samples.push(Sample { boot, run, value: 100.0 * log.exp(), disturbed: false });
+                samples.push(CalibrationSample { boot, run, value: 100.0 * log.exp(), disturbed: false });
             }
         }
     }

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::ab::{Ab, Options, Standing, Standings, State};
+use wb_compare::sequential_test::{Options, SequentialTest, StoppingState, VariantResult, VariantResults};
 use wb_compare::statistical::Verdict;
 use wb_model::Direction;
 
@@ -14,7 +14,7 @@ const REPETITIONS: usize = 1000;
 const SEED: u64 = 7;
 /// The scale of the noise.
 const SPREAD: f64 = 0.03;
-const OPTIONS: Options = Options { most: 30, threshold: 5.0, rate: 0.05, direction: Direction::Higher };
+const OPTIONS: Options = Options { max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction: Direction::Higher };
 
 /// Nothing is equivalent, so that every look is taken.
 const STRICT: Options = Options { threshold: 0.0, ..OPTIONS };
@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
 
 /// Every population
 pub(crate) fn simulated() -> Vec<Row> {
-    let rule = |variants, options| Ab::new(variants, options).expect("30 blocks are enough");
+    let rule = |variants, options| SequentialTest::new(variants, options).expect("30 blocks are enough");
     let [two, strict, four] = [rule(2, OPTIONS), rule(2, STRICT), rule(4, OPTIONS)];
     let row = |population| Row {
         population,
@@ -61,20 +61,20 @@ pub(crate) fn simulated() -> Vec<Row> {
     Population::ALL.into_par_iter().map(row).collect()
 }
 
-fn outcome(rule: &Ab, population: Population, factors: &[f64]) -> Outcome {
+fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Outcome {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut outcome = Outcome::default();
     let (one, mut intervals) = (1.0 / REPETITIONS as f64, 0.0);
     let truth = factors[1] / factors[0];
     for _ in 0..REPETITIONS {
-        let Standings { blocks, variants, .. } = measured(rule, population, factors, &mut rng);
+        let VariantResults { blocks, variants, .. } = measured(rule, population, factors, &mut rng);
         let share = |is: bool| if is { one } else { 0.0 };
-        let told = |standing: &Standing| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
+        let told = |standing: &VariantResult| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
         outcome.told += share(variants.iter().any(told));
         outcome.equivalent += share(variants.iter().all(|standing| standing.verdict == Verdict::Equivalent));
         outcome.blocks += one * blocks as f64;
         outcome.ratio += one * variants[0].ratio.unwrap_or(f64::NAN) / truth;
-        if let Some(ci) = variants[0].ci {
+        if let Some(ci) = variants[0].interval {
             intervals += 1.0;
             outcome.covers += f64::from((ci.low..=ci.high).contains(&truth));
         }
@@ -84,12 +84,12 @@ fn outcome(rule: &Ab, population: Population, factors: &[f64]) -> Outcome {
 }
 
 /// Blocks until the rule says stop.
-fn measured(rule: &Ab, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> Standings {
+fn measured(rule: &SequentialTest, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> VariantResults {
     let mut blocks: Vec<Vec<f64>> = Vec::new();
     loop {
         blocks.push(block(rng, population, blocks.len(), factors));
-        let standings = rule.standings(&blocks).expect("drawn samples are above zero");
-        if standings.state != State::GoOn {
+        let standings = rule.evaluate(&blocks).expect("drawn samples are above zero");
+        if standings.state != StoppingState::Continue {
             return standings;
         }
     }
@@ -102,7 +102,7 @@ fn block(rng: &mut ChaCha8Rng, population: Population, at: usize, factors: &[f64
     order.shuffle(rng);
     let mut samples = vec![0.0; variants];
     for (position, variant) in order.into_iter().enumerate() {
-        let drawn = population.draw(rng, SPREAD, at * variants + position, OPTIONS.most * variants);
+        let drawn = population.draw(rng, SPREAD, at * variants + position, OPTIONS.max_blocks * variants);
         // A ratio needs samples above zero; heavy tails reach below it once in a million times.
         samples[variant] = drawn.max(1.0) * factors[variant];
     }

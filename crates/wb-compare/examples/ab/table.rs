@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use wb_compare::calibrate::{Calibration, Order};
+use wb_compare::calibrate::{Calibration, Design};
 
 use super::orders::System;
 use super::page::percent;
@@ -37,15 +37,15 @@ pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String 
          apart | caught | noise found: samples | runs | boots |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for (system, calibration) in systems {
-        let of = |order: Order| {
-            let of = calibration.orders.iter().find(|of| of.order == order);
-            let share = of.and_then(|of| of.beyond_chance).map_or("–".into(), |share| percent(share.share()));
-            let caught = of.and_then(|of| of.caught).map_or("–".into(), |caught| percent(caught / 100.0));
+        let of = |order: Design| {
+            let of = calibration.designs.iter().find(|of| of.design == order);
+            let share = of.and_then(|of| of.beyond_chance).map_or("–".into(), |share| percent(share.fraction()));
+            let caught = of.and_then(|of| of.detectable_percent).map_or("–".into(), |caught| percent(caught / 100.0));
             format!("{share} | {caught}")
         };
-        let sources = calibration.sources;
+        let sources = calibration.variance_components;
         let sources = [sources.samples, sources.runs, sources.boots].map(|noise| noise.map_or("–".into(), percent));
-        let orders = Order::ALL.map(of).join(" | ");
+        let orders = Design::ALL.map(of).join(" | ");
         _ = writeln!(text, "| {} | {orders} | {} |", system.name, sources.join(" | "));
     }
     text

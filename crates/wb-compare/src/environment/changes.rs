@@ -11,60 +11,60 @@ use super::values::Values;
 
 /// A value that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct ValueChange {
     /// Its name within the section, empty where it is all of the section; of a text with several lines there is one
     /// change for each line.
     pub name: String,
     /// In the first build; none where it is not there. Several values are those of the build's runs.
-    pub src: Option<String>,
+    pub before: Option<String>,
     /// In the last build.
-    pub dst: Option<String>,
+    pub after: Option<String>,
     /// The cells that were measured so; empty where the whole machine differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<String>,
 }
 
-impl Change {
-    pub(crate) fn new(name: &str, src: Option<String>, dst: Option<String>) -> Self {
-        Self { name: name.to_owned(), src, dst, cells: Vec::new() }
+impl ValueChange {
+    pub(crate) fn new(name: &str, before: Option<String>, after: Option<String>) -> Self {
+        Self { name: name.to_owned(), before, after, cells: Vec::new() }
     }
 }
 
 /// The values that differ, by name.
-pub(crate) fn changes(src: &Values, dst: &Values) -> Vec<Change> {
+pub(crate) fn changes(src: &Values, dst: &Values) -> Vec<ValueChange> {
     let names: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
     let (mut both, mut gone, mut come) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for name in names.into_iter().filter(|name| src.get(*name) != dst.get(*name)) {
         match (src.get(name), dst.get(name)) {
-            (Some(src), Some(dst)) => both.extend(changes_of(name, src, dst)),
+            (Some(src), Some(dst)) => both.extend(value_changes(name, src, dst)),
             (Some(src), None) => drop(gone.insert(name.as_str(), src)),
             (None, Some(dst)) => drop(come.insert(name.as_str(), dst)),
             (None, None) => {}
         }
     }
-    for (old, new) in renamed(&gone, &come) {
+    for (old, new) in match_renamed(&gone, &come) {
         let (Some(src), Some(dst)) = (gone.remove(old), come.remove(new)) else { continue };
-        both.push(Change::new(&format!("{old} → {new}"), Some(one_line(src)), Some(one_line(dst))));
+        both.push(ValueChange::new(&format!("{old} → {new}"), Some(format_values(src)), Some(format_values(dst))));
     }
     let none = BTreeSet::new();
-    both.extend(gone.into_iter().flat_map(|(name, src)| changes_of(name, src, &none)));
-    both.extend(come.into_iter().flat_map(|(name, dst)| changes_of(name, &none, dst)));
+    both.extend(gone.into_iter().flat_map(|(name, src)| value_changes(name, src, &none)));
+    both.extend(come.into_iter().flat_map(|(name, dst)| value_changes(name, &none, dst)));
     both.sort_by(|one, other| one.name.cmp(&other.name));
     both
 }
 
-fn changes_of(name: &str, src: &BTreeSet<String>, dst: &BTreeSet<String>) -> Vec<Change> {
+fn value_changes(name: &str, src: &BTreeSet<String>, dst: &BTreeSet<String>) -> Vec<ValueChange> {
     let is_text = src.iter().chain(dst).any(|value| value.contains('\n'));
     if is_text && src.len() <= 1 && dst.len() <= 1 {
         let text = |side: &BTreeSet<String>| side.first().cloned().unwrap_or_default();
         return line_changes(name, &text(src), &text(dst));
     }
-    let side = |side: &BTreeSet<String>| (!side.is_empty()).then(|| one_line(side));
-    vec![Change::new(name, side(src), side(dst))]
+    let side = |side: &BTreeSet<String>| (!side.is_empty()).then(|| format_values(side));
+    vec![ValueChange::new(name, side(src), side(dst))]
 }
 
 /// The lines of a text that differ; those that stand in each other's place are paired.
-fn line_changes(name: &str, src: &str, dst: &str) -> Vec<Change> {
+fn line_changes(name: &str, src: &str, dst: &str) -> Vec<ValueChange> {
     let [src, dst] = [src, dst].map(|text| text.lines().collect::<Vec<_>>());
     let diff = TextDiff::from_slices(&src, &dst);
     let mut all = Vec::new();
@@ -75,17 +75,17 @@ fn line_changes(name: &str, src: &str, dst: &str) -> Vec<Change> {
         };
         let (gone, come) = (of(ChangeTag::Delete), of(ChangeTag::Insert));
         if gone.len() == come.len() {
-            all.extend(gone.into_iter().zip(come).map(|(src, dst)| Change::new(name, Some(src), Some(dst))));
+            all.extend(gone.into_iter().zip(come).map(|(src, dst)| ValueChange::new(name, Some(src), Some(dst))));
         } else {
-            all.extend(gone.into_iter().map(|src| Change::new(name, Some(src), None)));
-            all.extend(come.into_iter().map(|dst| Change::new(name, None, Some(dst))));
+            all.extend(gone.into_iter().map(|src| ValueChange::new(name, Some(src), None)));
+            all.extend(come.into_iter().map(|dst| ValueChange::new(name, None, Some(dst))));
         }
     }
     all
 }
 
 /// Values as one line; of a text its length and hash, as a comparison of several texts has no lines to show.
-fn one_line(values: &BTreeSet<String>) -> String {
+fn format_values(values: &BTreeSet<String>) -> String {
     let short = |value: &String| match value.lines().count() {
         0 | 1 => value.clone(),
         lines => format!("{lines} lines, sha256 {}", &Sha256::of(value.as_bytes()).as_str()[..12]),
@@ -95,7 +95,7 @@ fn one_line(values: &BTreeSet<String>) -> String {
 
 /// Names that differ only in their numbers, as those of kernel packages do: each old one with the new one, where there
 /// is no doubt which belongs to which.
-fn renamed<'a>(
+fn match_renamed<'a>(
     gone: &BTreeMap<&'a str, &BTreeSet<String>>,
     come: &BTreeMap<&'a str, &BTreeSet<String>>,
 ) -> Vec<(&'a str, &'a str)> {
@@ -135,7 +135,8 @@ mod tests {
 
     fn described(src: &[(&str, &str)], dst: &[(&str, &str)]) -> Vec<String> {
         let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
-        let described = |change: Change| format!("{}: {} → {}", change.name, side(change.src), side(change.dst));
+        let described =
+            |change: ValueChange| format!("{}: {} → {}", change.name, side(change.before), side(change.after));
         changes(&values(src), &values(dst)).into_iter().map(described).collect()
     }
 

@@ -11,16 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use changes::Change;
+pub use changes::ValueChange;
 pub(crate) use changes::changes;
 use values::Values;
 
 /// The machines of a run: by `World`, which is how run-perf calls its hosts before any profile, or by profile.
-pub type Environments = BTreeMap<String, Vec<Machine>>;
+pub type Environments = BTreeMap<String, Vec<MachineEnvironment>>;
 
 /// The environment of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Machine {
+pub struct MachineEnvironment {
     /// The worker's name; none where the record has no names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -33,16 +33,16 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SectionDifference {
     /// Where the section differs in this way.
-    pub places: Vec<Place>,
+    pub machines: Vec<MachineRef>,
     /// The section: `kernel`, `packages`, `profile`, …
     pub section: String,
     /// What differs in it.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ValueChange>,
 }
 
 /// A machine of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Place {
+pub struct MachineRef {
     /// `World`, or the profile.
     pub environment: String,
     /// The worker; none where the environment has one machine on both sides.
@@ -51,14 +51,14 @@ pub struct Place {
 }
 
 /// The section that varies with every look and explains nothing.
-const MOMENTARY: &str = "momentary";
+const VOLATILE: &str = "momentary";
 
 /// The section in which a machine itself is missing on a side.
 const MACHINE: &str = "machine";
 
 /// Whether a section or a key takes part in comparisons.
 fn is_compared(name: &str) -> bool {
-    name != MOMENTARY && !name.ends_with("_raw")
+    name != VOLATILE && !name.ends_with("_raw")
 }
 
 /// What differs between the environments of two builds, each given as those of its runs. Equal differences of several
@@ -74,19 +74,19 @@ pub fn differences(src: &[&Environments], dst: &[&Environments]) -> Vec<SectionD
         }
         let [src, dst] = [src, dst].map(|runs| ComparableMachines::of_runs(runs.into_iter().map(Vec::as_slice)));
         for MachineDifference { worker, sections } in src.differences(&dst) {
-            let place = Place { environment: name.clone(), worker };
+            let place = MachineRef { environment: name.clone(), worker };
             for (section, changes) in sections {
-                add(&mut all, &place, section, changes);
+                add_difference(&mut all, &place, section, changes);
             }
         }
     }
     all
 }
 
-fn add(all: &mut Vec<SectionDifference>, place: &Place, section: String, changes: Vec<Change>) {
+fn add_difference(all: &mut Vec<SectionDifference>, place: &MachineRef, section: String, changes: Vec<ValueChange>) {
     match all.iter_mut().find(|other| other.section == section && other.changes == changes) {
-        Some(same) => same.places.push(place.clone()),
-        None => all.push(SectionDifference { places: vec![place.clone()], section, changes }),
+        Some(same) => same.machines.push(place.clone()),
+        None => all.push(SectionDifference { machines: vec![place.clone()], section, changes }),
     }
 }
 
@@ -96,29 +96,29 @@ pub struct MachineDifference {
     /// The worker; none where there is one machine on both sides.
     pub worker: Option<String>,
     /// The sections that differ, and what differs in them.
-    pub sections: Vec<(String, Vec<Change>)>,
+    pub sections: Vec<(String, Vec<ValueChange>)>,
 }
 
 /// The machines of an environment, as values by section and name.
 #[derive(Debug, Default)]
-pub struct ComparableMachines(Vec<Comparable>);
+pub struct ComparableMachines(Vec<ComparableMachine>);
 
 /// A machine as all runs of a build recorded it.
 #[derive(Debug)]
-struct Comparable {
+struct ComparableMachine {
     worker: Option<String>,
     sections: BTreeMap<String, Values>,
 }
 
 impl ComparableMachines {
     /// As one run recorded them.
-    pub fn of(machines: &[Machine]) -> Self {
+    pub fn of(machines: &[MachineEnvironment]) -> Self {
         Self::of_runs([machines])
     }
 
     /// As the runs of a build recorded them.
-    fn of_runs<'a>(runs: impl IntoIterator<Item = &'a [Machine]>) -> Self {
-        let mut all: Vec<Comparable> = Vec::new();
+    fn of_runs<'a>(runs: impl IntoIterator<Item = &'a [MachineEnvironment]>) -> Self {
+        let mut all: Vec<ComparableMachine> = Vec::new();
         for machines in runs {
             for (at, machine) in machines.iter().enumerate() {
                 let place = match &machine.worker {
@@ -126,7 +126,7 @@ impl ComparableMachines {
                     None => (at < all.len()).then_some(at),
                 };
                 let place = place.unwrap_or_else(|| {
-                    all.push(Comparable { worker: machine.worker.clone(), sections: BTreeMap::new() });
+                    all.push(ComparableMachine { worker: machine.worker.clone(), sections: BTreeMap::new() });
                     all.len() - 1
                 });
                 for (name, section) in machine.sections.iter().filter(|(name, _)| is_compared(name)) {
@@ -139,7 +139,8 @@ impl ComparableMachines {
 
     /// What differs, by machine: those of the same name are paired, and what is left in the order of the records.
     pub fn differences(&self, other: &Self) -> Vec<MachineDifference> {
-        let (mut old, mut new): (Vec<&Comparable>, Vec<&Comparable>) = (Vec::new(), other.0.iter().collect());
+        let (mut old, mut new): (Vec<&ComparableMachine>, Vec<&ComparableMachine>) =
+            (Vec::new(), other.0.iter().collect());
         let mut pairs = Vec::new();
         for machine in &self.0 {
             let same = new.iter().position(|other| machine.worker.is_some() && other.worker == machine.worker);
@@ -151,14 +152,14 @@ impl ComparableMachines {
         let rest = old.len().max(new.len());
         pairs.extend((0..rest).map(|at| (old.get(at).copied(), new.get(at).copied())));
         let several = self.0.len().max(other.0.len()) > 1;
-        let difference = |(number, (src, dst)): (usize, (Option<&Comparable>, Option<&Comparable>))| {
-            let name = |machine: Option<&Comparable>| machine.and_then(|machine| machine.worker.clone());
+        let difference = |(number, (src, dst)): (usize, (Option<&ComparableMachine>, Option<&ComparableMachine>))| {
+            let name = |machine: Option<&ComparableMachine>| machine.and_then(|machine| machine.worker.clone());
             let name = name(src).or_else(|| name(dst)).unwrap_or_else(|| format!("machine {}", number + 1));
             let sections = match (src, dst) {
                 (Some(src), Some(dst)) => section_changes(&src.sections, &dst.sections),
                 _ => {
-                    let present = |machine: Option<&Comparable>| machine.map(|_| name.clone());
-                    vec![(MACHINE.to_owned(), vec![Change::new(&name, present(src), present(dst))])]
+                    let present = |machine: Option<&ComparableMachine>| machine.map(|_| name.clone());
+                    vec![(MACHINE.to_owned(), vec![ValueChange::new(&name, present(src), present(dst))])]
                 }
             };
             MachineDifference { worker: several.then_some(name), sections }
@@ -168,7 +169,7 @@ impl ComparableMachines {
     }
 }
 
-fn section_changes(src: &BTreeMap<String, Values>, dst: &BTreeMap<String, Values>) -> Vec<(String, Vec<Change>)> {
+fn section_changes(src: &BTreeMap<String, Values>, dst: &BTreeMap<String, Values>) -> Vec<(String, Vec<ValueChange>)> {
     let names: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
     let none = Values::new();
     let of = |name: &String| {
@@ -184,23 +185,24 @@ mod tests {
 
     use super::*;
 
-    fn machine(worker: Option<&str>, sections: Value) -> Machine {
+    fn machine(worker: Option<&str>, sections: Value) -> MachineEnvironment {
         let sections = serde_json::from_value(sections).unwrap();
-        Machine { worker: worker.map(str::to_owned), sections }
+        MachineEnvironment { worker: worker.map(str::to_owned), sections }
     }
 
-    fn environments(machines: Vec<Machine>) -> Environments {
+    fn environments(machines: Vec<MachineEnvironment>) -> Environments {
         Environments::from([("Tuned".to_owned(), machines)])
     }
 
     fn described(src: &[&Environments], dst: &[&Environments]) -> Vec<String> {
-        let change = |change: &Change| {
+        let change = |change: &ValueChange| {
             let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".to_owned());
-            format!("{} {} → {}", change.name, side(&change.src), side(&change.dst))
+            format!("{} {} → {}", change.name, side(&change.before), side(&change.after))
         };
-        let place = |place: &Place| format!("{}@{}", place.environment, place.worker.as_deref().unwrap_or_default());
+        let place =
+            |place: &MachineRef| format!("{}@{}", place.environment, place.worker.as_deref().unwrap_or_default());
         let section = |all: SectionDifference| {
-            let places: Vec<String> = all.places.iter().map(place).collect();
+            let places: Vec<String> = all.machines.iter().map(place).collect();
             let changes: Vec<String> = all.changes.iter().map(change).collect();
             format!("{} {}: {}", places.join(" "), all.section, changes.join(", "))
         };

@@ -13,8 +13,8 @@ pub(crate) type Values = BTreeMap<String, BTreeSet<String>>;
 pub(crate) fn collect(section: &Value, into: &mut Values) {
     let mut found = Vec::new();
     match section {
-        Value::String(text) => listing(text, &mut found),
-        other => tree("", other, &mut found),
+        Value::String(text) => parse_listing(text, &mut found),
+        other => flatten_json("", other, &mut found),
     }
     for (name, value) in found {
         into.entry(name).or_default().insert(value);
@@ -22,16 +22,16 @@ pub(crate) fn collect(section: &Value, into: &mut Values) {
 }
 
 /// The leaves of a document by their paths: `frequency.policy0.governor`.
-fn tree(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
+fn flatten_json(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Null => {}
         Value::Object(fields) => {
             let compared = fields.iter().filter(|(name, _)| is_compared(name));
-            compared.for_each(|(name, value)| tree(&below(name), value, found));
+            compared.for_each(|(name, value)| flatten_json(&below(name), value, found));
         }
-        Value::Array(list) => match named(list) {
-            Some(named) => named.iter().for_each(|(name, value)| tree(&below(name), value, found)),
+        Value::Array(list) => match index_by_name(list) {
+            Some(named) => named.iter().for_each(|(name, value)| flatten_json(&below(name), value, found)),
             None => found.push((path.to_owned(), value.to_string())),
         },
         Value::String(text) => found.push((path.to_owned(), text.clone())),
@@ -40,7 +40,7 @@ fn tree(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
 }
 
 /// The objects of a list by what tells them apart; none where it is no list of such objects.
-fn named(list: &[Value]) -> Option<BTreeMap<String, Value>> {
+fn index_by_name(list: &[Value]) -> Option<BTreeMap<String, Value>> {
     let name = |fields: &Map<String, Value>| {
         let key = ["name", "path"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_string))?;
         let name = fields.get(key)?.as_str()?.to_owned();
@@ -57,7 +57,7 @@ fn named(list: &[Value]) -> Option<BTreeMap<String, Value>> {
 
 /// The values of a text in which each line stands for itself, as run-perf records what commands print: packages,
 /// settings and units by name, and all other lines together under no name.
-fn listing(text: &str, found: &mut Vec<(String, String)>) {
+fn parse_listing(text: &str, found: &mut Vec<(String, String)>) {
     if text.trim_start().starts_with('<') {
         found.push((String::new(), text.trim().to_owned()));
         return;
@@ -65,7 +65,7 @@ fn listing(text: &str, found: &mut Vec<(String, String)>) {
     let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut rest = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        match package(line).or_else(|| setting(line)).or_else(|| unit(line)) {
+        match parse_package(line).or_else(|| parse_setting(line)).or_else(|| parse_unit(line)) {
             Some((name, value)) => named.entry(name).or_default().push(value.to_owned()),
             None => rest.push(line),
         }
@@ -83,7 +83,7 @@ const ARCHITECTURES: [&str; 9] =
 
 /// `NAME-VERSION-RELEASE.ARCH`, as rpm lists packages: the name, with the architecture where it is a second one
 /// beside that of the system, and the version with its release.
-fn package(line: &str) -> Option<(String, &str)> {
+fn parse_package(line: &str) -> Option<(String, &str)> {
     if line.contains(char::is_whitespace) {
         return None;
     }
@@ -97,7 +97,7 @@ fn package(line: &str) -> Option<(String, &str)> {
 }
 
 /// `NAME:VALUE`, or `NAME: VALUE` where a blank is in the name.
-fn setting(line: &str) -> Option<(String, &str)> {
+fn parse_setting(line: &str) -> Option<(String, &str)> {
     let (name, value) = line
         .split_once(':')
         .filter(|(name, value)| !name.contains(char::is_whitespace) && !value.starts_with("//"))
@@ -106,7 +106,7 @@ fn setting(line: &str) -> Option<(String, &str)> {
 }
 
 /// A unit as systemctl lists it: `sshd.service loaded active running …`.
-fn unit(line: &str) -> Option<(String, &str)> {
+fn parse_unit(line: &str) -> Option<(String, &str)> {
     const KINDS: [&str; 9] =
         [".service", ".socket", ".target", ".mount", ".timer", ".scope", ".slice", ".path", ".device"];
     // Some lines begin with a mark of a unit that failed.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wb_record::RecordError;
 
-use super::{Entry, Equation, Model, Spread};
+use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
 
 const METADATA: &str = "__metadata__";
-const NEWEST: u32 = 2;
+const LATEST_VERSION: u32 = 2;
 
 /// Why there is no model.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum ModelError {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
-        source: BadModel,
+        source: ParseModelError,
     },
     /// It cannot be written.
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum ModelError {
 
 /// Text that is no model.
 #[derive(Debug, thiserror::Error)]
-pub enum BadModel {
+pub enum ParseModelError {
     /// It is no JSON, or no object.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
@@ -84,7 +84,7 @@ struct FileEntry {
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "[a, b], or an object with `equation` and `raw`, is expected")]
-enum AnyEntry {
+enum RawModelEntry {
     Bare([f64; 2]),
     Full(FileEntry),
 }
@@ -98,7 +98,7 @@ struct File<'a> {
     entries: BTreeMap<&'a str, FileEntry>,
 }
 
-impl Model {
+impl ToleranceModel {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
@@ -113,35 +113,35 @@ impl Model {
 
     /// Writes a file whole, so that it is either the old one or the new one.
     pub fn write(&self, path: &Path) -> Result<(), ModelError> {
-        wb_record::files::write_whole(path, self.to_json().as_bytes()).map_err(ModelError::Write)
+        wb_record::files::write_atomic(path, self.to_json().as_bytes()).map_err(ModelError::Write)
     }
 
     /// Reads a file's text.
-    pub fn parse(text: &[u8]) -> Result<Self, BadModel> {
+    pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
         let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;
         let mut model = Self::default();
         for (id, value) in file {
-            let bad = |error: serde_json::Error| BadModel::Entry { id: id.clone(), why: error.to_string() };
+            let bad = |error: serde_json::Error| ParseModelError::Entry { id: id.clone(), why: error.to_string() };
             if id == METADATA {
                 let metadata: FileMetadata = serde_json::from_str(value.get()).map_err(bad)?;
-                if !(1..=NEWEST).contains(&metadata.version) {
-                    return Err(BadModel::Version(metadata.version));
+                if !(1..=LATEST_VERSION).contains(&metadata.version) {
+                    return Err(ParseModelError::Version(metadata.version));
                 }
                 (model.version, model.tolerance) = (Some(metadata.version), metadata.tolerance);
             } else {
-                let entry: AnyEntry = serde_json::from_str(value.get()).map_err(bad)?;
+                let entry: RawModelEntry = serde_json::from_str(value.get()).map_err(bad)?;
                 model.entries.insert(id, entry.into());
             }
         }
         if model.entries.is_empty() {
-            return Err(BadModel::Empty);
+            return Err(ParseModelError::Empty);
         }
         Ok(model)
     }
 
     /// As text that run-perf reads as well; a bare model becomes one of version 2 without a tolerance.
     pub fn to_json(&self) -> String {
-        let metadata = FileMetadata { version: self.version.unwrap_or(NEWEST), tolerance: self.tolerance };
+        let metadata = FileMetadata { version: self.version.unwrap_or(LATEST_VERSION), tolerance: self.tolerance };
         let entries = self.entries.iter().map(|(id, entry)| (id.as_str(), entry.into())).collect();
         let mut text = Vec::new();
         let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
@@ -153,22 +153,22 @@ impl Model {
     }
 }
 
-impl From<AnyEntry> for Entry {
-    fn from(entry: AnyEntry) -> Self {
+impl From<RawModelEntry> for ModelEntry {
+    fn from(entry: RawModelEntry) -> Self {
         let FileEntry { equation: [slope, intercept], raw, mmin, mmax } = match entry {
-            AnyEntry::Full(entry) => entry,
-            AnyEntry::Bare(equation) => FileEntry { equation, raw: None, mmin: None, mmax: None },
+            RawModelEntry::Full(entry) => entry,
+            RawModelEntry::Bare(equation) => FileEntry { equation, raw: None, mmin: None, mmax: None },
         };
-        let spread = mmin.zip(mmax).map(|(min, max)| Spread { min, max });
-        Self { equation: Equation { slope, intercept }, raw, spread }
+        let spread = mmin.zip(mmax).map(|(min, max)| NormalRange { min, max });
+        Self { equation: Equation { slope, intercept }, average: raw, range: spread }
     }
 }
 
-impl From<&Entry> for FileEntry {
-    fn from(entry: &Entry) -> Self {
+impl From<&ModelEntry> for FileEntry {
+    fn from(entry: &ModelEntry) -> Self {
         let Equation { slope, intercept } = entry.equation;
-        let (mmin, mmax) = entry.spread.map(|spread| (spread.min, spread.max)).unzip();
-        Self { equation: [slope, intercept], raw: entry.raw, mmin, mmax }
+        let (mmin, mmax) = entry.range.map(|spread| (spread.min, spread.max)).unzip();
+        Self { equation: [slope, intercept], raw: entry.average, mmin, mmax }
     }
 }
 
@@ -180,31 +180,32 @@ mod tests {
 
     #[test]
     fn all_three_forms_are_read() {
-        let bare = Model::parse(format!(r#"{{"{LAT}": [0.5, -10]}}"#).as_bytes()).unwrap();
+        let bare = ToleranceModel::parse(format!(r#"{{"{LAT}": [0.5, -10]}}"#).as_bytes()).unwrap();
         assert_eq!((bare.version, bare.tolerance), (None, None));
         let entry = bare.entries[LAT];
         assert_eq!(entry.equation, Equation { slope: 0.5, intercept: -10.0 });
-        assert_eq!((entry.raw, entry.spread), (None, None));
+        assert_eq!((entry.average, entry.range), (None, None));
         let one = format!(
             r#"{{"__metadata__": {{"version": 1, "tolerance": 4}}, "{LAT}": {{"equation": [0.5, -10], "raw": 20}}}}"#
         );
-        let one = Model::parse(one.as_bytes()).unwrap();
-        assert_eq!((one.version, one.tolerance, one.entries[LAT].raw), (Some(1), Some(4.0), Some(20.0)));
+        let one = ToleranceModel::parse(one.as_bytes()).unwrap();
+        assert_eq!((one.version, one.tolerance, one.entries[LAT].average), (Some(1), Some(4.0), Some(20.0)));
         assert_eq!(one.entries[LAT].range(4.0), Some((12.0, 28.0)));
     }
 
     #[test]
     fn what_is_written_reads_the_same() {
-        let spread = Some(Spread { min: -3.0, max: 1.0 / 3.0 });
+        let spread = Some(NormalRange { min: -3.0, max: 1.0 / 3.0 });
         let equation = Equation { slope: 0.1 + 0.2, intercept: -1e-7 };
-        let entries = BTreeMap::from([(LAT.to_owned(), Entry { equation, raw: Some(1.0 / 7.0), spread })]);
-        let model = Model { version: Some(1), tolerance: Some(4.0), entries, file: None };
-        assert_eq!(Model::parse(model.to_json().as_bytes()).unwrap(), model);
+        let entries =
+            BTreeMap::from([(LAT.to_owned(), ModelEntry { equation, average: Some(1.0 / 7.0), range: spread })]);
+        let model = ToleranceModel { version: Some(1), tolerance: Some(4.0), entries, file: None };
+        assert_eq!(ToleranceModel::parse(model.to_json().as_bytes()).unwrap(), model);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let why = |text: &str| Model::parse(text.as_bytes()).unwrap_err().to_string();
+        let why = |text: &str| ToleranceModel::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(why("[]").contains("expected a map"));
         assert!(why(r#"{"__metadata__": {"version": 3}}"#).contains("version 3"));
         assert_eq!(why(r#"{"__metadata__": {"version": 2}}"#), "it knows no check");

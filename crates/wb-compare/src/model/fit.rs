@@ -2,14 +2,14 @@
 //!
 //! Source of the formulas: run-perf, `ModelLinearRegression.identify` and `ModelStdev.identify`.
 
-use super::{Entry, Equation, Model, Spread};
+use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
 use crate::build::{Build, Builds};
 use crate::id::Statistic;
 use crate::uncertainty::uncertainty;
 
 /// Which range of the values becomes ± tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+pub enum FitMethod {
     /// From the smallest value to the largest.
     Linear,
     /// The average ± 3 standard deviations (of the population) · U(n).
@@ -18,11 +18,11 @@ pub enum Fit {
 
 /// A range narrower than the tolerance divided by this is widened to it: too similar values would make a model that
 /// takes everything for a change.
-const TOO_STRICT: f64 = 1.1;
+const MIN_RANGE_DIVISOR: f64 = 1.1;
 /// How many standard deviations are normal.
-const DEVIATIONS: f64 = 3.0;
+const RANGE_STDDEVS: f64 = 3.0;
 
-impl Fit {
+impl FitMethod {
     /// The version of the files that run-perf writes it to.
     fn version(self) -> u32 {
         match self {
@@ -34,14 +34,14 @@ impl Fit {
 
 /// Fits a model on every check that the builds know, each build one value. `tolerance` is what the ends of the range
 /// become, in percent. A check whose range has no width is left out, since no line can map it.
-pub fn fit(how: Fit, tolerance: f64, builds: &Builds) -> Model {
+pub fn fit(how: FitMethod, tolerance: f64, builds: &Builds) -> ToleranceModel {
     let entry = |(id, values): (String, Vec<f64>)| Some((id, fit_values(how, tolerance, &values)?));
-    let entries = histories(builds).filter_map(entry).collect();
-    Model { file: None, version: Some(how.version()), tolerance: Some(tolerance), entries }
+    let entries = check_histories(builds).filter_map(entry).collect();
+    ToleranceModel { file: None, version: Some(how.version()), tolerance: Some(tolerance), entries }
 }
 
 /// Each check's identifier and its values in the builds that know it.
-pub(super) fn histories(builds: &Builds) -> impl Iterator<Item = (String, Vec<f64>)> {
+pub(super) fn check_histories(builds: &Builds) -> impl Iterator<Item = (String, Vec<f64>)> {
     let checks = builds.rows().flat_map(|row| Statistic::ALL.map(|statistic| (row, statistic)));
     checks.filter_map(|(row, statistic)| {
         // Of several definitions the last one's values make the model.
@@ -53,34 +53,38 @@ pub(super) fn histories(builds: &Builds) -> impl Iterator<Item = (String, Vec<f6
     })
 }
 
-pub(super) fn average(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Fits one check; none where the range has no width or the values are beyond what can be computed with.
-pub(super) fn fit_values(how: Fit, tolerance: f64, values: &[f64]) -> Option<Entry> {
-    let average = average(values);
+pub(super) fn fit_values(how: FitMethod, tolerance: f64, values: &[f64]) -> Option<ModelEntry> {
+    let average = mean(values);
     let (low, high) = match how {
-        Fit::Linear => (
+        FitMethod::Linear => (
             values.iter().copied().fold(f64::INFINITY, f64::min),
             values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         ),
-        Fit::Stddev => {
+        FitMethod::Stddev => {
             let squares = values.iter().map(|value| (value - average).powi(2)).sum::<f64>();
-            let half = DEVIATIONS * (squares / values.len() as f64).sqrt() * uncertainty(values.len());
+            let half = RANGE_STDDEVS * (squares / values.len() as f64).sqrt() * uncertainty(values.len());
             (average - half, average + half)
         }
     };
-    let least = (average * tolerance / 100.0 / TOO_STRICT).abs();
+    let least = (average * tolerance / 100.0 / MIN_RANGE_DIVISOR).abs();
     let (low, high) = (low.min(average - least), high.max(average + least));
-    let equation = through(low, high, tolerance)?;
+    let equation = line_through(low, high, tolerance)?;
     let percent = |end: f64| (end - average) / average * 100.0;
-    let spread = Some(Spread { min: percent(low), max: percent(high) });
-    Some(Entry { equation, raw: Some(average), spread: spread.filter(|it| it.min.is_finite() && it.max.is_finite()) })
+    let spread = Some(NormalRange { min: percent(low), max: percent(high) });
+    Some(ModelEntry {
+        equation,
+        average: Some(average),
+        range: spread.filter(|it| it.min.is_finite() && it.max.is_finite()),
+    })
 }
 
 /// The line that maps `low` to −tolerance and `high` to +tolerance.
-fn through(low: f64, high: f64, tolerance: f64) -> Option<Equation> {
+fn line_through(low: f64, high: f64, tolerance: f64) -> Option<Equation> {
     let width = high - low;
     let equation = Equation { slope: 2.0 * tolerance / width, intercept: -tolerance * (high + low) / width };
     (width > 0.0 && equation.slope.is_finite() && equation.intercept.is_finite()).then_some(equation)
@@ -96,18 +100,18 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_become_the_tolerance() {
-        let entry = fit_values(Fit::Linear, 4.0, &[90.0, 100.0, 120.0]).unwrap();
+        let entry = fit_values(FitMethod::Linear, 4.0, &[90.0, 100.0, 120.0]).unwrap();
         assert!(close(entry.equation.score(90.0), -4.0) && close(entry.equation.score(120.0), 4.0));
-        let spread = entry.spread.unwrap();
-        assert!(close(entry.raw.unwrap(), 310.0 / 3.0));
+        let spread = entry.range.unwrap();
+        assert!(close(entry.average.unwrap(), 310.0 / 3.0));
         assert!(close(spread.min, (90.0 / (310.0 / 3.0) - 1.0) * 100.0) && spread.max > 0.0);
     }
 
     #[test]
     fn too_similar_values_are_widened_also_below_zero() {
         for values in [[100.0, 100.0], [-100.0, -100.0]] {
-            for how in [Fit::Linear, Fit::Stddev] {
-                let spread = fit_values(how, 4.0, &values).unwrap().spread.unwrap();
+            for how in [FitMethod::Linear, FitMethod::Stddev] {
+                let spread = fit_values(how, 4.0, &values).unwrap().range.unwrap();
                 assert!(close(spread.max.abs(), 4.0 / 1.1) && close(spread.min.abs(), 4.0 / 1.1), "{how:?} {spread:?}");
             }
         }
@@ -115,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_range_without_width_cannot_be_mapped() {
-        assert_eq!(fit_values(Fit::Linear, 4.0, &[0.0, 0.0]), None);
-        assert_eq!(fit_values(Fit::Stddev, 4.0, &[0.0]), None);
-        assert_eq!(fit_values(Fit::Linear, 4.0, &[1e308, 1e308]), None);
+        assert_eq!(fit_values(FitMethod::Linear, 4.0, &[0.0, 0.0]), None);
+        assert_eq!(fit_values(FitMethod::Stddev, 4.0, &[0.0]), None);
+        assert_eq!(fit_values(FitMethod::Linear, 4.0, &[1e308, 1e308]), None);
     }
 }

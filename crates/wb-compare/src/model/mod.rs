@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use crate::build::Builds;
 use crate::id::CheckId;
 pub use file::ModelError;
-pub use fit::{Fit, fit};
+pub use fit::{FitMethod, fit};
 pub use noise::{NoiseModel, file::AnyModel};
 
 /// What history says of each check, by identifier as run-perf writes it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Model {
+pub struct ToleranceModel {
     /// The file that it was read from; none where it was made here.
     pub file: Option<PathBuf>,
     /// The version of its file; none for one without metadata, which has equations only.
@@ -28,18 +28,18 @@ pub struct Model {
     /// What the ends of the range are mapped to: ± so many percent.
     pub tolerance: Option<f64>,
     /// The checks that it knows.
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, ModelEntry>,
 }
 
 /// What a model knows of one check.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
+pub struct ModelEntry {
     /// From a value to a score.
     pub equation: Equation,
     /// The average that it was fitted on, in the unit of the check.
-    pub raw: Option<f64>,
+    pub average: Option<f64>,
     /// The ends of the range, in percent of the average.
-    pub spread: Option<Spread>,
+    pub range: Option<NormalRange>,
 }
 
 /// score = slope · value + intercept, in percent.
@@ -53,16 +53,16 @@ pub struct Equation {
 
 /// The ends of a range, in percent of its average.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct NormalRange {
     /// The lower end; below 0.
     pub min: f64,
     /// The upper end.
     pub max: f64,
 }
 
-impl Model {
+impl ToleranceModel {
     /// Whether it knows any check that the builds have.
-    pub fn knows_any(&self, builds: &Builds) -> bool {
+    pub fn covers_any(&self, builds: &Builds) -> bool {
         self.entries.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }
 }
@@ -84,7 +84,7 @@ impl Equation {
     }
 }
 
-impl Entry {
+impl ModelEntry {
     /// The values that are mapped to −tolerance and +tolerance.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
         self.equation.range(tolerance)

@@ -4,21 +4,21 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::runperf::folder::Folder;
+use super::runperf::folder::ResultFolder;
 
 /// The result files of a folder, by which a copy of it is recognized.
-pub(super) struct Contents {
+pub(super) struct ResultFiles {
     folder: PathBuf,
     /// Each file below the folder, with its length in bytes.
     files: Vec<(PathBuf, u64)>,
 }
 
-impl Contents {
+impl ResultFiles {
     /// Lists the result files of a folder; reads none of them.
     ///
     /// # Errors
     /// When the length of one cannot be read.
-    pub(super) fn of(folder: &Path, listed: &Folder) -> io::Result<Self> {
+    pub(super) fn of(folder: &Path, listed: &ResultFolder) -> io::Result<Self> {
         let file = |path: &PathBuf| {
             let below = path.strip_prefix(folder).unwrap_or(path).to_owned();
             Ok((below, fs::metadata(path)?.len()))

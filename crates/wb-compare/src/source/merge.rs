@@ -1,23 +1,23 @@
 //! Puts what was read from a file among the builds.
 
-use super::parsed::Parsed;
+use super::parsed_result::ParsedResult;
 use super::runperf::folder::ResultFile;
-use super::warning::Oddity;
-use super::{Place, SourceError};
-use crate::build::{Builds, CellKey, ParamsId, Reading, RowKey, RunError, SampleCounts};
+use super::warning::WarningKind;
+use super::{RunIndex, SourceError};
+use crate::build::{Builds, InternedCell, InternedMetric, MetricReading, ParamSetId, SampleCounts, TestError};
 use crate::id::Statistic;
-use crate::names::Name;
+use crate::interner::Symbol;
 
 /// Adds a file's metrics to its run; tells of those that the run had already.
 pub(super) fn merge(
     builds: &mut Builds,
-    place: Place,
+    place: RunIndex,
     profile: &str,
     file: &ResultFile,
-    parsed: &Parsed,
-) -> Result<Option<Oddity>, SourceError> {
-    let names: Vec<Name> = parsed.names.iter().map(|text| builds.names.intern(text)).collect();
-    let here = |name: &Name| names[name.index()];
+    parsed: &ParsedResult,
+) -> Result<Option<WarningKind>, SourceError> {
+    let names: Vec<Symbol> = parsed.names.iter().map(|text| builds.names.intern(text)).collect();
+    let here = |name: &Symbol| names[name.index()];
     let params: Vec<u32> = parsed
         .params
         .iter()
@@ -25,14 +25,14 @@ pub(super) fn merge(
             builds.params.insert_full(set.iter().map(|(name, value)| (here(name), here(value))).collect()).0 as u32
         })
         .collect();
-    let errors = parsed.errors.iter().map(|(case, text)| RunError {
-        place: format!("{profile}/{}/{}:{}", file.test, file.serial, parsed.names.text(*case)),
+    let errors = parsed.errors.iter().map(|(case, text)| TestError {
+        place: format!("{profile}/{}/{}:{}", file.test, file.serial, parsed.names.resolve(*case)),
         text: text.clone(),
     });
     let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
     let run = &mut builds.list[place.build].runs[place.run];
     run.errors.extend(errors);
-    run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(SampleCounts::plus);
+    run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(SampleCounts::add);
     let before = run.samples.len();
     run.samples.extend_from_slice(&parsed.samples);
     if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {
@@ -41,17 +41,18 @@ pub(super) fn merge(
     let (mut repeated, mut first) = (0, None);
     for metric in &parsed.metrics {
         let (case, name) = (here(&metric.case), here(&metric.metric));
-        let key = RowKey { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
+        let key =
+            InternedMetric { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
         let row = builds.rows.insert_full(key).0;
         if let Some(unit) = &metric.unit {
             builds.units.resize(builds.units.len().max(row + 1), None);
             builds.units[row] = Some(here(unit));
         }
-        let reading = Reading {
+        let reading = MetricReading {
             mean: metric.mean,
             stddev: metric.stddev,
             primary: metric.primary,
-            params: ParamsId(params[metric.params]),
+            params: ParamSetId(params[metric.params]),
             disturbed: metric.disturbed,
             first_sample: (before + metric.samples.start) as u32,
             samples: metric.samples.len() as u32,
@@ -61,16 +62,16 @@ pub(super) fn merge(
         }
         if run.readings[row].replace(reading).is_some() {
             repeated += 1;
-            first.get_or_insert(crate::build::Row(row as u32));
+            first.get_or_insert(crate::build::MetricIndex(row as u32));
         }
     }
     for (case, programs) in &parsed.programs {
-        let cell = CellKey { profile, test, serial, case: here(case) };
+        let cell = InternedCell { profile, test, serial, case: here(case) };
         run.programs.insert(cell, programs.iter().map(|(name, value)| (here(name), here(value))).collect());
     }
     for (class, metric, direction) in &parsed.directions {
-        let metric = builds.names.text(here(metric)).to_owned();
+        let metric = builds.names.resolve(here(metric)).to_owned();
         builds.directions.set(Some(*class), crate::direction::without_worker(&metric), *direction);
     }
-    Ok(first.map(|row| Oddity::Repeated { metrics: repeated, first: builds.id(row, Statistic::Mean).to_string() }))
+    Ok(first.map(|row| WarningKind::Repeated { metrics: repeated, first: builds.id(row, Statistic::Mean).to_string() }))
 }

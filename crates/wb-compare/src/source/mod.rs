@@ -5,10 +5,10 @@
 
 mod copies;
 mod merge;
-mod own;
+mod native;
 mod pairing;
-pub(crate) mod parsed;
-mod recorded;
+pub(crate) mod parsed_result;
+mod run_records;
 pub(crate) mod runperf;
 mod warning;
 mod weighbridge;
@@ -20,24 +20,24 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::build::{Build, Builds, Run, RunError};
+use crate::build::{Build, Builds, Run, TestError};
 use crate::metadata::Metadata;
-use crate::unknown::{Unknown, names};
-use wb_model::{Sha256, counted};
+use crate::unknown_name::{UnknownName, join_build_names};
+use wb_model::{Sha256, pluralize};
 use wb_record::{RecordError, RunFolder};
 
-use copies::Contents;
+use copies::ResultFiles;
 use merge::merge;
-use parsed::Parsed;
+use parsed_result::ParsedResult;
 pub use runperf::folder::Layout;
-use runperf::folder::{Folder, ResultFile};
-pub use warning::{Oddity, Warning};
+use runperf::folder::{ResultFile, ResultFolder};
+pub use warning::{Warning, WarningKind};
+pub(crate) use weighbridge::DEFINITION_KEY;
 pub use weighbridge::EMULATED;
-pub(crate) use weighbridge::KEY;
 
 /// What makes a build: its name and the folders of its runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct BuildSource {
     /// The build's name.
     pub name: String,
     /// The folders of its runs.
@@ -62,7 +62,7 @@ pub struct ReadOptions {
 
 /// What was read.
 #[derive(Debug)]
-pub struct Read {
+pub struct LoadedBuilds {
     /// The builds, in the order of their sources.
     pub builds: Builds,
     /// What was odd: of folders and metadata first, then of results, each in the order of the sources and their files.
@@ -103,12 +103,12 @@ pub enum SourceError {
         source: RecordError,
     },
     /// A run of this program whose results are not those of its records, and cannot be derived again.
-    #[error("{} has results that are older than its records, and they cannot be studied: {why}", path.display())]
+    #[error("{} has results that are older than its records, and they cannot be studied: {reason}", path.display())]
     Outdated {
         /// Its folder.
         path: PathBuf,
         /// Why not.
-        why: String,
+        reason: String,
     },
     /// A run that is a copy of another one of the same build.
     #[error("{} is a copy of {}: a run counts once", path.display(), original.display())]
@@ -120,9 +120,9 @@ pub enum SourceError {
     },
     /// A profile or parameter that the builds do not have.
     #[error(transparent)]
-    Unknown(#[from] Unknown),
+    Unknown(#[from] UnknownName),
     /// Something odd, where that was to be an error.
-    #[error("{}", _0.error())]
+    #[error("{}", _0.message())]
     Strict(Warning),
     /// More metrics, samples or parameters than this program can count.
     #[error("{} takes the results beyond {} metrics or samples in a run", path.display(), u32::MAX)]
@@ -133,22 +133,22 @@ pub enum SourceError {
 }
 
 /// How many folders with results are named.
-const NAMED: usize = 6;
+const MAX_LISTED: usize = 6;
 
 fn no_results(path: &Path, folders: &[String]) -> String {
     let path = path.display();
     if folders.is_empty() {
         return format!("{path} holds no results: expected PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA");
     }
-    let named = folders[..folders.len().min(NAMED)].join(", ");
-    let more = match folders.len().saturating_sub(NAMED) {
+    let named = folders[..folders.len().min(MAX_LISTED)].join(", ");
+    let more = match folders.len().saturating_sub(MAX_LISTED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{path} is not one result folder: it holds {}: {named}{more}", counted(folders.len(), "result folder"))
+    format!("{path} is not one result folder: it holds {}: {named}{more}", pluralize(folders.len(), "result folder"))
 }
 
-impl Source {
+impl BuildSource {
     /// Reads `[NAME=]FOLDER[,FOLDER…]`; without a name it is the first folder's own. What stands before a `=` is a name
     /// unless it has a `/` in it.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
@@ -167,7 +167,7 @@ impl Source {
     }
 
     /// What a profile of this source is compared as; none where another takes its name.
-    fn compared_as<'a>(&'a self, profile: &'a str) -> Option<&'a str> {
+    fn mapped_profile<'a>(&'a self, profile: &'a str) -> Option<&'a str> {
         match self.profiles.get(profile) {
             Some(name) => Some(name),
             None => self.profiles.values().all(|name| name != profile).then_some(profile),
@@ -175,36 +175,36 @@ impl Source {
     }
 
     /// Whether it has nothing by this name, since what it has is compared as another: then others are not held against it.
-    fn gives_away(&self, profile: &str) -> bool {
+    fn is_mapped_away(&self, profile: &str) -> bool {
         self.profiles.contains_key(profile) && self.profiles.values().all(|name| name != profile)
     }
 }
 
 /// Studies a run of this program. Returns the text of each serial's `result.json`, by the file's path, or why it cannot.
-pub type Study<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
+pub type StudyFn<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
 /// Reads the folders of all sources, in parallel. What is malformed among them is named and left out. Where the results
 /// of a run of this program are not those of its records, those of `study` take their place.
 ///
 /// Errors: a folder that cannot be read or holds no results; damaged records; a copy of a run within a build; and with
 /// [`ReadOptions::strict`] whatever is odd.
-pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Result<Read, SourceError> {
-    let mut read = Read { builds: Builds::default(), warnings: Vec::new() };
+pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) -> Result<LoadedBuilds, SourceError> {
+    let mut read = LoadedBuilds { builds: Builds::default(), warnings: Vec::new() };
     let mut files = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         let mut build = Build { name: source.name.clone(), runs: Vec::new() };
         let mut seen = BTreeSet::new();
         let mut journals: BTreeMap<Sha256, &Path> = BTreeMap::new();
-        let mut contents_before: Vec<(Contents, &PathBuf)> = Vec::new();
+        let mut contents_before: Vec<(ResultFiles, &PathBuf)> = Vec::new();
         for path in &source.runs {
             if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
                 return Err(SourceError::Twice(path.clone()));
             }
-            let mut folder = Folder::list(path, options.include_incorrect)?;
-            let place = Place { build: at, run: build.runs.len() };
+            let mut folder = ResultFolder::list(path, options.include_incorrect)?;
+            let place = RunIndex { build: at, run: build.runs.len() };
             let own = match folder.layout {
                 Layout::RunPerf => None,
-                Layout::Weighbridge => Some(own::read(path, &mut folder, study)?),
+                Layout::Weighbridge => Some(native::read(path, &mut folder, study)?),
             };
             if let Some(journal) = own.as_ref().and_then(|own| own.journal.clone())
                 && let Some(original) = journals.insert(journal, path)
@@ -213,7 +213,7 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
             }
             if folder.layout == Layout::RunPerf && source.runs.len() > 1 {
                 let unreadable = |source| SourceError::Unreadable { path: path.clone(), source };
-                let contents = Contents::of(path, &folder).map_err(unreadable)?;
+                let contents = ResultFiles::of(path, &folder).map_err(unreadable)?;
                 for (before, original) in &contents_before {
                     if contents.is_copy_of(before).map_err(unreadable)? {
                         return Err(SourceError::Copy { path: path.clone(), original: PathBuf::clone(original) });
@@ -229,35 +229,36 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
                 (None, Some(file)) => metadata(&file, &mut read.warnings),
             };
             let environment = std::mem::take(&mut metadata.environment).into_iter();
-            let mapped = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
+            let mapped = environment.filter_map(|(name, it)| Some((source.mapped_profile(&name)?.to_owned(), it)));
             metadata.environment = mapped.collect();
             build.runs.push(Run { path: path.to_owned(), layout: folder.layout, metadata, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
-                let errors = folder.errors.into_iter().filter_map(|error| renamed(error, source, at, &sources[0]));
+                let errors =
+                    folder.errors.into_iter().filter_map(|error| map_error_profile(error, source, at, &sources[0]));
                 run.errors = errors.collect();
             }
         }
         read.builds.list.push(build);
     }
-    mapped_profiles_are_there(sources, &read.builds, &files)?;
+    check_mapped_profiles(sources, &read.builds, &files)?;
     // Memory for a file's text is taken once a thread: the system clears whatever is taken anew.
     let parsed: Vec<_> = files.par_iter().map_init(Vec::new, |text, (_, file)| parse(file, options, text)).collect();
-    let file = |((place, file), content): ((Place, ResultFile), Result<Parsed, Oddity>)| {
+    let file = |((place, file), content): ((RunIndex, ResultFile), Result<ParsedResult, WarningKind>)| {
         let profile = compared_as(&file.profile, &sources[place.build], place.build, &sources[0]).map(str::to_owned);
-        pairing::Source { place, profile, file, content }
+        pairing::ResultSource { run: place, profile, file, content }
     };
-    let mut files: Vec<pairing::Source> = files.into_iter().zip(parsed).map(file).collect();
+    let mut files: Vec<pairing::ResultSource> = files.into_iter().zip(parsed).map(file).collect();
     pairing::check_parameters(&files, &read.builds.list, &options.allow_different)?;
-    pairing::pair(&mut files, &options.allow_different);
-    for pairing::Source { place, profile, file, content } in files {
+    pairing::pair_cases(&mut files, &options.allow_different);
+    for pairing::ResultSource { run: place, profile, file, content } in files {
         match content {
             Ok(parsed) => {
                 let odd =
                     profile.map(|profile| merge(&mut read.builds, place, &profile, &file, &parsed)).transpose()?;
-                let odd = parsed.odd.into_iter().chain(odd.flatten());
-                read.warnings.extend(odd.map(|what| Warning { path: file.path.clone(), what }));
+                let odd = parsed.warnings.into_iter().chain(odd.flatten());
+                read.warnings.extend(odd.map(|what| Warning { path: file.path.clone(), kind: what }));
             }
-            Err(what) => read.warnings.push(Warning { path: file.path, what }),
+            Err(what) => read.warnings.push(Warning { path: file.path, kind: what }),
         }
     }
     match read.warnings.first() {
@@ -267,30 +268,35 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
 }
 
 /// What a profile of a source is compared as, by the source's place; none where it is left out.
-fn compared_as<'a>(profile: &'a str, source: &'a Source, at: usize, first: &Source) -> Option<&'a str> {
-    source.compared_as(profile).filter(|name| at == 0 || !first.gives_away(name))
+fn compared_as<'a>(profile: &'a str, source: &'a BuildSource, at: usize, first: &BuildSource) -> Option<&'a str> {
+    source.mapped_profile(profile).filter(|name| at == 0 || !first.is_mapped_away(name))
 }
 
 /// An error with the profile that its source's profile is compared as; none where that profile is left out.
-fn renamed(error: RunError, source: &Source, at: usize, first: &Source) -> Option<RunError> {
-    let RunError { place, text } = error;
+fn map_error_profile(error: TestError, source: &BuildSource, at: usize, first: &BuildSource) -> Option<TestError> {
+    let TestError { place, text } = error;
     let (profile, rest) = place.split_once('/')?;
     let place = format!("{}/{rest}", compared_as(profile, source, at, first)?);
-    Some(RunError { place, text })
+    Some(TestError { place, text })
 }
 
 /// Whether the profiles that are taken for others are in their build, and the others in another one.
-fn mapped_profiles_are_there(
-    sources: &[Source],
+fn check_mapped_profiles(
+    sources: &[BuildSource],
     builds: &Builds,
-    files: &[(Place, ResultFile)],
+    files: &[(RunIndex, ResultFile)],
 ) -> Result<(), SourceError> {
     let looked_for = |given: &str, among: &dyn Fn(usize) -> bool| {
         let known: BTreeSet<String> =
             files.iter().filter(|(place, _)| among(place.build)).map(|(_, file)| file.profile.clone()).collect();
         let searched = builds.list.iter().enumerate().filter(|(at, _)| among(*at)).map(|(_, build)| build);
         let missing = !known.contains(given) && searched.clone().next().is_some();
-        let unknown = || Unknown { what: "profile", given: given.to_owned(), place: names(searched), known };
+        let unknown = || UnknownName {
+            kind: "profile",
+            given: given.to_owned(),
+            builds: join_build_names(searched),
+            candidates: known,
+        };
         if missing { Err(unknown()) } else { Ok(()) }
     };
     for (at, source) in sources.iter().enumerate() {
@@ -304,23 +310,23 @@ fn mapped_profiles_are_there(
 
 /// The run of a build that a file belongs to.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RunIndex {
     build: usize,
     run: usize,
 }
 
 /// Reads a file, its text into what is given for it.
-fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<Parsed, Oddity> {
+fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<ParsedResult, WarningKind> {
     let text = match &file.studied {
         Some(studied) => studied,
         None => {
             text.clear();
-            File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(Oddity::unreadable)?;
+            File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(WarningKind::unreadable)?;
             &*text
         }
     };
     // Looking at a file once is cheaper than at each string in it.
-    let text = std::str::from_utf8(text).map_err(Oddity::malformed)?;
+    let text = std::str::from_utf8(text).map_err(WarningKind::malformed)?;
     let parsed = match file.layout {
         Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => {
@@ -328,7 +334,7 @@ fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result
             weighbridge::parse(text, options.allow_emulated, &keys)
         }
     };
-    parsed.map_err(Oddity::malformed)
+    parsed.map_err(WarningKind::malformed)
 }
 
 /// What a file of run-perf's metadata says.
@@ -336,11 +342,12 @@ fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
     match std::fs::read(path) {
         Ok(bytes) => {
             let (metadata, bad) = Metadata::parse(&String::from_utf8_lossy(&bytes));
-            warnings.extend(bad.into_iter().map(|bad| Warning { path: path.to_owned(), what: Oddity::Metadata(bad) }));
+            warnings
+                .extend(bad.into_iter().map(|bad| Warning { path: path.to_owned(), kind: WarningKind::Metadata(bad) }));
             metadata
         }
         Err(error) => {
-            warnings.push(Warning { path: path.to_owned(), what: Oddity::unreadable(error) });
+            warnings.push(Warning { path: path.to_owned(), kind: WarningKind::unreadable(error) });
             Metadata::default()
         }
     }
@@ -352,25 +359,25 @@ mod tests {
 
     #[test]
     fn a_source_is_a_name_and_folders() {
-        let source = Source::parse("new=a/b,c").unwrap();
+        let source = BuildSource::parse("new=a/b,c").unwrap();
         assert_eq!((source.name.as_str(), source.runs), ("new", vec!["a/b".into(), "c".into()]));
-        assert_eq!(Source::parse("a/b/").unwrap().name, "b");
-        assert_eq!(Source::parse("./x=y").unwrap().runs, vec![PathBuf::from("./x=y")]);
+        assert_eq!(BuildSource::parse("a/b/").unwrap().name, "b");
+        assert_eq!(BuildSource::parse("./x=y").unwrap().runs, vec![PathBuf::from("./x=y")]);
         for bad in ["", "=a", "a,,b", "n="] {
-            assert!(Source::parse(bad).is_err(), "{bad}");
+            assert!(BuildSource::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_profile_whose_name_is_taken_is_left_out() {
-        let mut source = Source::parse("a").unwrap();
-        assert_eq!(source.compared_as("Localhost"), Some("Localhost"));
+        let mut source = BuildSource::parse("a").unwrap();
+        assert_eq!(source.mapped_profile("Localhost"), Some("Localhost"));
         source.profiles.insert("DefaultLibvirt".to_owned(), "Localhost".to_owned());
-        assert_eq!(source.compared_as("DefaultLibvirt"), Some("Localhost"));
-        assert_eq!(source.compared_as("Localhost"), None);
-        assert_eq!(source.compared_as("Tuned"), Some("Tuned"));
-        assert!(source.gives_away("DefaultLibvirt") && !source.gives_away("Localhost"));
+        assert_eq!(source.mapped_profile("DefaultLibvirt"), Some("Localhost"));
+        assert_eq!(source.mapped_profile("Localhost"), None);
+        assert_eq!(source.mapped_profile("Tuned"), Some("Tuned"));
+        assert!(source.is_mapped_away("DefaultLibvirt") && !source.is_mapped_away("Localhost"));
         source.profiles.insert("Localhost".to_owned(), "DefaultLibvirt".to_owned());
-        assert!(!source.gives_away("DefaultLibvirt") && !source.gives_away("Localhost"));
+        assert!(!source.is_mapped_away("DefaultLibvirt") && !source.is_mapped_away("Localhost"));
     }
 }

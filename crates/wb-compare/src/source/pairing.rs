@@ -7,23 +7,23 @@ use std::path::Path;
 use wb_model::DefinitionKey;
 use wb_record::{CellDefinition, Definitions};
 
-use super::parsed::Parsed;
+use super::parsed_result::ParsedResult;
 use super::runperf::folder::ResultFile;
-use super::weighbridge::{EMULATED, KEY};
-use super::{Oddity, Place};
+use super::weighbridge::{DEFINITION_KEY, EMULATED};
+use super::{RunIndex, WarningKind};
 use crate::build::Build;
-use crate::names::Name;
-use crate::unknown::{Unknown, names};
+use crate::interner::Symbol;
+use crate::unknown_name::{UnknownName, join_build_names};
 
 /// The definitions of a serial, beside its results.
 const DEFINITIONS: &str = "definition.json";
 
 /// A file of results with its place, the profile that it is compared as, and its content.
-pub(super) struct Source {
-    pub(super) place: Place,
+pub(super) struct ResultSource {
+    pub(super) run: RunIndex,
     pub(super) profile: Option<String>,
     pub(super) file: ResultFile,
-    pub(super) content: Result<Parsed, Oddity>,
+    pub(super) content: Result<ParsedResult, WarningKind>,
 }
 
 /// The definition keys of a serial's cells as if they had none of the `allowed` parameters, by cell.
@@ -48,18 +48,23 @@ pub(super) fn reduced_keys(result: &Path, allowed: &BTreeSet<String>) -> BTreeMa
 
 /// Whether each allowed parameter is one of the results.
 pub(super) fn check_parameters(
-    sources: &[Source],
+    sources: &[ResultSource],
     builds: &[Build],
     allowed: &BTreeSet<String>,
-) -> Result<(), Unknown> {
+) -> Result<(), UnknownName> {
     let contents = || sources.iter().filter_map(|source| source.content.as_ref().ok());
     let known: BTreeSet<String> = contents()
-        .flat_map(|parsed| parsed.params.iter().flatten().map(|(name, _)| parsed.names.text(*name)))
-        .filter(|name| ![KEY, EMULATED].contains(name))
+        .flat_map(|parsed| parsed.params.iter().flatten().map(|(name, _)| parsed.names.resolve(*name)))
+        .filter(|name| ![DEFINITION_KEY, EMULATED].contains(name))
         .map(str::to_owned)
         .collect();
     match allowed.iter().find(|name| !known.contains(*name)) {
-        Some(given) => Err(Unknown { what: "parameter", given: given.clone(), place: names(builds.iter()), known }),
+        Some(given) => Err(UnknownName {
+            kind: "parameter",
+            given: given.clone(),
+            builds: join_build_names(builds.iter()),
+            candidates: known,
+        }),
         None => Ok(()),
     }
 }
@@ -69,7 +74,7 @@ type Definition = Vec<(String, String)>;
 
 /// The cases of a serial in the first build.
 #[derive(Default)]
-struct Cases {
+struct BaseCases {
     names: BTreeSet<String>,
     /// By definition; none where several cases differ in allowed parameters alone.
     by_definition: HashMap<Definition, Option<String>>,
@@ -77,19 +82,19 @@ struct Cases {
 
 /// Renames cases of later builds to the first build's case that differs from them in allowed parameters alone, where
 /// there is exactly one on each side. Cases of the same name are a pair already.
-pub(super) fn pair(sources: &mut [Source], allowed: &BTreeSet<String>) {
+pub(super) fn pair_cases(sources: &mut [ResultSource], allowed: &BTreeSet<String>) {
     if allowed.is_empty() {
         return;
     }
-    let mut first: HashMap<(String, String, String), Cases> = HashMap::new();
-    for Source { place, profile, file, content } in sources.iter_mut() {
+    let mut first: HashMap<(String, String, String), BaseCases> = HashMap::new();
+    for ResultSource { run: place, profile, file, content } in sources.iter_mut() {
         let (Some(profile), Ok(parsed)) = (profile, content) else { continue };
         let serial = (profile.clone(), file.test.clone(), file.serial.clone());
         let cases = cases(parsed, allowed);
         if place.build == 0 {
             let first = first.entry(serial).or_default();
             for (case, definition) in cases {
-                let name = parsed.names.text(case).to_owned();
+                let name = parsed.names.resolve(case).to_owned();
                 let only = first.by_definition.entry(definition).or_insert_with(|| Some(name.clone()));
                 if only.as_ref().is_some_and(|other| *other != name) {
                     *only = None;
@@ -103,12 +108,12 @@ pub(super) fn pair(sources: &mut [Source], allowed: &BTreeSet<String>) {
 }
 
 /// The cases that have an allowed parameter, each with its definition.
-fn cases(parsed: &Parsed, allowed: &BTreeSet<String>) -> BTreeMap<Name, Definition> {
-    let text = |name: &Name| parsed.names.text(*name).to_owned();
+fn cases(parsed: &ParsedResult, allowed: &BTreeSet<String>) -> BTreeMap<Symbol, Definition> {
+    let text = |name: &Symbol| parsed.names.resolve(*name).to_owned();
     let mut cases = BTreeMap::new();
     for metric in &parsed.metrics {
         let params = &parsed.params[metric.params];
-        if params.iter().any(|(name, _)| allowed.contains(parsed.names.text(*name))) {
+        if params.iter().any(|(name, _)| allowed.contains(parsed.names.resolve(*name))) {
             let others = params.iter().map(|(name, value)| (text(name), text(value)));
             cases.entry(metric.case).or_insert_with(|| others.filter(|(name, _)| !allowed.contains(name)).collect());
         }
@@ -116,8 +121,8 @@ fn cases(parsed: &Parsed, allowed: &BTreeSet<String>) -> BTreeMap<Name, Definiti
     cases
 }
 
-fn rename(parsed: &mut Parsed, mut cases: BTreeMap<Name, Definition>, first: &Cases) {
-    cases.retain(|case, _| !first.names.contains(parsed.names.text(*case)));
+fn rename(parsed: &mut ParsedResult, mut cases: BTreeMap<Symbol, Definition>, first: &BaseCases) {
+    cases.retain(|case, _| !first.names.contains(parsed.names.resolve(*case)));
     let mut alike: HashMap<&Definition, usize> = HashMap::new();
     cases.values().for_each(|definition| *alike.entry(definition).or_default() += 1);
     for (case, definition) in &cases {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::metadata::BadMetadata;
+use crate::metadata::MetadataError;
 
 /// Something odd about a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub struct Warning {
     /// Which.
     pub path: PathBuf,
     /// What is odd about it.
-    pub what: Oddity,
+    pub kind: WarningKind,
 }
 
 /// What is odd.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Oddity {
+pub enum WarningKind {
     /// It cannot be read, and is left out.
     #[error("cannot be read: {0}")]
     Unreadable(String),
@@ -55,10 +55,10 @@ pub enum Oddity {
     },
     /// A line of the metadata that says nothing.
     #[error(transparent)]
-    Metadata(BadMetadata),
+    Metadata(MetadataError),
 }
 
-impl Oddity {
+impl WarningKind {
     pub(crate) fn unreadable(error: impl fmt::Display) -> Self {
         Self::Unreadable(error.to_string())
     }
@@ -82,9 +82,9 @@ impl Oddity {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what.consequence() {
-            "" => write!(f, "{}", self.error()),
-            consequence => write!(f, "{}; {consequence}", self.error()),
+        match self.kind.consequence() {
+            "" => write!(f, "{}", self.message()),
+            consequence => write!(f, "{}; {consequence}", self.message()),
         }
     }
 }
@@ -92,11 +92,11 @@ impl fmt::Display for Warning {
 impl Warning {
     /// Whether records are not as they were written.
     pub fn is_damage(&self) -> bool {
-        matches!(self.what, Oddity::Damaged { .. })
+        matches!(self.kind, WarningKind::Damaged { .. })
     }
 
     /// What is wrong, without what was made of it: for where nothing was.
-    pub fn error(&self) -> String {
-        format!("{}: {}", self.path.display(), self.what)
+    pub fn message(&self) -> String {
+        format!("{}: {}", self.path.display(), self.kind)
     }
 }

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{CellOutcome, Class, Direction, counted};
+use wb_model::{CellOutcome, Class, Direction, pluralize};
 
-use super::parsed::{Parsed, ParsedMetric};
-use crate::build::{SampleCounts, Value};
-use crate::id::Naming;
-use crate::names::Name;
+use super::parsed_result::{ParsedMetric, ParsedResult};
+use crate::build::{MeasuredValue, SampleCounts};
+use crate::id::IdFormat;
+use crate::interner::Symbol;
 
 /// What tells this layout from run-perf's.
-pub(crate) const HEAD: &str = "run.json";
+pub(crate) const RUN_FILE: &str = "run.json";
 
 /// What tells it where that file is lost.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// Under which name a definition key stands among the parameters: where it differs, nothing is compared.
-pub(crate) const KEY: &str = "definition key";
+pub(crate) const DEFINITION_KEY: &str = "definition key";
 
 /// Under which name it stands there that software took the place of a processor, unless that is allowed: where one side
 /// has it alone, nothing is compared.
@@ -28,14 +28,14 @@ pub const EMULATED: &str = "emulated";
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `cells`, the results of a serial")]
-struct SerialResult<'a> {
+struct RawSerial<'a> {
     #[serde(borrow)]
-    cells: Vec<Cell<'a>>,
+    cells: Vec<RawCell<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with a cell's results")]
-struct Cell<'a> {
+struct RawCell<'a> {
     #[serde(borrow)]
     cell: Cow<'a, str>,
     #[serde(borrow)]
@@ -46,24 +46,24 @@ struct Cell<'a> {
     #[serde(default)]
     outcome: Option<CellOutcome>,
     #[serde(borrow)]
-    metrics: Vec<Metric<'a>>,
+    metrics: Vec<RawMetric<'a>>,
     #[serde(borrow)]
-    samples: Vec<Sample<'a>>,
+    samples: Vec<RawSample<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `metric` and `summary`")]
-struct Metric<'a> {
+struct RawMetric<'a> {
     #[serde(borrow)]
-    metric: Declared<'a>,
+    metric: RawMetricHead<'a>,
     #[serde(borrow)]
     worker: Option<Cow<'a, str>>,
-    summary: Option<Summary>,
+    summary: Option<RawSummary>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with a metric's name, class and unit")]
-struct Declared<'a> {
+struct RawMetricHead<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     class: Class,
@@ -75,14 +75,14 @@ struct Declared<'a> {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `mean`")]
-struct Summary {
+struct RawSummary {
     mean: f64,
     stddev_percent: Option<f64>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with a sample's `values`")]
-struct Sample<'a> {
+struct RawSample<'a> {
     counted: bool,
     #[serde(default)]
     disturbances: Vec<IgnoredAny>,
@@ -97,19 +97,19 @@ pub(super) fn parse(
     text: &str,
     allow_emulated: bool,
     keys: &BTreeMap<String, String>,
-) -> Result<Parsed, serde_json::Error> {
-    let SerialResult { cells } = serde_json::from_str(text)?;
-    let mut parsed = Parsed { naming: Naming::Weighbridge, ..Parsed::default() };
+) -> Result<ParsedResult, serde_json::Error> {
+    let RawSerial { cells } = serde_json::from_str(text)?;
+    let mut parsed = ParsedResult { naming: IdFormat::Weighbridge, ..ParsedResult::default() };
     for mut cell in cells {
         if let Some(key) = keys.get(cell.cell.as_ref()) {
             cell.key = Cow::Borrowed(key);
         }
-        take(&mut parsed, &cell, allow_emulated);
+        add_cell(&mut parsed, &cell, allow_emulated);
     }
     Ok(parsed)
 }
 
-impl Cell<'_> {
+impl RawCell<'_> {
     /// Whether any of its workers ran in software.
     fn is_emulated(&self) -> bool {
         let mut of_workers = self.provenance.iter().filter(|(name, _)| name.split('@').next() == Some(EMULATED));
@@ -121,7 +121,9 @@ impl Cell<'_> {
         match self.outcome.as_ref()? {
             CellOutcome::Failed { reason } => Some(reason.clone()),
             CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
-            CellOutcome::Partial { valid: 0, wanted } => Some(format!("0 of {}", counted(*wanted, "sample"))),
+            CellOutcome::Partial { valid: 0, required: wanted } => {
+                Some(format!("0 of {}", pluralize(*wanted, "sample")))
+            }
             CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
         }
     }
@@ -135,23 +137,23 @@ impl Cell<'_> {
     }
 }
 
-fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
+fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool) {
     let case = cell.cell.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     parsed.errors.extend(cell.error().map(|text| (case, text)));
-    parsed.sample_counts =
-        [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(SampleCounts::plus);
+    parsed.sample_counts = [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(SampleCounts::add);
     let params: Vec<_> = cell
         .params
         .iter()
         .map(|(name, value)| (name.as_str(), text(value)))
-        .chain([(KEY, cell.key.to_string())])
+        .chain([(DEFINITION_KEY, cell.key.to_string())])
         .chain((!allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
-    let params = parsed.keep_params(params);
-    keep_provenance(parsed, case, &cell.provenance);
-    for Metric { metric: Declared { name, class, unit, direction, primary }, worker, summary } in &cell.metrics {
+    let params = parsed.intern_params(params);
+    add_programs(parsed, case, &cell.provenance);
+    for RawMetric { metric: RawMetricHead { name, class, unit, direction, primary }, worker, summary } in &cell.metrics
+    {
         let name = worker.as_ref().map_or(name.to_string(), |worker| format!("{name}@{worker}"));
         let key = format!("{class}/{name}");
         let first = parsed.samples.len();
@@ -159,7 +161,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
         parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
         let disturbed =
             counted().filter(|sample| !sample.disturbances.is_empty() && sample.values.contains_key(key.as_str()));
-        let known = |value: Option<f64>| value.map_or(Value::Invalid, Value::from);
+        let known = |value: Option<f64>| value.map_or(MeasuredValue::Invalid, MeasuredValue::from);
         let metric = ParsedMetric {
             case,
             class: *class,
@@ -167,7 +169,10 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
             unit: Some(parsed.names.intern(unit)),
             mean: known(summary.as_ref().map(|summary| summary.mean)),
             // Of one sample, or of a mean of zero, there is none.
-            stddev: summary.as_ref().and_then(|summary| summary.stddev_percent).map_or(Value::Missing, Value::from),
+            stddev: summary
+                .as_ref()
+                .and_then(|summary| summary.stddev_percent)
+                .map_or(MeasuredValue::Missing, MeasuredValue::from),
             primary: *primary,
             params,
             disturbed: disturbed.count() as u32,
@@ -180,12 +185,12 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
 
 /// What every run has another one of, as the amount of work that it was calibrated to, or what stands among the metadata
 /// and in the environment.
-const ELSEWHERE: [&str; 7] = ["boot", "host", "kernel", "iterations", "passes", "requests", "solutions"];
+const IGNORED_PROVENANCE: [&str; 7] = ["boot", "host", "kernel", "iterations", "passes", "requests", "solutions"];
 
 /// Keeps the programs that a case was measured with: their paths, versions and hashes.
-fn keep_provenance(parsed: &mut Parsed, case: Name, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {
+fn add_programs(parsed: &mut ParsedResult, case: Symbol, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {
     let of_programs =
-        provenance.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.split('@').next().unwrap_or(name)));
+        provenance.iter().filter(|(name, _)| !IGNORED_PROVENANCE.contains(&name.split('@').next().unwrap_or(name)));
     let programs: Vec<_> =
         of_programs.map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(value))).collect();
     parsed.programs.push((case, programs));
@@ -220,12 +225,15 @@ mod tests {
     fn counted_samples_are_read_by_metric_and_worker() {
         let parsed = parse(RESULT, false, &BTreeMap::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
-        assert_eq!((first.mean, first.stddev, first.primary), (Value::Known(3.5), Value::Known(7.0), true));
+        assert_eq!(
+            (first.mean, first.stddev, first.primary),
+            (MeasuredValue::Known(3.5), MeasuredValue::Known(7.0), true)
+        );
         assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));
-        assert_eq!(first.unit.map(|unit| parsed.names.text(unit)), Some("mflops"));
-        assert_eq!((parsed.names.text(second.metric), second.mean), ("cpu@vm1", Value::Invalid));
+        assert_eq!(first.unit.map(|unit| parsed.names.resolve(unit)), Some("mflops"));
+        assert_eq!((parsed.names.resolve(second.metric), second.mean), ("cpu@vm1", MeasuredValue::Invalid));
         assert_eq!(&parsed.samples[second.samples.clone()], [0.5]);
-        assert_eq!(parsed.names.text(first.case), "grid=XS,threads=1");
+        assert_eq!(parsed.names.resolve(first.case), "grid=XS,threads=1");
         assert_eq!(parsed.params[first.params].len(), 3);
         assert_eq!(parsed.sample_counts, Some(SampleCounts { counted: 2, disturbed: 1 }));
         assert!(parsed.errors.is_empty());

@@ -12,27 +12,27 @@
 //! Start with [`compare`]; [`verdict`] says what each verdict means, [`units`] what is ranked, [`needs`] what would
 //! decide what is not.
 
-mod known;
-mod looked;
-pub mod needs;
-mod tested;
+mod candidate;
+mod noise;
+pub mod observations;
+pub mod required_samples;
 pub mod threshold;
-pub mod units;
+mod two_sample;
 pub mod verdict;
 
 use rayon::prelude::*;
 use wb_stats::{Ratio, benjamini_hochberg, selected_confidence};
 
-use crate::build::{Builds, Row};
+use crate::build::{Builds, MetricIndex};
 use crate::direction::Directions;
 use crate::model::NoiseModel;
-use known::Known;
-pub use known::NoiseUse;
-use looked::{Looked, Together};
-pub use needs::Needs;
+use candidate::{CandidateMetric, FamilyResult};
+use noise::BoundNoiseModels;
+pub use noise::NoiseUse;
+use observations::ObservationCounts;
+pub use observations::ObservationKind;
+pub use required_samples::RequiredSamples;
 pub use threshold::Threshold;
-pub use units::Unit;
-use units::Units;
 pub use verdict::Verdict;
 
 /// From so many samples on each side statistics decide where nobody said otherwise: from six on a median has an interval
@@ -46,7 +46,7 @@ pub struct Options {
     pub threshold: Threshold,
     /// Of the metrics that are said to differ, at most this share is wrong on average; one minus the intervals'
     /// confidence.
-    pub rate: f64,
+    pub error_rate: f64,
     /// Whether one run a side is enough for a verdict, as if runs did not differ from each other.
     pub trust_single_run: bool,
     /// Which way is better.
@@ -58,7 +58,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let (threshold, directions) = (Threshold::default(), Directions::default());
-        Self { threshold, rate: 0.05, trust_single_run: false, directions, seed: 1 }
+        Self { threshold, error_rate: 0.05, trust_single_run: false, directions, seed: 1 }
     }
 }
 
@@ -66,7 +66,7 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// What any of the two has, in the builds' order.
-    pub checks: Vec<Check>,
+    pub checks: Vec<MetricComparison>,
     /// How many metrics were judged together.
     pub family: usize,
     /// How many of them differ.
@@ -77,7 +77,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// What is said of a metric; none where neither side has it.
-    pub fn of(&self, row: Row) -> Option<&Check> {
+    pub fn metric(&self, row: MetricIndex) -> Option<&MetricComparison> {
         // They are in the order of the rows.
         Some(&self.checks[self.checks.binary_search_by_key(&row, |check| check.row).ok()?])
     }
@@ -85,13 +85,13 @@ impl Comparison {
 
 /// A metric on both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub struct MetricComparison {
     /// Which.
-    pub row: Row,
+    pub row: MetricIndex,
     /// Whether its case is judged by it.
     pub primary: bool,
     /// What was ranked: how many on each side, and what they are.
-    pub units: Units,
+    pub units: ObservationCounts,
     /// The last build's over the first's; none where that cannot be said.
     pub effect: Option<Ratio>,
     /// The probability of so large a difference where there is none, adjusted for the family; of metrics that are not
@@ -104,7 +104,7 @@ pub struct Check {
     /// What follows.
     pub verdict: Verdict,
     /// What would decide it, where it is not decided.
-    pub needs: Option<Needs>,
+    pub required_samples: Option<RequiredSamples>,
 }
 
 /// Compares the last build with the first, by what `models` say of noise where they do; none with fewer than two.
@@ -117,22 +117,22 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let [src, later @ ..] = builds.list() else { return None };
     let dst = later.get(build.checked_sub(1)?)?;
     let sides = [src, dst];
-    let known = Known::bind(models, builds);
-    let rows: Vec<Row> = builds.rows().collect();
-    let looked: Vec<Looked<'_>> =
-        rows.into_par_iter().filter_map(|row| Looked::at(builds, sides, row, &known, options)).collect();
-    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(Looked::p).collect();
-    let found = benjamini_hochberg(&family, options.rate);
+    let known = BoundNoiseModels::bind(models, builds);
+    let rows: Vec<MetricIndex> = builds.rows().collect();
+    let looked: Vec<CandidateMetric<'_>> =
+        rows.into_par_iter().filter_map(|row| CandidateMetric::new(builds, sides, row, &known, options)).collect();
+    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(CandidateMetric::p).collect();
+    let found = benjamini_hochberg(&family, options.error_rate);
     let (discoveries, family) = (found.count, family.len());
-    let confidence = selected_confidence(options.rate, discoveries, family);
-    let least = needs::reachable(options.rate, family);
+    let confidence = selected_confidence(options.error_rate, discoveries, family);
+    let least = required_samples::min_observations(options.error_rate, family);
     let mut adjusted = found.adjusted.into_iter();
-    let together = |looked: &Looked<'_>| match looked.primary {
-        true => Together { p: looked.p().and_then(|_| adjusted.next()), confidence, least },
-        false => Together { p: looked.p(), confidence: 1.0 - options.rate, least },
+    let together = |looked: &CandidateMetric<'_>| match looked.primary {
+        true => FamilyResult { p: looked.p().and_then(|_| adjusted.next()), confidence, least },
+        false => FamilyResult { p: looked.p(), confidence: 1.0 - options.error_rate, least },
     };
-    let together: Vec<Together> = looked.iter().map(together).collect();
+    let together: Vec<FamilyResult> = looked.iter().map(together).collect();
     let checks = looked.into_par_iter().zip(together);
-    let checks = checks.map(|(looked, together)| looked.judged(builds, sides, together, options)).collect();
+    let checks = checks.map(|(looked, together)| looked.judge(builds, sides, together, options)).collect();
     Some(Comparison { checks, family, discoveries, confidence })
 }

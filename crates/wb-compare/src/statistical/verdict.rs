@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 use wb_stats::{Interval, Ratio};
 
-use crate::build::Value;
+use crate::build::MeasuredValue;
 
 /// What is said of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -58,8 +58,8 @@ impl Verdict {
 }
 
 /// All that a verdict depends on.
-pub(super) struct Judgement {
-    pub(super) values: [Value; 2],
+pub(super) struct VerdictInput {
+    pub(super) values: [MeasuredValue; 2],
     pub(super) effect: Option<Ratio>,
     /// Whether chance is ruled out.
     pub(super) differs: bool,
@@ -70,15 +70,15 @@ pub(super) struct Judgement {
     pub(super) trusted: bool,
 }
 
-impl Judgement {
+impl VerdictInput {
     pub(super) fn verdict(&self) -> Verdict {
         match self.values {
-            [Value::Missing, _] | [_, Value::Missing] => return Verdict::Missing,
-            [Value::Invalid, _] | [_, Value::Invalid] => return Verdict::Invalid,
-            [Value::Known(_), Value::Known(_)] => {}
+            [MeasuredValue::Missing, _] | [_, MeasuredValue::Missing] => return Verdict::Missing,
+            [MeasuredValue::Invalid, _] | [_, MeasuredValue::Invalid] => return Verdict::Invalid,
+            [MeasuredValue::Known(_), MeasuredValue::Known(_)] => {}
         }
         let Some(effect) = self.effect else { return Verdict::Inconclusive };
-        match judged(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
+        match judge(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
             Verdict::Improved | Verdict::Regressed if !self.trusted => Verdict::Differs,
             verdict => verdict,
         }
@@ -86,7 +86,7 @@ impl Judgement {
 }
 
 /// What follows from a ratio, its interval, and whether chance is ruled out; the threshold is a fraction.
-pub(crate) fn judged(
+pub(crate) fn judge(
     ratio: f64,
     interval: Option<Interval>,
     differs: bool,
@@ -115,10 +115,10 @@ pub(crate) fn judged(
 mod tests {
     use super::*;
 
-    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> Judgement {
-        Judgement {
-            values: [Value::Known(1.0), Value::Known(estimate)],
-            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence_reached: 0.95 }), p: 0.01 }),
+    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> VerdictInput {
+        VerdictInput {
+            values: [MeasuredValue::Known(1.0), MeasuredValue::Known(estimate)],
+            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence: 0.95 }), p_value: 0.01 }),
             differs,
             direction: Direction::Higher,
             threshold: 0.05,
@@ -137,27 +137,33 @@ mod tests {
 
     #[test]
     fn the_direction_decides_which_is_good() {
-        let lower = Judgement { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
+        let lower = VerdictInput { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
         assert_eq!(lower.verdict(), Verdict::Improved);
-        let neither = Judgement { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
+        let neither = VerdictInput { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
         assert_eq!(neither.verdict(), Verdict::Differs);
     }
 
     #[test]
     fn one_run_a_side_has_no_regression() {
-        let single = Judgement { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
+        let single = VerdictInput { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
         assert_eq!(single.verdict(), Verdict::Differs);
-        let equal = Judgement { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
+        let equal = VerdictInput { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
         assert_eq!(equal.verdict(), Verdict::Equivalent);
     }
 
     #[test]
     fn what_is_not_there_is_said_to_be_so() {
-        let missing = Judgement { values: [Value::Known(1.0), Value::Missing], ..judged(1.0, 1.0, 1.0, false) };
+        let missing = VerdictInput {
+            values: [MeasuredValue::Known(1.0), MeasuredValue::Missing],
+            ..judged(1.0, 1.0, 1.0, false)
+        };
         assert_eq!(missing.verdict(), Verdict::Missing);
-        let invalid = Judgement { values: [Value::Invalid, Value::Known(1.0)], ..judged(1.0, 1.0, 1.0, false) };
+        let invalid = VerdictInput {
+            values: [MeasuredValue::Invalid, MeasuredValue::Known(1.0)],
+            ..judged(1.0, 1.0, 1.0, false)
+        };
         assert_eq!(invalid.verdict(), Verdict::Invalid);
-        let none = Judgement { effect: None, ..judged(1.0, 1.0, 1.0, false) };
+        let none = VerdictInput { effect: None, ..judged(1.0, 1.0, 1.0, false) };
         assert_eq!(none.verdict(), Verdict::Inconclusive);
     }
 }

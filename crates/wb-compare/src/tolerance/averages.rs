@@ -4,13 +4,13 @@
 
 use wb_stats::Samples;
 
-use super::starred::{StarredId, Stars};
+use super::pattern::{CheckPattern, Wildcards};
 use super::{Comparison, Status};
 use crate::id::Statistic;
-use crate::names::Map;
+use crate::interner::Map;
 
 /// The three tables of averages: by cases, by metric of a test, by profile.
-pub const TABLES: [Stars; 3] = [Stars::CASES, Stars::METRIC_OF_TEST, Stars::PROFILE];
+pub const TABLES: [Wildcards; 3] = [Wildcards::CASES, Wildcards::METRIC_OF_TEST, Wildcards::PROFILE];
 
 /// How scores are spread, in percent. Negatives and positives together are the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,7 +60,7 @@ impl Distribution {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AverageRow<'a> {
     /// Which checks.
-    pub id: StarredId<'a>,
+    pub id: CheckPattern<'a>,
     /// The scores of their means.
     pub means: Option<Distribution>,
     /// The scores of their standard deviations.
@@ -70,10 +70,10 @@ pub struct AverageRow<'a> {
 impl<'a> Comparison<'a> {
     /// A table of averages over a build's primary checks, in the order of the checks; scores that are not finite are
     /// left out.
-    pub fn averages(&self, build: usize, stars: Stars) -> Vec<AverageRow<'a>> {
-        let mut scores: Map<StarredId<'a>, [Vec<f64>; 2]> = Map::default();
+    pub fn averages(&self, build: usize, stars: Wildcards) -> Vec<AverageRow<'a>> {
+        let mut scores: Map<CheckPattern<'a>, [Vec<f64>; 2]> = Map::default();
         for (at, score) in self.finite_scores(build) {
-            let of_both = scores.entry(StarredId::of(&self.id(at), stars)).or_default();
+            let of_both = scores.entry(CheckPattern::of(&self.id(at), stars)).or_default();
             of_both[self.checks[at].statistic as usize].push(score);
         }
         let row = |(id, scores): (_, [Vec<f64>; 2])| {

@@ -8,7 +8,7 @@ use crate::model::Equation;
 
 /// The values of a check that are within its tolerance.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct ToleranceLimits {
     /// The models that know the check, by their places among the comparison's; without any the source's value counts.
     pub models: Vec<usize>,
     /// The least and the largest of the values, in the check's unit. What the builds between add to the last build's
@@ -18,7 +18,7 @@ pub struct Limits {
 
 impl Comparison<'_> {
     /// The values of a check that are within its tolerance.
-    pub fn limits(&self, check: usize) -> Limits {
+    pub fn limits(&self, check: usize) -> ToleranceLimits {
         let Check { row, statistic, .. } = self.checks[check];
         let known = self.models.iter().enumerate();
         let known = known.filter_map(|(at, model)| Some((at, model.entry(row, statistic)?.equation)));
@@ -30,7 +30,7 @@ impl Comparison<'_> {
         };
         // No deviation is below zero.
         let floor = if statistic == Statistic::Stddev { 0.0 } else { f64::NEG_INFINITY };
-        Limits { models, range: range.map(|(low, high)| (low.min(high).max(floor), low.max(high).max(floor))) }
+        ToleranceLimits { models, range: range.map(|(low, high)| (low.min(high).max(floor), low.max(high).max(floor))) }
     }
 
     /// The files of the models, in their order; none of a model that was not read from one.

@@ -14,19 +14,19 @@
 pub mod averages;
 pub mod groups;
 pub mod limits;
+pub mod pattern;
 pub mod score;
-pub mod starred;
 pub mod status;
 pub mod totals;
 
 use rayon::prelude::*;
 
-use crate::build::{Build, Builds, Row, RunError, Value};
+use crate::build::{Build, Builds, MeasuredValue, MetricIndex, TestError};
 use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
-use crate::model::Model;
+use crate::model::ToleranceModel;
 use groups::{Group, groups};
-use score::{BoundModel, Part, Prior, Weights, own_parts};
+use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
 pub use status::Status;
 
 /// How differences are judged.
@@ -61,14 +61,14 @@ pub struct Comparison<'a> {
     /// The groups of primary means: by case, by case over profiles, by profile.
     pub groups: Vec<Group<'a>>,
     models: Vec<BoundModel>,
-    cells: Vec<Option<Cell>>,
+    cells: Vec<Option<CheckScore>>,
 }
 
 /// A statistic of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
     /// The metric.
-    pub row: Row,
+    pub row: MetricIndex,
     /// The statistic.
     pub statistic: Statistic,
     /// Whether the case is judged by this metric: as the last build says, or else the first, or else any.
@@ -77,7 +77,7 @@ pub struct Check {
 
 /// What a build's value is against the source's.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
+pub struct CheckScore {
     /// The verdict.
     pub status: Status,
     /// The difference without any model, in percent (of a standard deviation, in percentage points); infinite from zero
@@ -88,7 +88,7 @@ pub struct Cell {
 }
 
 /// Compares every build with the first. Models and weights take part as [`score`] tells; several models average.
-pub fn compare<'a>(builds: &'a Builds, models: &[Model], options: &'a Options) -> Comparison<'a> {
+pub fn compare<'a>(builds: &'a Builds, models: &[ToleranceModel], options: &'a Options) -> Comparison<'a> {
     let models: Vec<_> = models.iter().map(|model| BoundModel::bind(model, builds)).collect();
     let mut comparison = Comparison { builds, options, checks: vec![], groups: vec![], models, cells: vec![] };
     let rows: Vec<_> = builds.rows().collect();
@@ -104,8 +104,8 @@ pub fn compare<'a>(builds: &'a Builds, models: &[Model], options: &'a Options) -
 impl<'a> Comparison<'a> {
     /// What a build's value is against the source's. `build` is its place among the builds, from 1; none where neither
     /// side has the check.
-    pub fn cell(&self, check: usize, build: usize) -> Option<&Cell> {
-        self.row_of_cells(check).get(build.checked_sub(1)?)?.as_ref()
+    pub fn cell(&self, check: usize, build: usize) -> Option<&CheckScore> {
+        self.scores_of(check).get(build.checked_sub(1)?)?.as_ref()
     }
 
     /// The place of the build that is judged; none where there is nothing to compare the source with.
@@ -120,9 +120,9 @@ impl<'a> Comparison<'a> {
     }
 
     /// A check's value in a build.
-    pub fn value(&self, check: usize, build: usize) -> Value {
+    pub fn value(&self, check: usize, build: usize) -> MeasuredValue {
         let Check { row, statistic, .. } = self.checks[check];
-        self.builds.list().get(build).map_or(Value::Missing, |build| build.value(row, statistic))
+        self.builds.list().get(build).map_or(MeasuredValue::Missing, |build| build.value(row, statistic))
     }
 
     /// How much a check's score may differ from zero.
@@ -131,9 +131,9 @@ impl<'a> Comparison<'a> {
     }
 
     /// What a build's score is made of; empty where a side has no number.
-    pub fn parts(&self, check: usize, build: usize) -> Vec<Part> {
+    pub fn parts(&self, check: usize, build: usize) -> Vec<ScorePart> {
         let mut wanted = Vec::new();
-        self.walk(self.checks[check], |at, _, parts| {
+        self.for_each_build(self.checks[check], |at, _, parts| {
             if at == build {
                 wanted = parts.to_vec();
             }
@@ -142,25 +142,25 @@ impl<'a> Comparison<'a> {
     }
 
     /// The errors of the source and of a build, by its place from 1, each with the build that has it.
-    pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a RunError)> {
+    pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a TestError)> {
         let sides = [self.builds.list().first(), self.builds.list().get(build)].into_iter().flatten();
         sides.flat_map(|build| build.errors().map(move |error| (build, error)))
     }
 
-    fn row_of_cells(&self, check: usize) -> &[Option<Cell>] {
+    fn scores_of(&self, check: usize) -> &[Option<CheckScore>] {
         let width = self.builds.list().len().saturating_sub(1);
         &self.cells[check * width..(check + 1) * width]
     }
 
-    fn judge(&self, rows: &[Row]) -> (Vec<Check>, Vec<Option<Cell>>) {
+    fn judge(&self, rows: &[MetricIndex]) -> (Vec<Check>, Vec<Option<CheckScore>>) {
         let (mut checks, mut cells) = (Vec::new(), Vec::new());
         for &row in rows {
             let primary = primary(self.builds, row);
             for statistic in Statistic::ALL {
                 let check = Check { row, statistic, primary };
-                if self.builds.list().iter().any(|build| build.value(row, statistic) != Value::Missing) {
+                if self.builds.list().iter().any(|build| build.value(row, statistic) != MeasuredValue::Missing) {
                     checks.push(check);
-                    self.walk(check, |_, cell, _| cells.push(cell));
+                    self.for_each_build(check, |_, cell, _| cells.push(cell));
                 }
             }
         }
@@ -169,38 +169,44 @@ impl<'a> Comparison<'a> {
 
     /// Judges a check in each build after the first, in order, and tells of each its place, the verdict and what the
     /// score was made of.
-    fn walk(&self, check: Check, mut each: impl FnMut(usize, Option<Cell>, &[Part])) {
+    fn for_each_build(&self, check: Check, mut each: impl FnMut(usize, Option<CheckScore>, &[ScorePart])) {
         let Check { row, statistic, .. } = check;
         let builds = self.builds.list();
         let tolerance = self.options.tolerance_of(statistic);
         let entries = || self.models.iter().map(|model| model.entry(row, statistic));
-        let sense = self.sense(check);
-        let (mut prior, mut parts) = (Prior::default(), Vec::new());
+        let sense = self.sign(check);
+        let (mut prior, mut parts) = (ScoreHistory::default(), Vec::new());
         let Some((first, others)) = builds.split_first() else { return };
         let src = first.value(row, statistic);
         for (at, build) in (1..).zip(others) {
             parts.clear();
             let cell = match (src, build.value(row, statistic)) {
-                (Value::Missing, Value::Missing) => None,
-                (Value::Missing, _) | (_, Value::Missing) => Some(Cell::without_score(Status::Missing)),
-                _ if !self.builds.is_comparable([first, build], row) => Some(Cell::without_score(Status::Incomparable)),
-                (Value::Known(src), Value::Known(dst)) => {
-                    let raw = own_parts(&mut parts, statistic, src, dst, entries());
-                    let score = prior.settle(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
-                    Some(Cell::scored(raw, score, sense, tolerance))
+                (MeasuredValue::Missing, MeasuredValue::Missing) => None,
+                (MeasuredValue::Missing, _) | (_, MeasuredValue::Missing) => {
+                    Some(CheckScore::without_score(Status::Missing))
                 }
-                (Value::Invalid, _) | (_, Value::Invalid) => Some(Cell::without_score(Status::Invalid)),
+                _ if !self.builds.is_comparable([first, build], row) => {
+                    Some(CheckScore::without_score(Status::Incomparable))
+                }
+                (MeasuredValue::Known(src), MeasuredValue::Known(dst)) => {
+                    let raw = direct_parts(&mut parts, statistic, src, dst, entries());
+                    let score = prior.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
+                    Some(CheckScore::scored(raw, score, sense, tolerance))
+                }
+                (MeasuredValue::Invalid, _) | (_, MeasuredValue::Invalid) => {
+                    Some(CheckScore::without_score(Status::Invalid))
+                }
             };
             each(at, cell, &parts);
         }
     }
 
     /// By what a score is multiplied so that positive is better; none where neither way is.
-    pub fn sense(&self, check: Check) -> Option<f64> {
+    pub fn sign(&self, check: Check) -> Option<f64> {
         let Check { row, statistic, .. } = check;
         let modelled = self.models.iter().any(|model| model.entry(row, statistic).is_some());
         let id = self.builds.id(row, statistic);
-        status::sense(self.options.directions.of(id.class, id.metric), statistic, modelled)
+        status::sign(self.options.directions.of(id.class, id.metric), statistic, modelled)
     }
 }
 
@@ -213,7 +219,7 @@ impl Options {
     }
 }
 
-impl Cell {
+impl CheckScore {
     fn without_score(status: Status) -> Self {
         Self { status, raw: None, score: None }
     }
@@ -227,7 +233,7 @@ impl Cell {
     }
 }
 
-fn primary(builds: &Builds, row: Row) -> bool {
+fn primary(builds: &Builds, row: MetricIndex) -> bool {
     let (first, last) = (builds.list().first(), builds.list().last());
     let said = [last, first].into_iter().flatten().find_map(|build| build.primary(row));
     said.unwrap_or_else(|| builds.list().iter().any(|build| build.primary(row) == Some(true)))

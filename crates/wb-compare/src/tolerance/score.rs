@@ -6,14 +6,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::build::{Builds, Row};
+use crate::build::{Builds, MetricIndex};
 use crate::id::{CheckId, Statistic};
-use crate::model::{Entry, Model};
+use crate::model::{ModelEntry, ToleranceModel};
 use crate::uncertainty::weight_divisor;
 
 /// What a part of a score says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Term {
+pub enum ScoreTerm {
     /// The difference from the source.
     Raw,
     /// A model's score, by its place among the models.
@@ -26,7 +26,7 @@ pub enum Term {
     NOutOfResults,
 }
 
-impl fmt::Display for Term {
+impl fmt::Display for ScoreTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Raw => f.write_str("raw"),
@@ -40,9 +40,9 @@ impl fmt::Display for Term {
 
 /// A part of a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
+pub struct ScorePart {
     /// What it says.
-    pub term: Term,
+    pub term: ScoreTerm,
     /// The difference, in percent; may be infinite.
     pub difference: f64,
     /// How much it counts; 0 where it is only shown.
@@ -68,9 +68,9 @@ impl Default for Weights {
 }
 
 /// A little more than the tolerance, so that one build more than allowed is beyond it.
-const BEYOND: f64 = 1.1;
+const EXCESS_FACTOR: f64 = 1.1;
 /// How much the mean over builds is enlarged, so that half a tolerance in every build is beyond it.
-const ENLARGED: f64 = 2.0;
+const AVERAGE_FACTOR: f64 = 2.0;
 
 /// The difference of two values: of means in percent of the source, infinite from zero to anything else; of standard
 /// deviations the percentage points by which the source has more.
@@ -83,29 +83,29 @@ pub fn difference(statistic: Statistic, src: f64, dst: f64) -> f64 {
 }
 
 /// Adds the parts that two values and the models give; returns the raw difference.
-pub(super) fn own_parts<'m>(
-    parts: &mut Vec<Part>,
+pub(super) fn direct_parts<'m>(
+    parts: &mut Vec<ScorePart>,
     statistic: Statistic,
     src: f64,
     dst: f64,
-    entries: impl Iterator<Item = Option<&'m Entry>>,
+    entries: impl Iterator<Item = Option<&'m ModelEntry>>,
 ) -> f64 {
     for (at, entry) in entries.enumerate() {
         let Some(entry) = entry else { continue };
-        parts.push(Part { term: Term::Model(at), difference: entry.equation.score(dst), weight: 1.0 });
-        if let Some(average) = entry.raw {
+        parts.push(ScorePart { term: ScoreTerm::Model(at), difference: entry.equation.score(dst), weight: 1.0 });
+        if let Some(average) = entry.average {
             let difference = difference(statistic, average, dst);
-            parts.push(Part { term: Term::ModelRaw(at), difference, weight: 0.0 });
+            parts.push(ScorePart { term: ScoreTerm::ModelRaw(at), difference, weight: 0.0 });
         }
     }
     let raw = difference(statistic, src, dst);
     let weight = if parts.is_empty() { 1.0 } else { 0.0 };
-    parts.push(Part { term: Term::Raw, difference: raw, weight });
+    parts.push(ScorePart { term: ScoreTerm::Raw, difference: raw, weight });
     raw
 }
 
 /// Σ difference · weight / Σ weight over the parts that count.
-fn total(parts: &[Part]) -> f64 {
+fn total(parts: &[ScorePart]) -> f64 {
     let counting = || parts.iter().filter(|part| part.weight != 0.0);
     let weight: f64 = counting().map(|part| part.weight).sum();
     counting().map(|part| part.difference * part.weight).sum::<f64>() / weight
@@ -113,35 +113,41 @@ fn total(parts: &[Part]) -> f64 {
 
 /// What the builds so far say of a check.
 #[derive(Debug, Default)]
-pub(super) struct Prior {
+pub(super) struct ScoreHistory {
     sum: f64,
     finite: usize,
     beyond: usize,
     judged: usize,
 }
 
-impl Prior {
+impl ScoreHistory {
     /// Adds what the history gives to the parts of the last build, takes every other into the history; returns the
     /// score.
-    pub(super) fn settle(&mut self, parts: &mut Vec<Part>, weights: &Weights, tolerance: f64, last: bool) -> f64 {
+    pub(super) fn final_score(
+        &mut self,
+        parts: &mut Vec<ScorePart>,
+        weights: &Weights,
+        tolerance: f64,
+        last: bool,
+    ) -> f64 {
         let score = total(parts);
         if score.is_finite() {
             self.sum += score;
             self.finite += 1;
         }
         if last && weights.builds_average != 0.0 && self.finite > 0 {
-            let difference = self.sum / self.finite as f64 * ENLARGED;
+            let difference = self.sum / self.finite as f64 * AVERAGE_FACTOR;
             let weight = weights.builds_average / weight_divisor(self.finite);
-            parts.push(Part { term: Term::BuildsAverage, difference, weight });
+            parts.push(ScorePart { term: ScoreTerm::BuildsAverage, difference, weight });
         }
         let score = total(parts);
         self.judged += 1;
         self.beyond += usize::from(score.abs() > tolerance);
         if last && weights.n_out_of_results != 0.0 {
-            let size = self.beyond as f64 / (f64::from(weights.n) + 1.0) * tolerance * BEYOND;
+            let size = self.beyond as f64 / (f64::from(weights.n) + 1.0) * tolerance * EXCESS_FACTOR;
             let difference = if score > 0.0 { size } else { -size };
             let weight = weights.n_out_of_results / weight_divisor(self.judged);
-            parts.push(Part { term: Term::NOutOfResults, difference, weight });
+            parts.push(ScorePart { term: ScoreTerm::NOutOfResults, difference, weight });
         }
         total(parts)
     }
@@ -151,11 +157,11 @@ impl Prior {
 #[derive(Debug)]
 pub(super) struct BoundModel {
     file: Option<PathBuf>,
-    entries: Vec<[Option<Entry>; 2]>,
+    entries: Vec<[Option<ModelEntry>; 2]>,
 }
 
 impl BoundModel {
-    pub(super) fn bind(model: &Model, builds: &Builds) -> Self {
+    pub(super) fn bind(model: &ToleranceModel, builds: &Builds) -> Self {
         let mut bound = vec![[None; 2]; builds.rows().len()];
         for (id, entry) in &model.entries {
             let Ok(id) = CheckId::parse(id) else { continue };
@@ -166,7 +172,7 @@ impl BoundModel {
         Self { file: model.file.clone(), entries: bound }
     }
 
-    pub(super) fn entry(&self, row: Row, statistic: Statistic) -> Option<&Entry> {
+    pub(super) fn entry(&self, row: MetricIndex, statistic: Statistic) -> Option<&ModelEntry> {
         self.entries.get(row.index())?[statistic as usize].as_ref()
     }
 
@@ -191,12 +197,12 @@ mod tests {
     #[test]
     fn an_infinite_difference_leaves_the_average_of_the_others() {
         let weights = Weights { builds_average: 1.0, n_out_of_results: 1.0, n: 2 };
-        let (mut prior, mut parts) = (Prior::default(), Vec::new());
+        let (mut prior, mut parts) = (ScoreHistory::default(), Vec::new());
         for (raw, last) in [(f64::INFINITY, false), (3.0, false), (1.0, true)] {
-            parts = vec![Part { term: Term::Raw, difference: raw, weight: 1.0 }];
-            prior.settle(&mut parts, &weights, 5.0, last);
+            parts = vec![ScorePart { term: ScoreTerm::Raw, difference: raw, weight: 1.0 }];
+            prior.final_score(&mut parts, &weights, 5.0, last);
         }
-        assert_eq!(parts[1], Part { term: Term::BuildsAverage, difference: 4.0, weight: 1.0 / 2.3 });
+        assert_eq!(parts[1], ScorePart { term: ScoreTerm::BuildsAverage, difference: 4.0, weight: 1.0 / 2.3 });
         assert_eq!(parts[2].weight, 1.0 / 1.7);
         assert!((parts[2].difference - 5.5 / 3.0).abs() < 1e-12);
     }

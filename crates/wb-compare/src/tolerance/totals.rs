@@ -4,9 +4,9 @@ use super::{Comparison, Status};
 
 /// How many checks have each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts([usize; Status::ALL.len()]);
+pub struct StatusCounts([usize; Status::ALL.len()]);
 
-impl Counts {
+impl StatusCounts {
     /// How many have a status.
     pub fn of(&self, status: Status) -> usize {
         self.0[status as usize]
@@ -27,7 +27,7 @@ impl Counts {
     }
 }
 
-impl Extend<Status> for Counts {
+impl Extend<Status> for StatusCounts {
     fn extend<I: IntoIterator<Item = Status>>(&mut self, statuses: I) {
         statuses.into_iter().for_each(|status| self.add(status));
     }
@@ -35,22 +35,22 @@ impl Extend<Status> for Counts {
 
 /// What became of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct StatusTotals {
     /// Checks of primary metrics.
-    pub primary: Counts,
+    pub primary: StatusCounts,
     /// All other checks, which decide nothing.
-    pub others: Counts,
+    pub others: StatusCounts,
     /// Groups.
-    pub groups: Counts,
+    pub groups: StatusCounts,
     /// Errors of tests, of the source and of the build.
     pub errors: usize,
 }
 
 /// What a comparison ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ComparisonExit {
     /// No regression.
-    Fine,
+    Success,
     /// A primary check or a group is worse, or better where that was to count too.
     Regression,
     /// A primary check is missing or invalid, or a test ended in an error.
@@ -59,11 +59,11 @@ pub enum Exit {
     NothingComparable,
 }
 
-impl Exit {
+impl ComparisonExit {
     /// The exit code that says it.
     pub fn code(self) -> u8 {
         match self {
-            Self::Fine => 0,
+            Self::Success => 0,
             Self::Regression => 2,
             Self::Incomplete => 3,
             Self::NothingComparable => 4,
@@ -71,28 +71,28 @@ impl Exit {
     }
 }
 
-impl Totals {
+impl StatusTotals {
     /// What it ends with. A regression is told before what is missing.
-    pub fn exit(&self, fail_on_gain: bool) -> Exit {
-        let fails = |counts: &Counts| {
+    pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
+        let fails = |counts: &StatusCounts| {
             counts.of(Status::Regression) + if fail_on_gain { counts.of(Status::Improvement) } else { 0 } > 0
         };
         if self.primary.compared() + self.others.compared() + self.errors == 0 {
-            Exit::NothingComparable
+            ComparisonExit::NothingComparable
         } else if fails(&self.primary) || fails(&self.groups) {
-            Exit::Regression
+            ComparisonExit::Regression
         } else if self.primary.compared() < self.primary.all() || self.errors > 0 {
-            Exit::Incomplete
+            ComparisonExit::Incomplete
         } else {
-            Exit::Fine
+            ComparisonExit::Success
         }
     }
 }
 
 impl Comparison<'_> {
     /// What became of a build, by its place among the builds, from 1.
-    pub fn totals(&self, build: usize) -> Totals {
-        let mut totals = Totals::default();
+    pub fn totals(&self, build: usize) -> StatusTotals {
+        let mut totals = StatusTotals::default();
         for (at, check) in self.checks.iter().enumerate() {
             let counts = if check.primary { &mut totals.primary } else { &mut totals.others };
             counts.extend(self.cell(at, build).map(|cell| cell.status));
@@ -103,8 +103,8 @@ impl Comparison<'_> {
     }
 
     /// What the comparison ends with, which the last build decides.
-    pub fn exit(&self, fail_on_gain: bool) -> Exit {
-        self.last().map_or(Exit::NothingComparable, |last| self.totals(last).exit(fail_on_gain))
+    pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
+        self.last().map_or(ComparisonExit::NothingComparable, |last| self.totals(last).exit(fail_on_gain))
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn exit_with_errors(errors: usize, primary: &[Status], groups: &[Status], fail_on_gain: bool) -> u8 {
-        let mut totals = Totals { errors, ..Totals::default() };
+        let mut totals = StatusTotals { errors, ..StatusTotals::default() };
         totals.primary.extend(primary.iter().copied());
         totals.groups.extend(groups.iter().copied());
         totals.others.extend([Status::Missing, Status::Invalid]);

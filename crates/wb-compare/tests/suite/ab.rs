@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use orders::System;
 use stopping::Row;
-use wb_compare::calibrate::{Calibration, Order};
+use wb_compare::calibrate::{Calibration, Design};
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(stopping::simulated);
 static SYSTEMS: LazyLock<Vec<(System, Calibration)>> = LazyLock::new(orders::simulated);
@@ -46,21 +46,21 @@ fn the_interval_at_the_last_look_has_the_truth_in_it() {
 }
 
 /// The share of comparisons of a system with itself in which an order tells the sides apart.
-fn told_apart(system: &str, order: Order) -> f64 {
+fn told_apart(system: &str, order: Design) -> f64 {
     let (_, calibration) = SYSTEMS.iter().find(|(one, _)| one.name == system).expect("it is simulated");
-    let of = calibration.orders.iter().find(|of| of.order == order).expect("every order is tried");
-    of.beyond_chance.expect("there are samples enough").share()
+    let of = calibration.designs.iter().find(|of| of.design == order).expect("every order is tried");
+    of.beyond_chance.expect("there are samples enough").fraction()
 }
 
 #[test]
 fn taking_turns_keeps_what_drifts_and_differs_from_looking_like_a_difference() {
     for (system, _) in SYSTEMS.iter() {
-        assert!(told_apart(system.name, Order::Interleaved) <= ALARMS, "{}", system.name);
+        assert!(told_apart(system.name, Design::Interleaved) <= ALARMS, "{}", system.name);
     }
-    assert!(told_apart("drifting", Order::Blocked) > 0.3);
-    assert!(told_apart("wandering", Order::Blocked) > 0.3);
-    assert!(told_apart("runs and boots differ", Order::Runs) > 0.3);
-    assert!(told_apart("steady", Order::Blocked) <= ALARMS && told_apart("steady", Order::Runs) <= ALARMS);
+    assert!(told_apart("drifting", Design::Blocked) > 0.3);
+    assert!(told_apart("wandering", Design::Blocked) > 0.3);
+    assert!(told_apart("runs and boots differ", Design::Runs) > 0.3);
+    assert!(told_apart("steady", Design::Blocked) <= ALARMS && told_apart("steady", Design::Runs) <= ALARMS);
 }
 
 #[test]

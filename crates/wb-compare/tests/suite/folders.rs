@@ -2,12 +2,12 @@
 
 use crate::support::{Lab, Made, as_written, iteration, latency, shared, shared_builds, throughput, told};
 use proptest::prelude::*;
-use wb_compare::analyze::{Which, write_csv};
+use wb_compare::analyze::{CheckFilter, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};
 use wb_compare::strip::{StripError, StripOptions, strip};
-use wb_compare::{Builds, ReadOptions, Source, Warning, read};
+use wb_compare::{BuildSource, Builds, ReadOptions, Warning, read};
 
-fn csv(builds: &Builds, which: Which) -> String {
+fn csv(builds: &Builds, which: CheckFilter) -> String {
     let mut text = Vec::new();
     write_csv(builds, which, &mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -27,8 +27,8 @@ fn a_table_has_a_row_for_each_check_and_nothing_for_what_is_missing() {
                   Localhost/fio/0000:./read-1KiB/throughput/iops_sec.stddev,,0.5\n\
                   Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean,10.5,11\n\
                   Localhost/fio/0000:./read-4KiB/throughput/iops_sec.stddev,0.5,0.5\n";
-    assert_eq!(csv(&builds, Which::Primary), wanted);
-    assert_eq!(csv(&builds, Which::All).lines().count(), 9);
+    assert_eq!(csv(&builds, CheckFilter::Primary), wanted);
+    assert_eq!(csv(&builds, CheckFilter::All).lines().count(), 9);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn nothing_in_common_is_no_nearest() {
 
 fn both(folder: &std::path::Path, include_incorrect: bool) -> String {
     let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
-    let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
+    let read = read(&[BuildSource::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
     let run = &read.builds.list()[0].runs[0];
     format!("{}{:?}{:?}", told(&read.builds), run.metadata, run.errors)
 }
@@ -95,7 +95,7 @@ fn a_stripped_folder_compares_the_same() {
             read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }, &as_written)
                 .unwrap()
                 .warnings;
-        let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.what).collect::<Vec<_>>();
+        let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.kind).collect::<Vec<_>>();
         assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
         assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));
         let again = lab.path().join(format!("again-{include_incorrect}"));

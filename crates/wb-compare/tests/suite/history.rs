@@ -1,7 +1,7 @@
 //! Every later build against the first.
 
 use crate::support::{Lab, Made, iteration, latency, throughput};
-use wb_compare::outcome::{Decided, History, Method, Outcome};
+use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FinalVerdict};
 use wb_compare::{Builds, CheckId, statistical, tolerance};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
@@ -20,17 +20,26 @@ fn lab(levels: &[(f64, Option<f64>)]) -> Lab {
 }
 
 /// What a history of these builds tells.
-fn told<T>(builds: &Builds, method: Option<Method>, tell: impl Fn(&History<'_>, &Outcome) -> T) -> T {
+fn told<T>(
+    builds: &Builds,
+    method: Option<ComparisonMethod>,
+    tell: impl Fn(&BuildHistory<'_>, &ComparisonResult) -> T,
+) -> T {
     let (by_tolerance, by_statistics) = (tolerance::Options::default(), statistical::Options::default());
     let tolerances = tolerance::compare(builds, &[], &by_tolerance);
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
-    let outcome =
-        Outcome::of(builds, &tolerances, statistical::compare(builds, &[], &by_statistics).as_ref(), method, false);
-    tell(&History::of(builds, &tolerances, &statistics, method), &outcome)
+    let outcome = ComparisonResult::of(
+        builds,
+        &tolerances,
+        statistical::compare(builds, &[], &by_statistics).as_ref(),
+        method,
+        false,
+    );
+    tell(&BuildHistory::of(builds, &tolerances, &statistics, method), &outcome)
 }
 
-fn at(history: &History<'_>, id: &str) -> usize {
+fn at(history: &BuildHistory<'_>, id: &str) -> usize {
     let wanted = CheckId::parse(id).unwrap();
     (0..history.tolerances.checks.len()).find(|at| history.tolerances.id(*at) == wanted).unwrap()
 }
@@ -39,12 +48,17 @@ fn at(history: &History<'_>, id: &str) -> usize {
 fn the_last_column_is_what_the_outcome_says() {
     let lab = lab(&[(1000.0, Some(5.0)), (1500.0, None), (700.0, Some(5.6))]);
     let builds = lab.read(&["0", "1", "2"]);
-    for method in [None, Some(Method::Tolerance), Some(Method::Statistical)] {
+    for method in [None, Some(ComparisonMethod::Tolerance), Some(ComparisonMethod::Statistical)] {
         told(&builds, method, |history, outcome| {
             assert_eq!(history.totals(2), outcome.totals, "{method:?}");
             for check in &outcome.checks {
-                let judged = history.judged(at(history, &check.id), 2).unwrap();
-                assert_eq!((judged.decided, judged.decided_by), (check.decided, check.decided_by), "{}", check.id);
+                let judged = history.build_check(at(history, &check.id), 2).unwrap();
+                assert_eq!(
+                    (judged.final_verdict, judged.decided_by),
+                    (check.final_verdict, check.decided_by),
+                    "{}",
+                    check.id
+                );
                 assert_eq!(judged.by_tolerance.score, check.score);
                 let found = judged.by_statistics.and_then(|found| found.effect).map(|effect| effect.estimate);
                 assert_eq!(found, check.statistics.as_ref().and_then(|found| found.ratio));
@@ -57,12 +71,12 @@ fn the_last_column_is_what_the_outcome_says() {
 fn builds_between_are_held_against_the_first_as_well() {
     let lab = lab(&[(1000.0, Some(5.0)), (1500.0, None), (1010.0, Some(5.1))]);
     told(&lab.read(&["0", "1", "2"]), None, |history, _| {
-        let decided = |id, build| history.judged(at(history, id), build).map(|judged| judged.decided);
-        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(Decided::Differs), Some(Decided::Equal)]);
-        assert_eq!([1, 2].map(|build| decided(LAT, build)), [Some(Decided::Missing), Some(Decided::Equal)]);
+        let decided = |id, build| history.build_check(at(history, id), build).map(|judged| judged.final_verdict);
+        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(FinalVerdict::Differs), Some(FinalVerdict::Equal)]);
+        assert_eq!([1, 2].map(|build| decided(LAT, build)), [Some(FinalVerdict::Missing), Some(FinalVerdict::Equal)]);
         assert_eq!((history.totals(1).differing, history.totals(2).differing), (1, 0));
         assert_eq!(history.score(1), Some(50.0));
-        assert_eq!((history.judged(0, 0).is_none(), history.judged(0, 3).is_none()), (true, true));
+        assert_eq!((history.build_check(0, 0).is_none(), history.build_check(0, 3).is_none()), (true, true));
     });
 }
 
@@ -82,9 +96,9 @@ fn parameters_are_held_against_those_of_the_first_build() {
     let odd = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", 1000.0, 1.0)]);
     lab.run("odd", "Localhost/fio/0000", &[odd.replace(r#""name": "read-4KiB""#, r#""name": "other""#)]);
     told(&lab.read(&["0", "odd", "1"]), None, |history, _| {
-        let differences = |build| history.judged(at(history, IOPS), build).unwrap().differences;
+        let differences = |build| history.build_check(at(history, IOPS), build).unwrap().differences;
         assert!(differences(2).is_empty());
         let [difference] = differences(1) else { panic!("one difference") };
-        assert_eq!((difference.name.as_str(), difference.dst.as_deref()), ("name", Some("other")));
+        assert_eq!((difference.name.as_str(), difference.after.as_deref()), ("name", Some("other")));
     });
 }

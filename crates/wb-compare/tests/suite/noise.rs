@@ -4,8 +4,8 @@ use crate::support::{Lab, Made, iteration, throughput};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::model::noise::{Noise, Thin, learn};
-use wb_compare::statistical::{Check, NoiseUse, Options, Threshold, Unit, Verdict, compare};
+use wb_compare::model::noise::{InsufficientData, MetricNoise, learn};
+use wb_compare::statistical::{MetricComparison, NoiseUse, ObservationKind, Options, Threshold, Verdict, compare};
 use wb_compare::{AnyModel, Builds, NoiseModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
@@ -33,14 +33,14 @@ fn read(lab: &Lab, builds: &[String]) -> Builds {
     lab.read(&builds.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn learnt(lab: &Lab, builds: &[String]) -> (NoiseModel, Noise) {
+fn learnt(lab: &Lab, builds: &[String]) -> (NoiseModel, MetricNoise) {
     let model = learn(&read(lab, builds));
     let noise = model.checks[IOPS].clone();
     (model, noise)
 }
 
 /// The one check of two builds.
-fn judged(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> Check {
+fn judged(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> MetricComparison {
     compare(&lab.read(&builds), models, options).unwrap().checks.remove(0)
 }
 
@@ -51,11 +51,11 @@ const EIGHT: [f64; 8] = [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 10
 fn single_runs_are_runs_of_one_system_and_builds_of_several_stand_apart() {
     let lab = lab(&EIGHT);
     let (model, noise) = learnt(&lab, &names(0..8));
-    assert!(model.one_system && model.learnt_from.len() == 8);
-    assert_eq!((noise.runs, noise.builds, noise.samples, noise.too_thin), (8, 1, 80, None));
+    assert!(model.one_system && model.trained_on.len() == 8);
+    assert_eq!((noise.runs, noise.builds, noise.samples, noise.insufficient), (8, 1, 80, None));
     let variation = noise.variation.unwrap();
-    assert!((variation.noise.spread - 0.0202).abs() < 0.001, "{variation:?}");
-    assert!(variation.between < variation.noise.spread && variation.between_upper > variation.between);
+    assert!((variation.noise.stddev - 0.0202).abs() < 0.001, "{variation:?}");
+    assert!(variation.between < variation.noise.stddev && variation.between_upper > variation.between);
     assert!((variation.noise.within.unwrap() - 0.0037).abs() < 0.001, "{variation:?}");
     assert!(noise.drift.unwrap().p_value > 0.3 && noise.modes.unwrap().p_value > 0.05);
     let (model, noise) = learnt(&lab, &["0,1,2,3".to_owned(), "4,5,6,7".to_owned()]);
@@ -71,14 +71,14 @@ fn single_runs_are_runs_of_one_system_and_builds_of_several_stand_apart() {
 fn what_is_known_too_badly_says_so() {
     let thin = |levels: &[f64]| {
         let noise = learnt(&lab(levels), &names(0..levels.len())).1;
-        (noise.too_thin, noise.why_not().unwrap_or_default())
+        (noise.insufficient, noise.unusable_reason().unwrap_or_default())
     };
-    assert_eq!(thin(&EIGHT[..5]), (Some(Thin::TooFewRuns), "5 runs, and 6 are the fewest".to_owned()));
+    assert_eq!(thin(&EIGHT[..5]), (Some(InsufficientData::TooFewRuns), "5 runs, and 6 are the fewest".to_owned()));
     assert_eq!(thin(&EIGHT[..1]).1, "1 run, and 6 are the fewest");
-    assert_eq!(thin(&[7.0; 6]).0, Some(Thin::NoVariation));
-    assert_eq!(thin(&[-7.0, 1.0, 1.0, 1.0, 1.0, 1.0]).0, Some(Thin::NotPositive));
+    assert_eq!(thin(&[7.0; 6]).0, Some(InsufficientData::NoVariation));
+    assert_eq!(thin(&[-7.0, 1.0, 1.0, 1.0, 1.0, 1.0]).0, Some(InsufficientData::NotPositive));
     let (_, noise) = learnt(&lab(&EIGHT), &["0,1,2".to_owned(), "3,4".to_owned(), "5".to_owned()]);
-    assert_eq!(noise.why_not().unwrap(), "6 runs of 3 builds, and 8 are the fewest");
+    assert_eq!(noise.unusable_reason().unwrap(), "6 runs of 3 builds, and 8 are the fewest");
 }
 
 #[test]
@@ -93,18 +93,21 @@ fn single_runs_have_verdicts_where_the_noise_is_known() {
     // Beyond the noise of samples, and within that of runs.
     let within = judged(&lab, ["8", "11"], &models, &options);
     assert_eq!(within.verdict, Verdict::Inconclusive);
-    assert!(within.needs.is_some_and(|needs| needs.unit == Unit::Runs && needs.each > Some(1)), "{within:?}");
-    assert!(matches!(within.noise, Some(NoiseUse::Used { runs: 8, .. })));
+    assert!(
+        within.required_samples.is_some_and(|needs| needs.unit == ObservationKind::Runs && needs.per_side > Some(1)),
+        "{within:?}"
+    );
+    assert!(matches!(within.noise, Some(NoiseUse::Applied { runs: 8, .. })));
     let (thin, _) = learnt(&lab, &names(0..5));
     let unsure = judged(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
     assert_eq!(unsure.verdict, Verdict::Differs);
-    assert_eq!(unsure.noise, Some(NoiseUse::TooThin { why: "5 runs, and 6 are the fewest".to_owned() }));
+    assert_eq!(unsure.noise, Some(NoiseUse::Insufficient { why: "5 runs, and 6 are the fewest".to_owned() }));
     // Of several models the one that knows more.
     let several = [thin, models[0].clone()];
     assert_eq!(verdict("9", &several), Verdict::Regressed);
     let enough = judged(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
     assert_eq!(enough.noise, Some(NoiseUse::NotNeeded));
-    let of_noise = Options { threshold: Threshold::OfNoise, ..Options::default() };
+    let of_noise = Options { threshold: Threshold::FromNoise, ..Options::default() };
     let threshold = judged(&lab, ["8", "9"], &models, &of_noise).threshold;
     assert!((8.0..10.0).contains(&threshold), "{threshold}");
     assert_eq!(judged(&lab, ["8", "9"], &[], &of_noise).threshold, 5.0);
@@ -138,7 +141,7 @@ fn noise_of_another_definition_is_not_used() {
     }
     let model = learn(&read(&lab, &names(0..8)));
     let noise = &model.checks["Localhost/t/0000:/throughput/rate#mean"];
-    assert_eq!((noise.definition_key.as_deref(), noise.runs, noise.left_out), (Some("k1"), 7, 1));
+    assert_eq!((noise.definition_key.as_deref(), noise.runs, noise.excluded_runs), (Some("k1"), 7, 1));
     assert_eq!(noise.disturbed, 42);
     own(&lab, "c", "k2", 1000.0);
     own(&lab, "d", "k2", 700.0);
@@ -171,7 +174,7 @@ fn files_are_read_as_they_were_written_and_newer_ones_are_refused() {
     let more = text.replace("\"version\": 1", "\"version\": 1, \"added\": {\"later\": 1}");
     assert!(matches!(AnyModel::parse(more.as_bytes()), Ok(AnyModel::Noise(_))));
     let scores = AnyModel::parse(format!(r#"{{"{IOPS}": [0.5, -10]}}"#).as_bytes());
-    assert!(matches!(scores, Ok(AnyModel::Scores(_))));
+    assert!(matches!(scores, Ok(AnyModel::Tolerance(_))));
     assert!(why("[]".to_owned()).contains("expected a map"));
 }
 
@@ -219,12 +222,12 @@ proptest! {
         let builds = read(&lab, &names(0..runs.len()));
         let model = learn(&builds);
         if let Some(noise) = model.checks.get(IOPS) {
-            prop_assert_eq!(noise.usable().is_none(), noise.why_not().is_some());
+            prop_assert_eq!(noise.usable().is_none(), noise.unusable_reason().is_some());
             let path = lab.path().join("noise.json");
             model.write(&path).unwrap();
             prop_assert!(AnyModel::read(&path).is_ok());
         }
-        let options = Options { threshold: Threshold::OfNoise, ..Options::default() };
+        let options = Options { threshold: Threshold::FromNoise, ..Options::default() };
         for check in compare(&builds, &[model], &options).unwrap().checks {
             prop_assert!(check.threshold >= 1.0 && check.p.is_none_or(|p| (0.0..=1.0).contains(&p)), "{:?}", check);
         }

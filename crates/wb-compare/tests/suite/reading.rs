@@ -2,8 +2,8 @@
 
 use crate::support::{Lab, as_written, iteration, latency, throughput};
 use proptest::prelude::*;
-use wb_compare::source::Oddity;
-use wb_compare::{CheckId, ReadOptions, SourceError, Statistic, Value};
+use wb_compare::source::WarningKind;
+use wb_compare::{CheckId, MeasuredValue, ReadOptions, SourceError, Statistic};
 
 fn one(mean: f64) -> String {
     iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", mean, 1.0), latency("lat", 7.0, 2.0)])
@@ -20,7 +20,7 @@ fn builds_share_their_rows_and_keep_their_values_apart() {
     let row = builds.find(&id).unwrap();
     assert_eq!(builds.id(row, Statistic::Mean), id);
     let values: Vec<_> = builds.list().iter().map(|build| build.value(row, Statistic::Mean)).collect();
-    assert_eq!(values, [Value::Known(10.0), Value::Known(12.0)]);
+    assert_eq!(values, [MeasuredValue::Known(10.0), MeasuredValue::Known(12.0)]);
     assert_eq!(builds.list()[1].primary(row), Some(true));
     assert_eq!(builds.list()[1].runs[0].metadata.build.as_deref(), Some("7"));
     assert_eq!(builds.rows().len(), 2);
@@ -36,7 +36,7 @@ fn a_malformed_file_among_many_is_named_and_left_out() {
     assert_eq!(read.builds.rows().len(), 4);
     let [warning] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
     assert_eq!(warning.path, bad);
-    assert!(matches!(warning.what, Oddity::Malformed(_)));
+    assert!(matches!(warning.kind, WarningKind::Malformed(_)));
     let strict =
         wb_compare::read(&[lab.source("a")], &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written);
     assert!(matches!(strict, Err(SourceError::Strict(_))));
@@ -50,9 +50,9 @@ fn a_metric_that_is_there_twice_is_told() {
     let [warning] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
     let first = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean".to_owned();
     let row = read.builds.find(&CheckId::parse(&first).unwrap()).unwrap();
-    assert_eq!(warning.what, Oddity::Repeated { metrics: 2, first });
+    assert_eq!(warning.kind, WarningKind::Repeated { metrics: 2, first });
     assert_eq!(read.builds.rows().len(), 2);
-    assert_eq!(read.builds.list()[0].value(row, Statistic::Mean), Value::Known(11.0));
+    assert_eq!(read.builds.list()[0].value(row, Statistic::Mean), MeasuredValue::Known(11.0));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_profile_is_compared_as_another() {
     let id = CheckId::parse("Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean").unwrap();
     let row = builds.find(&id).unwrap();
     assert_eq!(builds.rows().len(), 2);
-    assert_eq!(builds.list()[1].value(row, Statistic::Mean), Value::Known(9.0));
+    assert_eq!(builds.list()[1].value(row, Statistic::Mean), MeasuredValue::Known(9.0));
 }
 
 proptest! {

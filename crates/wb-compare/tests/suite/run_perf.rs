@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use crate::support::{Lab, Made, iteration};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wb_compare::model::{Fit, fit};
+use wb_compare::model::{FitMethod, fit};
 use wb_compare::nearest::nearest;
 use wb_compare::tolerance::score::Weights;
 use wb_compare::tolerance::{Options, Status, compare};
-use wb_compare::{Builds, Model};
+use wb_compare::{Builds, ToleranceModel};
 
 /// By test, case and `CLASS/METRIC`, mean and standard deviation in percent.
 type MadeUp = BTreeMap<String, BTreeMap<String, BTreeMap<String, (f64, f64)>>>;
@@ -59,13 +59,13 @@ struct TheirNearest {
 const DATA: &str = include_str!("../data/run-perf.json");
 
 impl Theirs<'_> {
-    fn model(&self, name: &str) -> Model {
+    fn model(&self, name: &str) -> ToleranceModel {
         let text = match name {
             "linear" => self.linear,
             "stddev" => self.stddev,
             _ => self.rebased,
         };
-        Model::parse(text.get().as_bytes()).unwrap()
+        ToleranceModel::parse(text.get().as_bytes()).unwrap()
     }
 
     fn lab(&self) -> Lab {
@@ -138,13 +138,13 @@ fn fitted_and_rebased_models_are_theirs() {
     let theirs: Theirs<'_> = serde_json::from_str(DATA).unwrap();
     let lab = theirs.lab();
     let first = read(&lab, 0..5);
-    for (how, name) in [(Fit::Linear, "linear"), (Fit::Stddev, "stddev")] {
+    for (how, name) in [(FitMethod::Linear, "linear"), (FitMethod::Stddev, "stddev")] {
         let (ours, theirs) = (fit(how, 4.0, &first), theirs.model(name));
         assert!(ours.entries.keys().eq(theirs.entries.keys()), "{name}");
         for (id, entry) in &theirs.entries {
-            let figures = |entry: &wb_compare::model::Entry| {
-                let spread = entry.spread.unwrap();
-                [entry.equation.slope, entry.equation.intercept, entry.raw.unwrap(), spread.min, spread.max]
+            let figures = |entry: &wb_compare::model::ModelEntry| {
+                let spread = entry.range.unwrap();
+                [entry.equation.slope, entry.equation.intercept, entry.average.unwrap(), spread.min, spread.max]
             };
             let pairs = figures(&ours.entries[id]).into_iter().zip(figures(entry));
             assert!(
@@ -155,14 +155,14 @@ fn fitted_and_rebased_models_are_theirs() {
         }
     }
     let (rebased, wanted) =
-        (theirs.model("linear").rebase(Fit::Linear, 4.0, &read(&lab, 7..9)).model, theirs.model("rebased"));
+        (theirs.model("linear").rebase(FitMethod::Linear, 4.0, &read(&lab, 7..9)).model, theirs.model("rebased"));
     assert!(rebased.entries.keys().eq(wanted.entries.keys()));
     for (id, entry) in &wanted.entries {
         let ours = rebased.entries[id];
         assert!(close(ours.equation.slope, entry.equation.slope), "{id}");
         assert!(close(ours.equation.intercept, entry.equation.intercept), "{id}");
         let middle = ours.equation.value_at(0.0).unwrap();
-        assert!(close(ours.raw.unwrap(), middle), "{id}: what is moved is the average, too");
+        assert!(close(ours.average.unwrap(), middle), "{id}: what is moved is the average, too");
     }
 }
 

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::support::{as_written, shared};
 use serde::Deserialize;
-use wb_compare::tolerance::score::{Part, Term, Weights};
-use wb_compare::tolerance::totals::Exit;
+use wb_compare::tolerance::score::{ScorePart, ScoreTerm, Weights};
+use wb_compare::tolerance::totals::ComparisonExit;
 use wb_compare::tolerance::{Comparison, Options, Status, compare};
-use wb_compare::{Model, ReadOptions, Source, read};
+use wb_compare::{BuildSource, ReadOptions, ToleranceModel, read};
 
 /// What compare-perf said of some builds.
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ enum Rule {
 }
 
 /// What ours says of an identifier in a build: its score, status and parts.
-type Said = (Option<f64>, Status, Option<Vec<Part>>);
+type Said = (Option<f64>, Status, Option<Vec<ScorePart>>);
 
 fn said(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<Said>> {
     let builds = 1..comparison.builds.list().len();
@@ -61,13 +61,13 @@ fn parts_of(explanation: &str) -> BTreeMap<String, f64> {
     pairs.collect()
 }
 
-fn name(term: Term) -> String {
+fn name(term: ScoreTerm) -> String {
     match term {
-        Term::Raw => "raw".to_owned(),
-        Term::Model(at) => format!("model{at}"),
-        Term::ModelRaw(at) => format!("mraw{at}"),
-        Term::BuildsAverage => "avg".to_owned(),
-        Term::NOutOfResults => "n_of".to_owned(),
+        ScoreTerm::Raw => "raw".to_owned(),
+        ScoreTerm::Model(at) => format!("model{at}"),
+        ScoreTerm::ModelRaw(at) => format!("mraw{at}"),
+        ScoreTerm::BuildsAverage => "avg".to_owned(),
+        ScoreTerm::NOutOfResults => "n_of".to_owned(),
     }
 }
 
@@ -90,12 +90,12 @@ fn rule(theirs: &(String, f64, String), ours: &Said) -> Option<Rule> {
     same.then_some(Rule::Same)
 }
 
-fn options(data: &Path, opts: &[String]) -> (Vec<Model>, Options) {
+fn options(data: &Path, opts: &[String]) -> (Vec<ToleranceModel>, Options) {
     let (mut models, mut options) = (Vec::new(), Options::default());
     for pair in opts.chunks(2) {
         let number = || pair[1].parse::<f64>().unwrap();
         match pair[0].as_str() {
-            "-l" => models.push(Model::read(&data.join(&pair[1])).unwrap()),
+            "-l" => models.push(ToleranceModel::read(&data.join(&pair[1])).unwrap()),
             "-t" => options.tolerance = number(),
             "-s" => options.stddev_tolerance = number(),
             "--model-builds-average" => options.weights.builds_average = number(),
@@ -124,7 +124,7 @@ fn scores_are_compare_perfs() {
     let mut groups = 0;
     for (comparison, theirs) in &all {
         let sources: Vec<_> =
-            theirs.paths.iter().map(|path| Source::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
+            theirs.paths.iter().map(|path| BuildSource::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
         let builds =
             read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written).unwrap().builds;
         let (models, options) = options(&data, &theirs.opts);
@@ -140,7 +140,7 @@ fn scores_are_compare_perfs() {
             }
         }
         assert_eq!(their_code(&compared), theirs.rc, "{comparison}");
-        assert_ne!(compared.exit(false), Exit::NothingComparable, "{comparison}");
+        assert_ne!(compared.exit(false), ComparisonExit::NothingComparable, "{comparison}");
     }
     let rows: usize = counts.values().sum();
     println!("{} comparisons, {rows} rows, {groups} of them groups: {counts:?}", all.len());

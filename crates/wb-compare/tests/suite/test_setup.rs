@@ -2,7 +2,7 @@
 
 use crate::support::{Lab, iteration, throughput};
 use wb_compare::Builds;
-use wb_compare::environment::Change;
+use wb_compare::environment::ValueChange;
 use wb_compare::test_setup::TestSetups;
 
 /// Writes a run of one test with these cases, each with a run time.
@@ -21,7 +21,7 @@ fn setups(builds: &Builds, build: usize) -> TestSetups<'_> {
 /// What differs, a line each.
 fn differences(builds: &Builds, other: usize) -> Vec<String> {
     let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
-    let line = |test: &str, Change { name, src, dst, cells }: Change| {
+    let line = |test: &str, ValueChange { name, before: src, after: dst, cells }: ValueChange| {
         format!("{test} {name}: {} → {} {cells:?}", side(src), side(dst))
     };
     let all = setups(builds, 0).differences(&setups(builds, other));

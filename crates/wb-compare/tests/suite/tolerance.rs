@@ -2,11 +2,11 @@
 
 use crate::support::{Lab, Made, iteration, latency, throughput};
 use proptest::prelude::*;
-use wb_compare::tolerance::score::{Term, Weights};
-use wb_compare::tolerance::starred::Stars;
-use wb_compare::tolerance::totals::Exit;
-use wb_compare::tolerance::{Cell, Comparison, Options, Status, compare};
-use wb_compare::{CheckId, Model, Value};
+use wb_compare::tolerance::pattern::Wildcards;
+use wb_compare::tolerance::score::{ScoreTerm, Weights};
+use wb_compare::tolerance::totals::ComparisonExit;
+use wb_compare::tolerance::{CheckScore, Comparison, Options, Status, compare};
+use wb_compare::{CheckId, MeasuredValue, ToleranceModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -25,7 +25,7 @@ fn at(comparison: &Comparison<'_>, id: &str) -> usize {
     (0..comparison.checks.len()).find(|at| comparison.id(*at) == wanted).unwrap()
 }
 
-fn cell(comparison: &Comparison<'_>, id: &str) -> Cell {
+fn cell(comparison: &Comparison<'_>, id: &str) -> CheckScore {
     *comparison.cell(at(comparison, id), comparison.last().unwrap()).unwrap()
 }
 
@@ -41,12 +41,12 @@ fn the_direction_of_a_metric_decides_and_can_be_set() {
     assert_eq!(cell(&compared, IOPS).status, Status::Improvement);
     assert_eq!(cell(&compared, LAT).status, Status::Regression);
     assert!((cell(&compared, LAT).score.unwrap() - 10.0).abs() < 1e-9, "the score keeps its sign");
-    assert_eq!((compared.exit(false), compared.exit(true)), (Exit::Fine, Exit::Regression));
+    assert_eq!((compared.exit(false), compared.exit(true)), (ComparisonExit::Success, ComparisonExit::Regression));
     options.directions.extend(["iops_sec=lower".parse().unwrap(), "latency/lat=neither".parse().unwrap()]);
     let compared = compare(&builds, &[], &options);
     assert_eq!(cell(&compared, IOPS).status, Status::Regression);
     assert_eq!(cell(&compared, LAT).status, Status::Changed);
-    assert_eq!(compared.exit(false), Exit::Regression);
+    assert_eq!(compared.exit(false), ComparisonExit::Regression);
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn what_is_not_there_is_missing_and_what_is_no_number_invalid() {
     let builds = lab.read(&["0", "1"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Missing, raw: None, score: None });
+    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Missing, raw: None, score: None });
     assert_eq!(cell(&compared, LAT).status, Status::Invalid);
-    assert_eq!(compared.value(at(&compared, LAT), 1), Value::Invalid);
+    assert_eq!(compared.value(at(&compared, LAT), 1), MeasuredValue::Invalid);
     assert!(compared.parts(at(&compared, LAT), 1).is_empty());
     let totals = compared.totals(1);
     assert_eq!((totals.primary.of(Status::Missing), totals.others.of(Status::Invalid)), (2, 1));
-    assert_eq!(compared.exit(false), Exit::Incomplete);
+    assert_eq!(compared.exit(false), ComparisonExit::Incomplete);
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn builds_without_a_check_in_common_are_not_comparable() {
     }
     let builds = lab.read(&["a", "b"]);
     let options = Options::default();
-    assert_eq!(compare(&builds, &[], &options).exit(false), Exit::NothingComparable);
+    assert_eq!(compare(&builds, &[], &options).exit(false), ComparisonExit::NothingComparable);
     let alone = lab.read(&["a"]);
-    assert_eq!(compare(&alone, &[], &options).exit(false), Exit::NothingComparable);
+    assert_eq!(compare(&alone, &[], &options).exit(false), ComparisonExit::NothingComparable);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_source_of_zero_equals_zero_only() {
     let builds = lab.read(&["0", "1"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
+    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
     let lat = cell(&compared, LAT);
     assert_eq!((lat.status, lat.score), (Status::Regression, Some(f64::INFINITY)));
     assert_eq!(compared.groups.len(), 3, "the group is of what is finite");
@@ -120,9 +120,9 @@ fn errors_of_a_test_count_on_either_side() {
         (compared.exit(false), errors.collect::<Vec<_>>())
     };
     let error = vec!["1 Localhost/fio/*:./ERROR/ERROR/ERROR.error".to_owned()];
-    assert_eq!(compared(&["0", "1"]), (Exit::Incomplete, error.clone()));
-    assert_eq!(compared(&["1", "0"]), (Exit::Incomplete, error));
-    assert_eq!(compared(&["0", "1", "2"]), (Exit::Fine, Vec::new()), "a build between decides nothing");
+    assert_eq!(compared(&["0", "1"]), (ComparisonExit::Incomplete, error.clone()));
+    assert_eq!(compared(&["1", "0"]), (ComparisonExit::Incomplete, error));
+    assert_eq!(compared(&["0", "1", "2"]), (ComparisonExit::Success, Vec::new()), "a build between decides nothing");
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn the_tolerated_range_ends_where_the_score_is_at_the_tolerance() {
     assert_eq!((limits.models, limits.range), (vec![], Some((95.0, 105.0))));
     let deviation = alone.limits(at(&alone, &IOPS.replace(".mean", ".stddev")));
     assert_eq!(deviation.range, Some((0.0, 8.0)), "three points less five are none");
-    let model = wb_compare::Model::read(&file).unwrap();
-    let models = [model.clone(), wb_compare::Model { file: None, ..model }];
+    let model = wb_compare::ToleranceModel::read(&file).unwrap();
+    let models = [model.clone(), wb_compare::ToleranceModel { file: None, ..model }];
     let modelled = compare(&builds, &models, &options);
     let limits = modelled.limits(at(&modelled, IOPS));
     assert_eq!((limits.models, limits.range), (vec![0, 1], Some((70.0, 90.0))));
@@ -175,7 +175,7 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
             r#"{{"__metadata__": {{"version": 2, "tolerance": 4}},
             "{IOPS}": {{"equation": [{slope}, 0], "raw": 55}}, "what is no check": {{"equation": [1, 1], "raw": 1}}}}"#
         );
-        Model::parse(text.as_bytes()).unwrap()
+        ToleranceModel::parse(text.as_bytes()).unwrap()
     };
     let options = Options::default();
     let models = [model(0.01), model(0.03)];
@@ -184,8 +184,11 @@ fn several_models_average_and_the_raw_difference_is_only_shown() {
     assert!((cell(&compared, IOPS).raw.unwrap() - 10.0).abs() < 1e-9);
     let parts = compared.parts(at(&compared, IOPS), 1);
     let said: Vec<_> = parts.iter().map(|part| (part.term, part.difference.round(), part.weight)).collect();
-    let (first, second) = ((Term::ModelRaw(0), 100.0, 0.0), (Term::ModelRaw(1), 100.0, 0.0));
-    assert_eq!(said, [(Term::Model(0), 1.0, 1.0), first, (Term::Model(1), 3.0, 1.0), second, (Term::Raw, 10.0, 0.0)]);
+    let (first, second) = ((ScoreTerm::ModelRaw(0), 100.0, 0.0), (ScoreTerm::ModelRaw(1), 100.0, 0.0));
+    assert_eq!(
+        said,
+        [(ScoreTerm::Model(0), 1.0, 1.0), first, (ScoreTerm::Model(1), 3.0, 1.0), second, (ScoreTerm::Raw, 10.0, 0.0)]
+    );
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn averages_are_over_primary_scores() {
     let builds = lab.read(&["a", "b"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    let [row] = &compared.averages(1, Stars::CASES)[..] else { panic!() };
+    let [row] = &compared.averages(1, Wildcards::CASES)[..] else { panic!() };
     assert_eq!(row.id.to_string(), "Localhost/fio/0000:./read-*/throughput/iops_sec");
     let (means, stddevs) = (row.means.unwrap(), row.stddevs.unwrap());
     assert_eq!((means.count, stddevs.count), (2, 2));
@@ -227,7 +230,7 @@ proptest! {
         let lab = lab(&metrics.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let names: Vec<_> = (0..values.len()).map(|number| number.to_string()).collect();
         let builds = lab.read(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let model = Model::parse(format!(r#"{{"{IOPS}": [{}, {}]}}"#, equation.0, equation.1).as_bytes()).unwrap();
+        let model = ToleranceModel::parse(format!(r#"{{"{IOPS}": [{}, {}]}}"#, equation.0, equation.1).as_bytes()).unwrap();
         let weights = Weights { builds_average: average, n_out_of_results: n_of, n: 2 };
         let options = Options { weights, ..Options::default() };
         for models in [&[][..], &[model]] {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use wb_agent::{Command, serve, stdio};
-use wb_fleet::{Inventory, Options, Program, connect};
+use wb_fleet::{ConnectOptions, Inventory, Program, connect};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -28,11 +28,15 @@ async fn agent() -> Fallible<()> {
 
 /// Prints one line: the process that it started.
 async fn controller(ssh: &str, config: &str, host: &str) -> Fallible<()> {
-    let options = Options { ssh: PathBuf::from(ssh), ssh_config: Some(PathBuf::from(config)), ..Options::default() };
+    let options = ConnectOptions {
+        ssh: PathBuf::from(ssh),
+        ssh_config: Some(PathBuf::from(config)),
+        ..ConnectOptions::default()
+    };
     let program = Program::read(&std::env::current_exe()?)?;
     let hosts = Inventory::default().select(&[host.to_owned()])?;
     let connected = connect(&hosts[0], &program, &options).await?;
-    let group = connected.worker.group().await?;
+    let group = connected.worker.new_group().await?;
     let process = group.spawn(Command::new(["sleep", "1000"])).await?;
     println!("{}", process.pid());
     std::future::pending().await

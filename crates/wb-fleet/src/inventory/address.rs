@@ -24,7 +24,7 @@ pub struct Address {
 /// Something that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no address: {why}")]
-pub struct BadAddress {
+pub struct ParseAddressError {
     /// What was given.
     pub text: String,
     /// What is wrong with it.
@@ -32,10 +32,10 @@ pub struct BadAddress {
 }
 
 impl FromStr for Address {
-    type Err = BadAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, BadAddress> {
-        let bad = |why| BadAddress { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let bad = |why| ParseAddressError { text: text.to_owned(), why };
         let rest = text.strip_prefix("ssh://").map_or(text, |url| url.trim_end_matches('/'));
         let (user, rest) = match rest.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),
@@ -109,9 +109,9 @@ impl fmt::Display for Address {
 }
 
 impl TryFrom<String> for Address {
-    type Error = BadAddress;
+    type Error = ParseAddressError;
 
-    fn try_from(text: String) -> Result<Self, BadAddress> {
+    fn try_from(text: String) -> Result<Self, ParseAddressError> {
         text.parse()
     }
 }

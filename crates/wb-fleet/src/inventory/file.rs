@@ -20,22 +20,22 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wb_model::WorkerName;
-use wb_model::wording::without_rust_types;
-use wb_plan::nearest::nearest;
-use wb_plan::{PlanError, Source};
+use wb_model::serde_message::humanize_serde_error;
+use wb_plan::suggestion::suggest;
+use wb_plan::{PlanError, SourceText};
 
-use super::params::BadParam;
-use super::{Address, Host, Inventory, Params, host_name};
+use super::params::ParamError;
+use super::{Address, Host, HostParams, Inventory, parse_host_name};
 
 /// What a table of the file is made of.
-type Entry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
+type TomlEntry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
 
-pub(super) fn parse(source: &Source) -> Result<Inventory, PlanError> {
+pub(super) fn parse(source: &SourceText) -> Result<Inventory, PlanError> {
     let table = DeTable::parse(&source.text).map_err(|error| {
         let message = error.message().trim().replace('\n', ", ");
         PlanError::at(source, error.span().unwrap_or(0..0), format!("this is no TOML: {message}"), "here")
     })?;
-    let reader = Reader { source };
+    let reader = InventoryParser { source };
     let mut inventory = Inventory::default();
     let mut groups = Vec::new();
     for (key, value) in table.get_ref() {
@@ -46,7 +46,7 @@ pub(super) fn parse(source: &Source) -> Result<Inventory, PlanError> {
                 }
             }
             "groups" => groups.extend(reader.table(value)?),
-            _ => return Err(reader.unknown(key, "inventory", &["hosts", "groups"])),
+            _ => return Err(reader.unknown_key(key, "inventory", &["hosts", "groups"])),
         }
     }
     inventory.hosts.sort_by(|one, two| one.name.cmp(&two.name));
@@ -58,20 +58,20 @@ pub(super) fn parse(source: &Source) -> Result<Inventory, PlanError> {
 }
 
 /// Reads values and says where they are wrong.
-struct Reader<'a> {
-    source: &'a Source,
+struct InventoryParser<'a> {
+    source: &'a SourceText,
 }
 
-impl Reader<'_> {
-    fn host(&self, (name, value): Entry<'_>) -> Result<Host, PlanError> {
+impl InventoryParser<'_> {
+    fn host(&self, (name, value): TomlEntry<'_>) -> Result<Host, PlanError> {
         let mut address = None;
-        let mut params = Params::default();
+        let mut params = HostParams::default();
         for (key, value) in self.table(value)? {
             match key.get_ref().as_ref() {
                 "address" => {
-                    let text = self.text(value)?;
+                    let text = self.string(value)?;
                     let parsed = text.parse::<Address>();
-                    address = Some(parsed.map_err(|error| self.at(value.span(), error.to_string(), "here"))?);
+                    address = Some(parsed.map_err(|error| self.error_at(value.span(), error.to_string(), "here"))?);
                 }
                 "params" => {
                     for (key, value) in self.table(value)? {
@@ -81,80 +81,82 @@ impl Reader<'_> {
                 }
                 "own" => {
                     for (key, value) in self.table(value)? {
-                        params.own.insert(key.get_ref().to_string(), self.json(value)?);
+                        params.extra.insert(key.get_ref().to_string(), self.json(value)?);
                     }
                 }
-                _ => return Err(self.unknown(key, "host", &["address", "params", "own"])),
+                _ => return Err(self.unknown_key(key, "host", &["address", "params", "own"])),
             }
         }
-        let missing = || self.at(name.span(), "this host has no address", "`address = \"…\"` is missing");
+        let missing = || self.error_at(name.span(), "this host has no address", "`address = \"…\"` is missing");
         let address = address.ok_or_else(missing)?;
-        let name = host_name(name.get_ref()).map_err(|why| self.at(name.span(), why, "here"))?;
+        let name = parse_host_name(name.get_ref()).map_err(|why| self.error_at(name.span(), why, "here"))?;
         Ok(Host { name, address, params })
     }
 
     fn members(&self, inventory: &Inventory, value: &Spanned<DeValue<'_>>) -> Result<Vec<WorkerName>, PlanError> {
         let DeValue::Array(members) = value.get_ref() else {
-            return Err(self.at(value.span(), "a group is a list of hosts", "not this"));
+            return Err(self.error_at(value.span(), "a group is a list of hosts", "not this"));
         };
         let host = |member: &Spanned<DeValue<'_>>| {
-            let name = self.text(member)?;
+            let name = self.string(member)?;
             let found = inventory.hosts.iter().find(|host| host.name.as_str() == name);
             found.map(|host| host.name.clone()).ok_or_else(|| {
                 let names = inventory.hosts.iter().map(|host| host.name.as_str());
-                let label = nearest(name, names).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.at(member.span(), format!("there is no host `{name}`"), &label)
+                let label = suggest(name, names).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+                self.error_at(member.span(), format!("there is no host `{name}`"), &label)
             })
         };
         members.iter().map(host).collect()
     }
 
     fn group_name(&self, inventory: &Inventory, key: &Spanned<Cow<'_, str>>) -> Result<WorkerName, PlanError> {
-        let name = host_name(key.get_ref()).map_err(|why| self.at(key.span(), why, "here"))?;
+        let name = parse_host_name(key.get_ref()).map_err(|why| self.error_at(key.span(), why, "here"))?;
         match inventory.host(&name) {
             None => Ok(name),
-            Some(_) => Err(self.at(key.span(), format!("`{name}` is a host already"), "a group needs another name")),
+            Some(_) => {
+                Err(self.error_at(key.span(), format!("`{name}` is a host already"), "a group needs another name"))
+            }
         }
     }
 
-    fn table<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<Vec<Entry<'b>>, PlanError> {
+    fn table<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<Vec<TomlEntry<'b>>, PlanError> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table.iter().collect()),
-            _ => Err(self.at(value.span(), "a table is expected", "not this")),
+            _ => Err(self.error_at(value.span(), "a table is expected", "not this")),
         }
     }
 
-    fn text<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<&'b str, PlanError> {
-        value.get_ref().as_str().ok_or_else(|| self.at(value.span(), "a text is expected", "not this"))
+    fn string<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<&'b str, PlanError> {
+        value.get_ref().as_str().ok_or_else(|| self.error_at(value.span(), "a text is expected", "not this"))
     }
 
     fn json(&self, value: &Spanned<DeValue<'_>>) -> Result<Value, PlanError> {
         // Its own text is what it is again.
         let text = self.source.text.get(value.span()).unwrap_or_default();
         let read = toml::de::ValueDeserializer::parse(text).and_then(Value::deserialize);
-        read.map_err(|error| self.at(value.span(), without_rust_types(error.message()), "here"))
+        read.map_err(|error| self.error_at(value.span(), humanize_serde_error(error.message()), "here"))
     }
 
-    fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &BadParam) -> PlanError {
+    fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &ParamError) -> PlanError {
         match error {
-            BadParam::Unknown { near, .. } => {
+            ParamError::Unknown { near, .. } => {
                 let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.at(key, error.to_string(), &label).with_help("what is only yours goes into [hosts.NAME.own]")
+                self.error_at(key, error.to_string(), &label).with_help("what is only yours goes into [hosts.NAME.own]")
             }
-            BadParam::Value { .. } => self.at(value, error.to_string(), "here"),
+            ParamError::Value { .. } => self.error_at(value, error.to_string(), "here"),
         }
     }
 
-    fn unknown(&self, key: &Spanned<Cow<'_, str>>, what: &str, known: &[&str]) -> PlanError {
+    fn unknown_key(&self, key: &Spanned<Cow<'_, str>>, what: &str, known: &[&str]) -> PlanError {
         let name = key.get_ref();
-        let near = nearest(name, known.iter().copied());
+        let near = suggest(name, known.iter().copied());
         let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
         let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-        self.at(key.span(), format!("there is no key `{name}` here"), &label)
+        self.error_at(key.span(), format!("there is no key `{name}` here"), &label)
             .with_help(format!("in this {what} are {}", known.join(", ")))
     }
 
-    fn at(&self, span: Range<usize>, message: impl Into<String>, label: &str) -> PlanError {
+    fn error_at(&self, span: Range<usize>, message: impl Into<String>, label: &str) -> PlanError {
         PlanError::at(self.source, span, message, label)
     }
 }
@@ -171,19 +173,19 @@ mod tests {
         let text = "[hosts.b]\naddress = 'b.example'\n[hosts.a]\naddress = \"root@10.0.0.1:2222\"\n\
             [hosts.a.params]\nhugepage-kb = 2048\nhost-cpus = '0-3'\ndisable-smt = true\n\
             [hosts.a.own]\nrack = 'B7'\nslots = [1, 2]\n[groups]\nall = ['a', 'b']\n";
-        let inventory = parse(&Source::new("hosts.toml", text)).unwrap();
+        let inventory = parse(&SourceText::new("hosts.toml", text)).unwrap();
         let names: Vec<&str> = inventory.hosts().iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         let params = &inventory.hosts()[0].params;
         assert_eq!((params.hugepage_kb, params.disable_smt), (Some(2048), Some(true)));
-        assert_eq!((&params.own["rack"], &params.own["slots"]), (&json!("B7"), &json!([1, 2])));
+        assert_eq!((&params.extra["rack"], &params.extra["slots"]), (&json!("B7"), &json!([1, 2])));
         assert_eq!(inventory.groups().values().next().unwrap().len(), 2);
     }
 
     /// The message, the place and the label of what is wrong.
     fn said(text: &str) -> String {
         use miette::Diagnostic;
-        let error = parse(&Source::new("hosts.toml", text)).unwrap_err();
+        let error = parse(&SourceText::new("hosts.toml", text)).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();
         let place = &text[label.offset()..label.offset() + label.len()];
         format!("{error} | {place} | {}", label.label().unwrap_or_default())
@@ -229,7 +231,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "(\\[hosts\\.[a-z]\\]\n)?[a-z.=\\[\\]\"'0-9\n]{0,40}|.{0,40}") {
-            let _ = parse(&Source::new("hosts.toml", &text));
+            let _ = parse(&SourceText::new("hosts.toml", &text));
         }
     }
 }

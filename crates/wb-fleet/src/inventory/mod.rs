@@ -2,8 +2,8 @@
 
 mod address;
 mod file;
-mod foreign;
 mod params;
+mod run_perf;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::WorkerName;
-use wb_plan::nearest::nearest;
-use wb_plan::{PlanError, Source};
+use wb_plan::suggestion::suggest;
+use wb_plan::{PlanError, SourceText};
 
-pub use address::{Address, BadAddress};
-pub use foreign::{ForcedParams, host_file};
-pub use params::{BadParam, Contradiction, Cpus, Params};
+pub use address::{Address, ParseAddressError};
+pub use params::{CpuSpec, HostParams, ParamError, ParamMismatch};
+pub use run_perf::{ForcedParams, read_host_file};
 
 /// A machine that can be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct Host {
     pub address: Address,
     /// What is said of it; all else is found.
     #[serde(default)]
-    pub params: Params,
+    pub params: HostParams,
 }
 
 /// Hosts and groups of them.
@@ -43,7 +43,7 @@ impl Inventory {
     /// # Errors
     /// With the place of what is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, PlanError> {
-        file::parse(&Source::new(name, text))
+        file::parse(&SourceText::new(name, text))
     }
 
     /// Its hosts, in order.
@@ -70,14 +70,17 @@ impl Inventory {
     pub fn select(&self, words: &[String]) -> Result<Vec<Host>, PlanError> {
         let mut chosen: Vec<Host> = Vec::new();
         for word in words {
-            for host in self.meant(word)? {
+            for host in self.resolve(word)? {
                 match chosen.iter().find(|known| known.name == host.name) {
                     None => chosen.push(host),
                     Some(known) if *known == host => {}
                     Some(known) => {
                         let (name, one, two) = (&host.name, &known.address, &host.address);
-                        return Err(whole(word, format!("`{name}` is {one} already, and cannot be {two} too"))
-                            .with_help("name each host: NAME:ADDRESS"));
+                        return Err(argument_error(
+                            word,
+                            format!("`{name}` is {one} already, and cannot be {two} too"),
+                        )
+                        .with_help("name each host: NAME:ADDRESS"));
                     }
                 }
             }
@@ -85,7 +88,7 @@ impl Inventory {
         Ok(chosen)
     }
 
-    fn meant(&self, word: &str) -> Result<Vec<Host>, PlanError> {
+    fn resolve(&self, word: &str) -> Result<Vec<Host>, PlanError> {
         let named = WorkerName::new(word).ok();
         if let Some(members) = named.as_ref().and_then(|name| self.groups.get(name)) {
             return Ok(members.iter().filter_map(|name| self.host(name)).cloned().collect());
@@ -94,31 +97,32 @@ impl Inventory {
             return Ok(vec![host.clone()]);
         }
         let names = self.hosts.iter().map(|host| &host.name).chain(self.groups.keys()).map(WorkerName::as_str);
-        if let Some(near) = nearest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
-            return Err(whole(word, format!("there is no host or group `{word}`, but there is `{near}`"))
+        if let Some(near) = suggest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
+            return Err(argument_error(word, format!("there is no host or group `{word}`, but there is `{near}`"))
                 .with_help("`NAME:ADDRESS` adds a host of another name"));
         }
-        host_of(word).map(|host| vec![host])
+        parse_host(word).map(|host| vec![host])
     }
 }
 
 /// A host as one word: `[NAME:]ADDRESS`.
-fn host_of(word: &str) -> Result<Host, PlanError> {
-    let bad = |why: String| whole(word, why).with_help("a host is written [NAME:]ADDRESS: `a:root@10.0.0.1:22`");
+fn parse_host(word: &str) -> Result<Host, PlanError> {
+    let bad =
+        |why: String| argument_error(word, why).with_help("a host is written [NAME:]ADDRESS: `a:root@10.0.0.1:22`");
     let is_address = word.starts_with("ssh://") || word.starts_with('[') || address::is_v6(word);
     let split = word.split_once(':').filter(|(_, rest)| !is_address && !rest.chars().all(|c| c.is_ascii_digit()));
     let (name, address) = match split {
         Some((name, rest)) if WorkerName::new(name).is_ok() => (Some(name), rest),
         _ => (None, word),
     };
-    let address: Address = address.parse().map_err(|error: BadAddress| bad(error.to_string()))?;
+    let address: Address = address.parse().map_err(|error: ParseAddressError| bad(error.to_string()))?;
     let name = name.map_or_else(|| address.default_name(), str::to_owned);
-    let name = host_name(&name).map_err(bad)?;
-    Ok(Host { name, address, params: Params::default() })
+    let name = parse_host_name(&name).map_err(bad)?;
+    Ok(Host { name, address, params: HostParams::default() })
 }
 
 /// A name that a host can have.
-fn host_name(name: &str) -> Result<WorkerName, String> {
+fn parse_host_name(name: &str) -> Result<WorkerName, String> {
     let name = WorkerName::new(name).map_err(|error| error.to_string())?;
     match name.as_str() {
         "local" => Err("`local` is this machine: a host needs another name".to_owned()),
@@ -128,12 +132,12 @@ fn host_name(name: &str) -> Result<WorkerName, String> {
 }
 
 /// A mistake in a word of the command line.
-fn whole(word: &str, message: String) -> PlanError {
-    PlanError::at(&Source::new("command line", word), 0..word.len(), message, "here")
+fn argument_error(word: &str, message: String) -> PlanError {
+    PlanError::at(&SourceText::new("command line", word), 0..word.len(), message, "here")
 }
 
 /// Where a host's asset may be, in each of these folders.
-fn assets<'a>(folders: &'a [PathBuf], asset: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+fn asset_paths<'a>(folders: &'a [PathBuf], asset: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     folders.iter().map(move |folder| folder.join(asset))
 }
 

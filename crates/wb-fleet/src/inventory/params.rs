@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wb_agent::{Worker, WorkerError};
 use wb_model::{Bytes, Facts};
-use wb_plan::nearest::nearest;
+use wb_plan::suggestion::suggest;
 use wb_sys::facts::{cpu_list, memory};
 
 /// The names of what can be said, and what each takes.
-const KNOWN: [(&str, &str); 9] = [
+const PARAMETERS: [(&str, &str); 9] = [
     ("hugepage-kb", "a number of KiB"),
     ("numa-nodes", "a number"),
     ("host-cpus", "a number of CPUs, or a list such as \"0-3,8\""),
@@ -27,7 +27,7 @@ const KNOWN: [(&str, &str); 9] = [
 /// What profiles go by on a host. Names as in run-perf's host files, with `-` or `_`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Params {
+pub struct HostParams {
     /// The size of its huge pages, in KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hugepage_kb: Option<u64>,
@@ -36,10 +36,10 @@ pub struct Params {
     pub numa_nodes: Option<u32>,
     /// Its CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_cpus: Option<Cpus>,
+    pub host_cpus: Option<CpuSpec>,
     /// The CPUs for guests: all, where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guest_cpus: Option<Cpus>,
+    pub guest_cpus: Option<CpuSpec>,
     /// The memory for guests, in MiB: nine tenths of what is free, where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_mem_m: Option<u64>,
@@ -57,13 +57,13 @@ pub struct Params {
     pub guest_distro: Option<String>,
     /// What else its owner wants to say.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub own: BTreeMap<String, Value>,
+    pub extra: BTreeMap<String, Value>,
 }
 
 /// CPUs: so many, or these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Cpus {
+pub enum CpuSpec {
     /// So many.
     Count(u32),
     /// These, as the kernel lists them: `0-3,8`.
@@ -74,7 +74,7 @@ pub enum Cpus {
     ),
 }
 
-impl Cpus {
+impl CpuSpec {
     /// How many they are.
     pub fn count(&self) -> usize {
         match self {
@@ -92,7 +92,7 @@ impl Cpus {
     }
 }
 
-impl fmt::Display for Cpus {
+impl fmt::Display for CpuSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => write!(f, "{count}"),
@@ -117,7 +117,7 @@ mod list {
 
 /// Why something cannot be said of a host.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BadParam {
+pub enum ParamError {
     /// There is no such thing to say.
     #[error("a host has no parameter `{name}`")]
     Unknown {
@@ -127,12 +127,12 @@ pub enum BadParam {
         near: Option<&'static str>,
     },
     /// It takes something else.
-    #[error("`{name}` takes {wanted}, not {given}")]
+    #[error("`{name}` takes {expected}, not {given}")]
     Value {
         /// The parameter.
         name: &'static str,
         /// What it takes.
-        wanted: &'static str,
+        expected: &'static str,
         /// What was given.
         given: Value,
     },
@@ -141,7 +141,7 @@ pub enum BadParam {
 /// Something that is said of a host and is not so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Contradiction {
+pub struct ParamMismatch {
     /// The parameter.
     pub parameter: String,
     /// What is said, which counts.
@@ -150,30 +150,30 @@ pub struct Contradiction {
     pub found: Value,
 }
 
-impl fmt::Display for Contradiction {
+impl fmt::Display for ParamMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { parameter, given, found } = self;
         write!(f, "`{parameter}` is given as {given}, and found to be {found}")
     }
 }
 
-impl Params {
+impl HostParams {
     /// Says one thing.
-    pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), BadParam> {
+    pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         let (name, wanted) =
-            known(name).ok_or_else(|| BadParam::Unknown { name: name.to_owned(), near: near(name) })?;
-        let bad = |given| BadParam::Value { name, wanted, given };
-        let mut all = self.object();
+            lookup(name).ok_or_else(|| ParamError::Unknown { name: name.to_owned(), near: suggest_parameter(name) })?;
+        let bad = |given| ParamError::Value { name, expected: wanted, given };
+        let mut all = self.to_object();
         all.insert(name.to_owned(), value.clone());
         *self = serde_json::from_value(Value::Object(all)).map_err(|_| bad(value))?;
         Ok(())
     }
 
     /// The same for foreign files, where whatever nothing here is like is somebody's own. Short words are like any.
-    pub(crate) fn set_or_keep(&mut self, name: &str, value: Value) -> Result<(), BadParam> {
+    pub(crate) fn set_or_keep(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         match self.set(name, value.clone()) {
-            Err(BadParam::Unknown { near, .. }) if near.is_none() || name.len() < 6 => {
-                self.own.insert(name.to_owned(), value);
+            Err(ParamError::Unknown { near, .. }) if near.is_none() || name.len() < 6 => {
+                self.extra.insert(name.to_owned(), value);
                 Ok(())
             }
             other => other,
@@ -182,10 +182,10 @@ impl Params {
 
     /// With what `other` says in the place of what this says.
     pub fn overridden_by(&self, other: &Self) -> Self {
-        let mut all = self.object();
-        all.extend(other.object());
-        let own = self.own.clone().into_iter().chain(other.own.clone()).collect();
-        Self { own, ..serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| other.clone()) }
+        let mut all = self.to_object();
+        all.extend(other.to_object());
+        let own = self.extra.clone().into_iter().chain(other.extra.clone()).collect();
+        Self { extra: own, ..serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| other.clone()) }
     }
 
     /// What can be found of a worker's host.
@@ -194,13 +194,13 @@ impl Params {
         let facts = worker.facts().await?;
         let meminfo = worker.get("/proc/meminfo", SHORT).await.unwrap_or_default();
         let release = worker.get("/etc/os-release", SHORT).await.unwrap_or_default();
-        Ok(Self::found(&facts, &String::from_utf8_lossy(&meminfo), &String::from_utf8_lossy(&release)))
+        Ok(Self::from_system(&facts, &String::from_utf8_lossy(&meminfo), &String::from_utf8_lossy(&release)))
     }
 
     /// By a host's facts, its `/proc/meminfo` and its `/etc/os-release`.
-    fn found(facts: &Facts, meminfo: &str, os_release: &str) -> Self {
+    fn from_system(facts: &Facts, meminfo: &str, os_release: &str) -> Self {
         let cpus: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).collect();
-        let cpus = (!cpus.is_empty()).then_some(Cpus::List(cpus));
+        let cpus = (!cpus.is_empty()).then_some(CpuSpec::List(cpus));
         Self {
             hugepage_kb: memory::meminfo(meminfo).get("Hugepagesize").map(|size| size.0 / 1024),
             numa_nodes: u32::try_from(facts.nodes.len()).ok().filter(|nodes| *nodes > 0),
@@ -211,27 +211,30 @@ impl Params {
             distro: distribution(os_release),
             host_cpus: cpus,
             guest_distro: None,
-            own: BTreeMap::new(),
+            extra: BTreeMap::new(),
         }
     }
 
     /// What is said here that is not so by what was found. What a host is to be like, and less for guests than there
     /// is, is no contradiction.
-    pub fn contradictions(&self, found: &Self) -> Vec<Contradiction> {
+    pub fn mismatches(&self, found: &Self) -> Vec<ParamMismatch> {
         let wrong = [
             ("hugepage-kb", differ(&self.hugepage_kb, &found.hugepage_kb)),
             ("numa-nodes", differ(&self.numa_nodes, &found.numa_nodes)),
             ("arch", differ(&self.arch, &found.arch)),
             ("distro", differ(&self.distro, &found.distro)),
-            ("host-cpus", both(&self.host_cpus, &found.host_cpus).is_some_and(|(said, is)| !said.agrees_with(is))),
+            (
+                "host-cpus",
+                zip_options(&self.host_cpus, &found.host_cpus).is_some_and(|(said, is)| !said.agrees_with(is)),
+            ),
             (
                 "guest-cpus",
-                both(&self.guest_cpus, &found.host_cpus).is_some_and(|(said, is)| said.count() > is.count()),
+                zip_options(&self.guest_cpus, &found.host_cpus).is_some_and(|(said, is)| said.count() > is.count()),
             ),
-            ("guest-mem-m", both(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(said, is)| said > is)),
+            ("guest-mem-m", zip_options(&self.guest_mem_m, &found.guest_mem_m).is_some_and(|(said, is)| said > is)),
         ];
-        let (given, is) = (self.object(), found.object());
-        let of = |name: &str| Contradiction {
+        let (given, is) = (self.to_object(), found.to_object());
+        let of = |name: &str| ParamMismatch {
             parameter: name.to_owned(),
             given: given.get(name).cloned().unwrap_or_default(),
             found: is.get(name).cloned().unwrap_or_default(),
@@ -240,7 +243,7 @@ impl Params {
     }
 
     /// What is said, by name.
-    fn object(&self) -> Map<String, Value> {
+    fn to_object(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(all)) => all,
             _ => Map::new(),
@@ -249,21 +252,21 @@ impl Params {
 }
 
 /// The nearest name of a parameter, if one is like it.
-fn near(name: &str) -> Option<&'static str> {
-    nearest(name, KNOWN.iter().map(|(name, _)| *name))
+fn suggest_parameter(name: &str) -> Option<&'static str> {
+    suggest(name, PARAMETERS.iter().map(|(name, _)| *name))
 }
 
-fn known(name: &str) -> Option<(&'static str, &'static str)> {
+fn lookup(name: &str) -> Option<(&'static str, &'static str)> {
     let name = name.replace('_', "-");
-    KNOWN.into_iter().find(|(known, _)| *known == name)
+    PARAMETERS.into_iter().find(|(known, _)| *known == name)
 }
 
-fn both<'a, T>(one: &'a Option<T>, other: &'a Option<T>) -> Option<(&'a T, &'a T)> {
+fn zip_options<'a, T>(one: &'a Option<T>, other: &'a Option<T>) -> Option<(&'a T, &'a T)> {
     one.as_ref().zip(other.as_ref())
 }
 
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
-    both(one, other).is_some_and(|(one, other)| one != other)
+    zip_options(one, other).is_some_and(|(one, other)| one != other)
 }
 
 /// ID and VERSION_ID of an `os-release`, as in `debian-12`.
@@ -283,16 +286,16 @@ mod tests {
 
     use super::*;
 
-    fn said(all: &[(&str, Value)]) -> Params {
-        let mut params = Params::default();
+    fn said(all: &[(&str, Value)]) -> HostParams {
+        let mut params = HostParams::default();
         all.iter().for_each(|(name, value)| params.set(name, value.clone()).unwrap());
         params
     }
 
-    fn found() -> Params {
+    fn found() -> HostParams {
         let cpus = (0..4).map(|id| Cpu { id, core: id / 2, package: 0, node: 0 }).collect();
         let facts = Facts { cpus, arch: "x86_64".to_owned(), memory_available: Bytes(10 << 30), ..Facts::default() };
-        Params::found(&facts, "Hugepagesize:       2048 kB\n", "NAME=x\nID=debian\nVERSION_ID=\"12\"\n")
+        HostParams::from_system(&facts, "Hugepagesize:       2048 kB\n", "NAME=x\nID=debian\nVERSION_ID=\"12\"\n")
     }
 
     #[test]
@@ -301,7 +304,7 @@ mod tests {
             "hugepage-kb": 2048, "host-cpus": "0-3", "guest-cpus": "0-3", "guest-mem-m": 9216,
             "arch": "x86_64", "disable-smt": false, "distro": "debian-12",
         });
-        assert_eq!(Value::Object(found().object()), expected);
+        assert_eq!(Value::Object(found().to_object()), expected);
     }
 
     #[test]
@@ -313,7 +316,7 @@ mod tests {
             ("guest_mem_m", json!(20_000)),
             ("disable_smt", json!(true)),
         ]);
-        let told: Vec<String> = given.contradictions(&found()).iter().map(Contradiction::to_string).collect();
+        let told: Vec<String> = given.mismatches(&found()).iter().map(ParamMismatch::to_string).collect();
         assert_eq!(
             told,
             [
@@ -322,24 +325,24 @@ mod tests {
             ]
         );
         let counts = found().overridden_by(&given);
-        assert_eq!((counts.hugepage_kb, counts.guest_cpus), (Some(1_048_576), Some(Cpus::List(vec![0, 1]))));
-        assert_eq!((counts.arch.as_deref(), counts.host_cpus), (Some("x86_64"), Some(Cpus::Count(4))));
+        assert_eq!((counts.hugepage_kb, counts.guest_cpus), (Some(1_048_576), Some(CpuSpec::List(vec![0, 1]))));
+        assert_eq!((counts.arch.as_deref(), counts.host_cpus), (Some("x86_64"), Some(CpuSpec::Count(4))));
     }
 
     #[test]
     fn what_is_no_parameter_or_no_value_of_one_is_named() {
-        let error = |name: &str, value: Value| Params::default().set(name, value).unwrap_err();
+        let error = |name: &str, value: Value| HostParams::default().set(name, value).unwrap_err();
         assert_eq!(
             error("numa-node", json!(1)),
-            BadParam::Unknown { name: "numa-node".into(), near: Some("numa-nodes") }
+            ParamError::Unknown { name: "numa-node".into(), near: Some("numa-nodes") }
         );
         assert_eq!(
             error("host_cpus", json!("0-")).to_string(),
             "`host-cpus` takes a number of CPUs, or a list such as \"0-3,8\", not \"0-\""
         );
-        let mut params = Params::default();
+        let mut params = HostParams::default();
         params.set_or_keep("rack", json!("B7")).unwrap();
-        assert_eq!(params.own["rack"], json!("B7"));
+        assert_eq!(params.extra["rack"], json!("B7"));
         assert!(params.set_or_keep("guest_cpu", json!(3)).is_err());
     }
 }

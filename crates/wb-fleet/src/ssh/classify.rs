@@ -1,47 +1,52 @@
 //! What ssh means by what it says before there is a connection.
 
-use crate::error::Why;
+use crate::error::ConnectErrorKind;
 
 /// What a sentence means; it is kept.
-type Meaning = fn(String) -> Why;
+type Classifier = fn(String) -> ConnectErrorKind;
 
 /// Sentences of OpenSSH (8.x to 10.x), the telling ones first, and what each means.
-const SENTENCES: [(&str, Meaning); 17] = [
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| Why::HostKeyChanged { said, file: None }),
-    ("has changed and you have requested strict checking", |said| Why::HostKeyChanged { said, file: None }),
-    ("host key is known for", |said| Why::HostKeyUnknown { said }),
-    ("Host key verification failed", |said| Why::HostKeyUnknown { said }),
-    ("Could not resolve hostname", |said| Why::NameUnknown { said }),
-    ("Permission denied (", |said| Why::KeyRefused { said }),
-    ("Too many authentication failures", |said| Why::KeyRefused { said }),
-    ("No more authentication methods", |said| Why::KeyRefused { said }),
-    ("Connection refused", |said| Why::Unreachable { said }),
-    ("timed out", |said| Why::Unreachable { said }),
-    ("No route to host", |said| Why::Unreachable { said }),
-    ("Network is unreachable", |said| Why::Unreachable { said }),
-    ("Host is down", |said| Why::Unreachable { said }),
-    ("Connection reset by", |said| Why::Unreachable { said }),
-    ("Connection closed by", |said| Why::Unreachable { said }),
-    ("kex_exchange_identification", |said| Why::Unreachable { said }),
-    ("not responding", |said| Why::Unreachable { said }),
+const KNOWN_MESSAGES: [(&str, Classifier); 17] = [
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| ConnectErrorKind::HostKeyChanged { said, file: None }),
+    ("has changed and you have requested strict checking", |said| ConnectErrorKind::HostKeyChanged {
+        said,
+        file: None,
+    }),
+    ("host key is known for", |said| ConnectErrorKind::UnknownHostKey { said }),
+    ("Host key verification failed", |said| ConnectErrorKind::UnknownHostKey { said }),
+    ("Could not resolve hostname", |said| ConnectErrorKind::UnknownHostName { said }),
+    ("Permission denied (", |said| ConnectErrorKind::AuthenticationFailed { said }),
+    ("Too many authentication failures", |said| ConnectErrorKind::AuthenticationFailed { said }),
+    ("No more authentication methods", |said| ConnectErrorKind::AuthenticationFailed { said }),
+    ("Connection refused", |said| ConnectErrorKind::Unreachable { said }),
+    ("timed out", |said| ConnectErrorKind::Unreachable { said }),
+    ("No route to host", |said| ConnectErrorKind::Unreachable { said }),
+    ("Network is unreachable", |said| ConnectErrorKind::Unreachable { said }),
+    ("Host is down", |said| ConnectErrorKind::Unreachable { said }),
+    ("Connection reset by", |said| ConnectErrorKind::Unreachable { said }),
+    ("Connection closed by", |said| ConnectErrorKind::Unreachable { said }),
+    ("kex_exchange_identification", |said| ConnectErrorKind::Unreachable { said }),
+    ("not responding", |said| ConnectErrorKind::Unreachable { said }),
 ];
 
 /// What was in the way of a connection, by all that ssh said. Its own words are kept.
-pub(crate) fn why_not(said: &str) -> Why {
-    let known = SENTENCES.iter().find(|(sentence, _)| said.contains(sentence));
+pub(crate) fn classify_failure(said: &str) -> ConnectErrorKind {
+    let known = KNOWN_MESSAGES.iter().find(|(sentence, _)| said.contains(sentence));
     let line = |of: &str| said.lines().find(|line| line.contains(of)).unwrap_or_default().trim().to_owned();
     let why = match known {
         Some((sentence, why)) => why(line(sentence).trim_matches(['@', ' ']).to_owned()),
-        None => Why::Ssh { said: last_line(said) },
+        None => ConnectErrorKind::Ssh { said: last_line(said) },
     };
     match why {
-        Why::HostKeyChanged { said: line, .. } => Why::HostKeyChanged { said: line, file: file_of_the_other_key(said) },
+        ConnectErrorKind::HostKeyChanged { said: line, .. } => {
+            ConnectErrorKind::HostKeyChanged { said: line, file: offending_key_file(said) }
+        }
         other => other,
     }
 }
 
 /// The file of known hosts that has another key: `Offending ED25519 key in FILE:LINE`.
-fn file_of_the_other_key(said: &str) -> Option<String> {
+fn offending_key_file(said: &str) -> Option<String> {
     let offending = said.lines().find(|line| line.starts_with("Offending "))?;
     let (file, _) = offending.split_once(" key in ")?.1.rsplit_once(':')?;
     Some(file.to_owned())
@@ -60,7 +65,7 @@ mod tests {
     #[test]
     fn what_ssh_says_is_understood() {
         let said = |text: &str| {
-            let why = why_not(text);
+            let why = classify_failure(text);
             let kind = format!("{why:?}");
             format!("{}: {why}", kind.split([' ', '(']).next().unwrap())
         };
@@ -88,8 +93,8 @@ mod tests {
 
     #[test]
     fn the_file_that_has_another_key_is_read_where_ssh_names_it() {
-        let file = |text: &str| match why_not(text) {
-            Why::HostKeyChanged { file, .. } => file,
+        let file = |text: &str| match classify_failure(text) {
+            ConnectErrorKind::HostKeyChanged { file, .. } => file,
             other => panic!("{other:?}"),
         };
         let named = "REMOTE HOST IDENTIFICATION HAS CHANGED!\r\nOffending ED25519 key in /a b/known:hosts:12\r\n";

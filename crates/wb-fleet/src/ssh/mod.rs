@@ -7,7 +7,7 @@
 mod classify;
 mod process;
 
-pub(crate) use classify::{last_line, why_not};
+pub(crate) use classify::{classify_failure, last_line};
 pub(crate) use process::Session;
 
 use std::path::Path;
@@ -15,12 +15,12 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::connect::CONNECT;
+use crate::connect::CONNECT_TIMEOUT;
 use crate::inventory::Address;
 
 /// How often ssh asks whether the host is there when it says nothing, in seconds, and how often in vain before it gives
 /// up: a cut link is known after at most three times the first.
-const ALIVE: (u32, u32) = (4, 2);
+const SERVER_ALIVE: (u32, u32) = (4, 2);
 
 /// ssh as it is started here.
 pub(crate) struct Ssh<'a> {
@@ -35,9 +35,9 @@ impl Ssh<'_> {
     fn shell(&self, address: &Address) -> Command {
         let options = [
             "BatchMode=yes".to_owned(),
-            format!("ConnectTimeout={}", CONNECT.as_secs()),
-            format!("ServerAliveInterval={}", ALIVE.0),
-            format!("ServerAliveCountMax={}", ALIVE.1),
+            format!("ConnectTimeout={}", CONNECT_TIMEOUT.as_secs()),
+            format!("ServerAliveInterval={}", SERVER_ALIVE.0),
+            format!("ServerAliveCountMax={}", SERVER_ALIVE.1),
             "LogLevel=INFO".to_owned(),
             // A connection of our own, whose limits are ours and that goes with us.
             "ControlMaster=no".to_owned(),
@@ -54,7 +54,7 @@ impl Ssh<'_> {
     }
 
     /// Whether the user's configuration has host keys taken as they come. Nothing here does.
-    pub(crate) async fn takes_any_key(&self, address: &Address) -> bool {
+    pub(crate) async fn skips_host_key_check(&self, address: &Address) -> bool {
         let asked = self.command().arg("-G").args(address.arguments()).stderr(Stdio::null()).output().await;
         asked.is_ok_and(|output| {
             let text = String::from_utf8_lossy(&output.stdout).to_lowercase();

@@ -15,24 +15,24 @@ use super::Ssh;
 use super::classify::last_line;
 
 /// What is kept of what ssh says on standard error, in bytes.
-const SAID: usize = 64 << 10;
+const MAX_STDERR: usize = 64 << 10;
 /// How long it may take to end once it is not needed any more: the agent puts things in order meanwhile.
 const GRACE: Duration = Duration::from_secs(15);
 /// How long what it said may take to come once it has ended; a jump host's ssh may keep the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// ssh has ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Gone {
+pub(crate) struct SshExit {
     /// Its exit status, which is the remote command's unless it is 255; none where it was killed.
     pub(crate) status: Option<i32>,
     /// What it and the remote command said on standard error.
     pub(crate) said: String,
 }
 
-impl Gone {
+impl SshExit {
     /// What happened, for whoever reads what a lost worker was lost by.
-    pub(crate) fn why(&self) -> Option<String> {
+    pub(crate) fn describe(&self) -> Option<String> {
         let nothing = self.said.trim().is_empty();
         match self.status {
             Some(255) if !nothing => Some(format!("its ssh connection ended: {}", last_line(&self.said))),
@@ -52,13 +52,13 @@ impl Gone {
 pub(crate) struct Session {
     pub(crate) input: BufReader<ChildStdout>,
     pub(crate) output: ChildStdin,
-    pub(crate) end: End,
+    pub(crate) end: SshProcess,
 }
 
 /// What comes of a session's process.
 #[derive(Debug)]
-pub(crate) struct End {
-    gone: watch::Receiver<Option<Gone>>,
+pub(crate) struct SshProcess {
+    gone: watch::Receiver<Option<SshExit>>,
     said: Arc<Mutex<Vec<u8>>>,
     _needed: oneshot::Sender<()>,
 }
@@ -81,34 +81,34 @@ impl Session {
         let said = Arc::new(Mutex::new(Vec::new()));
         let (tell, gone) = watch::channel(None);
         let (needed, not_needed) = oneshot::channel();
-        tokio::spawn(see_it_end(child, errors, said.clone(), not_needed, tell));
-        let end = End { gone, said, _needed: needed };
+        tokio::spawn(supervise(child, errors, said.clone(), not_needed, tell));
+        let end = SshProcess { gone, said, _needed: needed };
         Ok(Self { input: BufReader::new(input), output, end })
     }
 }
 
-impl End {
+impl SshProcess {
     /// Waits for it.
-    pub(crate) async fn gone(&mut self) -> Gone {
+    pub(crate) async fn wait(&mut self) -> SshExit {
         let seen = self.gone.wait_for(Option::is_some).await;
         let gone = seen.ok().and_then(|gone| gone.clone());
-        gone.unwrap_or_else(|| Gone { status: None, said: self.said() })
+        gone.unwrap_or_else(|| SshExit { status: None, said: self.stderr() })
     }
 
     /// What was said until now.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         text(&self.said)
     }
 }
 
-async fn see_it_end(
+async fn supervise(
     mut child: Child,
     errors: ChildStderr,
     said: Arc<Mutex<Vec<u8>>>,
     not_needed: oneshot::Receiver<()>,
-    tell: watch::Sender<Option<Gone>>,
+    tell: watch::Sender<Option<SshExit>>,
 ) {
-    let listening = tokio::spawn(listen(errors, said.clone()));
+    let listening = tokio::spawn(collect_stderr(errors, said.clone()));
     let status = tokio::select! {
         status = child.wait() => status,
         // Nothing is sent: the other end is dropped.
@@ -120,17 +120,17 @@ async fn see_it_end(
             }
         },
     };
-    let _ = timeout(LAST_WORDS, listening).await;
-    let _ = tell.send(Some(Gone { status: status.ok().and_then(|status| status.code()), said: text(&said) }));
+    let _ = timeout(STDERR_TIMEOUT, listening).await;
+    let _ = tell.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), said: text(&said) }));
 }
 
 /// Keeps the end of what is said.
-async fn listen(mut errors: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+async fn collect_stderr(mut errors: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = errors.read(&mut buffer).await {
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
         said.extend(&buffer[..length]);
-        let too_much = said.len().saturating_sub(SAID);
+        let too_much = said.len().saturating_sub(MAX_STDERR);
         said.drain(..too_much);
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
 use wb_agent::{Command, WorkerError};
-use wb_fleet::{FleetError, Inventory, Note, Options, Why, connect};
+use wb_fleet::{ConnectErrorKind, ConnectOptions, ConnectWarning, FleetError, Inventory, connect};
 use wb_sys::undo::Step;
 
 use crate::lab::{AGENT, DESK, Fleet, HOST, Place, Sshd, alive, eventually, run};
@@ -25,7 +25,7 @@ fn refused(fleet: &Fleet) -> FleetError {
 fn a_host_without_sshd_refuses() {
     let Some(fleet) = Fleet::bare(1) else { return };
     let error = refused(&fleet);
-    assert!(matches!(*error.why, Why::Unreachable { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::Unreachable { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         "`host1` (10.77.0.2) cannot be reached: ssh: connect to host 10.77.0.2 port 22: Connection refused"
@@ -44,7 +44,7 @@ fn a_host_that_drops_everything_is_unreachable() {
         return;
     }
     let error = refused(&fleet);
-    assert!(matches!(&*error.why, Why::Unreachable { said } if said.contains("timed out")), "{error:?}");
+    assert!(matches!(&*error.kind, ConnectErrorKind::Unreachable { said } if said.contains("timed out")), "{error:?}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_name_that_nobody_knows_is_told() {
     let Some(fleet) = Fleet::bare(1) else { return };
     let hosts = Inventory::default().select(&["nosuch.invalid".to_owned()]).unwrap();
     let error = run(connect(&hosts[0], &fleet.program(), &fleet.options())).unwrap_err();
-    assert!(matches!(*error.why, Why::NameUnknown { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::UnknownHostName { .. }), "{error:?}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_key_that_is_refused_is_told() {
     let Some(fleet) = Fleet::new(1) else { return };
     fleet.key("user");
     let error = refused(&fleet);
-    assert!(matches!(*error.why, Why::KeyRefused { .. }), "{error:?}");
+    assert!(matches!(*error.kind, ConnectErrorKind::AuthenticationFailed { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         "`host1` (10.77.0.2) does not let you in: root@10.77.0.2: Permission denied (publickey)."
@@ -72,7 +72,7 @@ fn a_host_key_that_is_unknown_or_changed_is_never_taken() {
     let Some(fleet) = Fleet::new(1) else { return };
     fs::write(fleet.path("known_hosts"), "").unwrap();
     let unknown = refused(&fleet);
-    assert!(matches!(*unknown.why, Why::HostKeyUnknown { .. }), "{unknown:?}");
+    assert!(matches!(*unknown.kind, ConnectErrorKind::UnknownHostKey { .. }), "{unknown:?}");
     let by_hand = format!("ssh -F {} -- 10.77.0.2", fleet.path("config").display());
     assert!(unknown.help().unwrap().starts_with(&format!("type `{by_hand}` once and compare")));
     assert_eq!(fs::read_to_string(fleet.path("known_hosts")).unwrap(), "");
@@ -81,7 +81,7 @@ fn a_host_key_that_is_unknown_or_changed_is_never_taken() {
     let other = fs::read_to_string(fleet.path("other.pub")).unwrap();
     fs::write(fleet.path("known_hosts"), format!("{} {other}", HOST.v4())).unwrap();
     let changed = refused(&fleet);
-    assert!(matches!(*changed.why, Why::HostKeyChanged { .. }), "{changed:?}");
+    assert!(matches!(*changed.kind, ConnectErrorKind::HostKeyChanged { .. }), "{changed:?}");
     let known = fleet.path("known_hosts").display().to_string();
     assert_eq!(
         changed.help().unwrap(),
@@ -96,7 +96,7 @@ fn a_user_who_has_no_key_checked_is_told() {
     fleet.configure("Host *\nStrictHostKeyChecking no");
     run(async {
         let connected = fleet.reach(HOST).await;
-        assert_eq!(connected.notes, [Note::HostKeyNotChecked]);
+        assert_eq!(connected.warnings, [ConnectWarning::HostKeyNotChecked]);
         connected.worker.close().await.unwrap();
     });
 }
@@ -128,7 +128,7 @@ fn another_architecture_gets_no_program() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     with_programs(&mut fleet, &[("uname", "[ \"$1\" = -m ] && echo sparc64 || exec /usr/bin/uname \"$@\"")], "");
     let error = refused(&fleet);
-    assert!(matches!(&*error.why, Why::Architecture { theirs, .. } if theirs == "sparc64"), "{error:?}");
+    assert!(matches!(&*error.kind, ConnectErrorKind::Architecture { theirs, .. } if theirs == "sparc64"), "{error:?}");
     assert!(fleet.cached(HOST).is_empty());
 }
 
@@ -169,7 +169,7 @@ fn a_host_without_room_keeps_nothing_of_the_program() {
         with_programs(&mut fleet, programs, &mount);
         let error = refused(&fleet);
         let size = fleet.program().size();
-        assert!(matches!(&*error.why, Why::Space { needed, .. } if needed.0 == size), "{error:?}");
+        assert!(matches!(&*error.kind, ConnectErrorKind::NoSpace { needed, .. } if needed.0 == size), "{error:?}");
         // What the host has there, as the host sees it.
         let sshd = fleet.lab.processes(HOST)[0].to_string();
         eventually("nothing is left", || {
@@ -195,18 +195,18 @@ fn what_is_put_on_a_host_must_be_an_agent_of_this_version() {
     let hello = r#"{"protocol":99,"release":"9.9","program":"/x"}"#;
     let other =
         told(&format!("#!/bin/sh\nprintf '\\{:03o}\\000\\000\\000\\000\\000\\000\\000%s' '{hello}'\n", hello.len()));
-    assert!(matches!(&*other.why, Why::Agent(WorkerError::Version { protocol: 99, .. })), "{other:?}");
+    assert!(matches!(&*other.kind, ConnectErrorKind::Agent(WorkerError::Version { protocol: 99, .. })), "{other:?}");
     let none = told("#!/bin/sh\necho I am no agent at all\n");
-    assert!(matches!(&*none.why, Why::Agent(WorkerError::Hello { .. })), "{none:?}");
+    assert!(matches!(&*none.kind, ConnectErrorKind::Agent(WorkerError::Handshake { .. })), "{none:?}");
 }
 
 #[test]
 fn a_cut_link_is_known_at_both_ends() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let options = Options { silence: Duration::from_secs(6), ..fleet.options() };
+        let options = ConnectOptions { idle_timeout: Duration::from_secs(6), ..fleet.options() };
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         fleet.lab.cut(HOST);
         let error = process.wait(None).await.unwrap_err();
@@ -221,19 +221,19 @@ fn a_cut_link_is_known_at_both_ends() {
 fn a_change_that_takes_longer_than_silence_may_last_is_no_silence() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let options = Options { silence: Duration::from_secs(3), ..fleet.options() };
+        let options = ConnectOptions { idle_timeout: Duration::from_secs(3), ..fleet.options() };
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let marker = fleet.path("slowly-made");
         let write = format!("sleep 5; [ {{}} = absent ] && rm -f {0} || touch {0}", marker.display());
         let read = format!("[ -e {} ] && echo present || echo absent", marker.display());
         let words = |script: String| ["sh", "-c", &script].map(str::to_owned).to_vec();
         let step = Step::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
-        assert!(group.change(step, Some("present".to_owned())).await.unwrap());
+        assert!(group.apply_step(step, Some("present".to_owned())).await.unwrap());
         assert!(marker.exists());
         // What puts it back takes as long.
         let teardown = group.teardown().await.unwrap();
-        assert_eq!((teardown.killed.len(), teardown.put_back.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
+        assert_eq!((teardown.killed.len(), teardown.reverted.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
         assert!(!marker.exists());
         connected.worker.close().await.unwrap();
     });
@@ -273,7 +273,7 @@ fn a_killed_agent_takes_its_workload_with_it() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
-        let group = connected.worker.group().await.unwrap();
+        let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         kill_agents(&fleet);
         let error = process.wait(None).await.unwrap_err();
@@ -312,7 +312,7 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
     assert!(alive(workload));
 
     let error = refused(&fleet);
-    let Why::Held(Some(holder)) = &*error.why else { panic!("{error:?}") };
+    let ConnectErrorKind::InUse(Some(holder)) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(holder.controller.pid, controller.id());
 
     controller.kill().unwrap();

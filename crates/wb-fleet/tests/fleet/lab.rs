@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use wb_fleet::{Connected, FleetError, Host, Inventory, Options, Program, connect};
+use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, Inventory, Program, connect};
 use wb_lab::SshHosts;
 
 pub(crate) use wb_lab::Host as Place;
@@ -42,8 +42,8 @@ impl Fleet {
         SshHosts::bare(hosts).map(Self)
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options { ssh: self.path("ssh"), ssh_config: Some(self.path("config")), ..Options::default() }
+    pub(crate) fn options(&self) -> ConnectOptions {
+        ConnectOptions { ssh: self.path("ssh"), ssh_config: Some(self.path("config")), ..ConnectOptions::default() }
     }
 
     /// A host, by its number.
@@ -56,12 +56,12 @@ impl Fleet {
         Program::read(Path::new(AGENT)).unwrap()
     }
 
-    pub(crate) async fn connect(&self, host: Place) -> Result<Connected, FleetError> {
+    pub(crate) async fn connect(&self, host: Place) -> Result<ConnectedHost, FleetError> {
         connect(&self.host(host), &self.program(), &self.options()).await
     }
 
     /// Connects to a host that must be there.
-    pub(crate) async fn reach(&self, host: Place) -> Connected {
+    pub(crate) async fn reach(&self, host: Place) -> ConnectedHost {
         self.connect(host).await.unwrap_or_else(|error| panic!("{error}\n{}", self.log(host)))
     }
 }

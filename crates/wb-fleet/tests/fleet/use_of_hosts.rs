@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use wb_agent::{Command, Fault, start_together};
-use wb_fleet::{Options, Params, Progress, Rights, cache, connect, connect_all};
+use wb_agent::{Command, Fault, start_synchronized};
+use wb_fleet::{ConnectOptions, HostParams, Privileges, Progress, cache, connect, connect_all};
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
@@ -16,16 +16,16 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let first = fleet.reach(HOST).await;
-        assert_eq!((first.rights, first.sent.is_some(), first.notes.len()), (Rights::Root, true, 0));
-        let group = first.worker.group().await.unwrap();
+        assert_eq!((first.rights, first.transfer.is_some(), first.warnings.len()), (Privileges::Root, true, 0));
+        let group = first.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
         let finished = process.wait(None).await.unwrap();
         assert!(String::from_utf8_lossy(&finished.stdout).contains(&HOST.v4().to_string()));
-        assert_eq!(finished.ending, wb_agent::Ending::Exited { status: 3 });
+        assert_eq!(finished.ending, wb_agent::ExitReason::Exited { status: 3 });
         first.worker.close().await.unwrap();
 
         let second = fleet.reach(HOST).await;
-        assert_eq!(second.sent, None);
+        assert_eq!(second.transfer, None);
         second.worker.close().await.unwrap();
     });
     fleet.is_quiet(HOST);
@@ -51,9 +51,9 @@ fn the_program_is_sent_without_its_symbols_and_compressed_and_its_way_is_reporte
     let heard = reports.clone();
     let progress = Progress::new(move |host, transfer| heard.lock().unwrap().push((host.clone(), transfer)));
     run(async {
-        let (program, options) = (fleet.program(), Options { progress, ..fleet.options() });
+        let (program, options) = (fleet.program(), ConnectOptions { progress, ..fleet.options() });
         let connected = connect(&fleet.host(HOST), &program, &options).await.unwrap();
-        let sent = connected.sent.unwrap();
+        let sent = connected.transfer.unwrap();
         println!(
             "{whole} bytes, {} without symbols, {} compressed, {} received",
             sent.size,
@@ -80,7 +80,7 @@ fn a_host_without_gzip_gets_the_program_as_it_is() {
     fleet.start(HOST, &Sshd { before, ..Sshd::default() });
     run(async {
         let connected = fleet.reach(HOST).await;
-        let sent = connected.sent.unwrap();
+        let sent = connected.transfer.unwrap();
         assert!(!sent.is_compressed() && sent.sent == fleet.program().size());
         connected.worker.close().await.unwrap();
     });
@@ -91,10 +91,10 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.reach(HOST).await;
-        let found = Params::detect(&connected.worker).await.unwrap();
+        let found = HostParams::detect(&connected.worker).await.unwrap();
         assert_eq!(found.arch.as_deref(), Some(std::env::consts::ARCH));
         assert!(found.host_cpus.is_some() && found.distro.is_some() && found.hugepage_kb.is_some());
-        let programs = cache::cached(&connected.worker).await.unwrap();
+        let programs = cache::list(&connected.worker).await.unwrap();
         assert_eq!((programs.len(), programs[0].in_use), (1, true));
         assert_eq!(programs[0].sha256, fleet.program().sha256());
         cache::remove(&connected.worker, &programs).await.unwrap();
@@ -104,7 +104,7 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
         connected.worker.close().await.unwrap();
         std::fs::create_dir(fleet.cache(HOST)).unwrap();
         let connected = fleet.reach(HOST).await;
-        let programs = cache::cached(&connected.worker).await.unwrap();
+        let programs = cache::list(&connected.worker).await.unwrap();
         cache::remove(&connected.worker, &programs).await.unwrap();
         assert!(fleet.cache(HOST).exists() && fleet.cached(HOST).is_empty());
         connected.worker.close().await.unwrap();
@@ -119,9 +119,9 @@ fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone(
         // Sent, and already there.
         for sent in [true, false] {
             let connected = fleet.reach(HOST).await;
-            let group = connected.worker.group().await.unwrap();
+            let group = connected.worker.new_group().await.unwrap();
             let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
-            assert_eq!((connected.sent.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
+            assert_eq!((connected.transfer.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
             connected.worker.close().await.unwrap();
         }
     });
@@ -140,7 +140,7 @@ fn a_program_that_starts_again_counts_as_used_again() {
     assert!(std::process::Command::new("touch").args(long_ago).arg(&program).status().unwrap().success());
     run(async {
         let connected = fleet.reach(HOST).await;
-        let used = cache::cached(&connected.worker).await.unwrap()[0].used_s.unwrap();
+        let used = cache::list(&connected.worker).await.unwrap()[0].last_used_s.unwrap();
         let month = std::time::Duration::from_secs(30 * 86_400);
         let written = std::fs::metadata(&program).unwrap().modified().unwrap();
         assert!(written.elapsed().unwrap() < month && used > 1_700_000_000, "{used}");
@@ -159,7 +159,7 @@ fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is
     std::fs::write(folder.join(format!("part.{}.99999999", machine.trim())), "some of it").unwrap();
     run(async {
         let connected = fleet.reach(HOST).await;
-        assert!(connected.sent.is_some());
+        assert!(connected.transfer.is_some());
         connected.worker.close().await.unwrap();
     });
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -198,14 +198,14 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
         assert!(std::process::Command::new("nsenter").args(there).stdout(Stdio::null()).status().unwrap().success());
     };
     run(async {
-        let refused = wb_fleet::Options { needs_root: true, ..fleet.options() };
+        let refused = wb_fleet::ConnectOptions { needs_root: true, ..fleet.options() };
         let error = wb_fleet::connect(&fleet.host(HOST), &fleet.program(), &refused).await.unwrap_err();
-        assert!(matches!(*error.why, wb_fleet::Why::NoSudo { .. }), "{error}");
+        assert!(matches!(*error.kind, wb_fleet::ConnectErrorKind::NoSudo { .. }), "{error}");
         let connected = fleet.reach(HOST).await;
-        assert_eq!(connected.rights, Rights::User);
-        assert!(connected.notes[0].to_string().starts_with("is used as nobody without root's rights"));
-        let group = connected.worker.group().await.unwrap();
-        let changed = group.change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        assert_eq!(connected.rights, Privileges::User);
+        assert!(connected.warnings[0].to_string().starts_with("is used as nobody without root's rights"));
+        let group = connected.worker.new_group().await.unwrap();
+        let changed = group.apply_step(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
         assert!(matches!(changed.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 
@@ -213,8 +213,8 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
             "echo 'Defaults use_pty' >/etc/sudoers.d/pty; echo 'nobody ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab",
         );
         let connected = fleet.reach(HOST).await;
-        assert_eq!((connected.rights, connected.notes.len()), (Rights::Sudo, 0));
-        let group = connected.worker.group().await.unwrap();
+        assert_eq!((connected.rights, connected.warnings.len()), (Privileges::Sudo, 0));
+        let group = connected.worker.new_group().await.unwrap();
         let who = group.spawn(Command::new(["id", "-u"])).await.unwrap().wait(None).await.unwrap();
         assert_eq!(who.stdout, b"0\n");
         connected.worker.close().await.unwrap();
@@ -237,11 +237,11 @@ fn many_hosts_are_connected_to_at_once_and_start_together() {
         let mut held = Vec::new();
         let mut groups = Vec::new();
         for one in &connected {
-            let group = one.worker.group().await.unwrap();
+            let group = one.worker.new_group().await.unwrap();
             held.push(group.spawn_held(Command::new(["true"])).await.unwrap());
             groups.push(group);
         }
-        let together = start_together(&held.iter().collect::<Vec<_>>()).await.unwrap();
+        let together = start_synchronized(&held.iter().collect::<Vec<_>>()).await.unwrap();
         assert_eq!(together.starts.len(), usize::from(COUNT));
         for process in &held {
             assert!(process.wait(None).await.unwrap().ending.is_success());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 use wb_model::Metric;
-use wb_model::secrets::masked_value;
+use wb_model::secrets::mask_value;
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::json::{LenientNumber, to_plain_text};
@@ -44,7 +44,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         for (name, value) in &result.parameters {
             let value = to_plain_text(value);
-            let shown = masked_value(name, &value);
+            let shown = mask_value(name, &value);
             cell.axis(name, shown.as_str());
             if shown != value {
                 foreign.secrets.push((value.clone(), shown));

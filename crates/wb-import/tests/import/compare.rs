@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_compare::{Builds, ReadOptions, Source, Statistic, Value};
+use wb_compare::{BuildSource, Builds, MeasuredValue, ReadOptions, Statistic};
 
 use crate::lab::Lab;
 
 fn builds(sources: &[PathBuf]) -> Builds {
-    let source = |path: &PathBuf| Source { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
-    let sources: Vec<Source> = sources.iter().map(source).collect();
+    let source = |path: &PathBuf| BuildSource { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
+    let sources: Vec<BuildSource> = sources.iter().map(source).collect();
     let read = wb_compare::read(&sources, &ReadOptions::default(), &|_| Err("it has been studied".to_owned())).unwrap();
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
     read.builds
@@ -23,7 +23,7 @@ fn means(folder: &Path) -> BTreeMap<String, f64> {
         let case = id.case.trim_start_matches("iteration=");
         let name = format!("{}/{}/{case}/{}/{}", id.profile, id.serial, id.class, id.metric);
         match builds.list()[0].value(row, Statistic::Mean) {
-            Value::Known(mean) => Some((name, mean)),
+            MeasuredValue::Known(mean) => Some((name, mean)),
             _ => None,
         }
     };

@@ -27,7 +27,7 @@ fn the_same_file_is_not_imported_twice_whatever_it_is_called() {
     assert_eq!(told(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-2.json"])), [(0, 1), (1, 0)]);
     let study = lab.study("R");
     assert_eq!((study.cells.len(), study.cells[0].samples.len()), (1, 2));
-    assert_eq!(study.cells[0].outcome.word(), "measured");
+    assert_eq!(study.cells[0].outcome.as_str(), "measured");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_was_cut_off_goes_on_where_it_was() {
     (4..8).for_each(|sample| std::fs::remove_dir_all(cell.join(format!("{sample:04}.0"))).unwrap());
     std::fs::write(cell.join("0003.0/imported.json"), "{").unwrap();
     assert_eq!(told(&lab.import("R", &["hyperfine.json"])), [(11, 3)]);
-    assert!(lab.study("R").cells.iter().all(|cell| cell.outcome.word() == "measured"));
+    assert!(lab.study("R").cells.iter().all(|cell| cell.outcome.as_str() == "measured"));
     assert_eq!(told(&lab.import("R", &["hyperfine.json"])), [(0, 14)]);
 }
 
@@ -113,7 +113,7 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
     }
     let cells = |lab: &Lab, run: &str| -> Vec<String> {
         let study = lab.study(run);
-        study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.word())).collect()
+        study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.as_str())).collect()
     };
     let report = lab.try_import("R", &[lab.path("b")]).unwrap();
     let correct = ["read-4KiB", "read-64KiB"].map(|case| format!("Tuned/pbench-fio/0000:iteration={case} measured"));
@@ -176,7 +176,7 @@ fn several_systems_are_chosen_among() {
         study.cells[0].cell.to_string(),
         "Localhost/pts-compress-7zip/0000:Test=Compression%20Rating,scale=MIPS"
     );
-    assert!(study.run.machine.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.machine);
+    assert!(study.run.properties.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.properties);
     lab.names.system = Some("Linux 5".to_owned());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
     assert_eq!(why(&report), "has no system `Linux 5`: it has Linux 6.1, Linux 6.9");

@@ -87,9 +87,9 @@ fn iperf3() {
     assert_eq!(primary(tcp), "received");
     assert_eq!((tcp.provenance["host"].as_str(), tcp.provenance["kernel"].as_str()), ("host1", "6.1.0-9-amd64"));
     assert!(
-        study.run.machine.contains(&("kernel".to_owned(), "6.1.0-9-amd64 x86_64".to_owned())),
+        study.run.properties.contains(&("kernel".to_owned(), "6.1.0-9-amd64 x86_64".to_owned())),
         "{:?}",
-        study.run.machine
+        study.run.properties
     );
     let both = cell(&study, "Localhost/iperf3-json/0000:direction=bidirectional,length=128k,protocol=tcp,streams=1");
     let sum = metric(both, "throughput/forward-received").0 + metric(both, "throughput/reverse-received").0;
@@ -125,7 +125,7 @@ fn google_benchmark() {
     assert_eq!(metric(sort, "latency/real-time").0, 34_700.0);
     let open = cell(&study, "Localhost/google-benchmark/0000:benchmark=BM_Open,executable=copy_bench");
     assert_eq!(open.outcome.to_string(), "failed (crashed (BM_Open: no such file))");
-    assert_eq!(study.run.machine, [("host".to_owned(), "host1".to_owned())]);
+    assert_eq!(study.run.properties, [("host".to_owned(), "host1".to_owned())]);
 }
 
 #[test]

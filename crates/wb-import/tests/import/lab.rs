@@ -74,7 +74,7 @@ impl Lab {
     pub(crate) fn study(&self, run: &str) -> Study {
         let run = RunFolder::open(&self.path(run)).unwrap();
         let mut registry = Registry::built_in();
-        let passed_over = registry.add_folder(&run.tests()).unwrap();
+        let passed_over = registry.add_folder(&run.tests_folder()).unwrap();
         assert!(passed_over.is_empty(), "{passed_over:?}");
         wb_study::write_results(&run, &registry).unwrap()
     }

@@ -60,13 +60,13 @@ pub struct Report {
     pub gosa: f64,
     /// How GOSA compares with what it has to be; absent where rounding in 32 bits leaves nothing
     /// to compare.
-    pub verdict: Option<GosaCheck>,
+    pub gosa_check: Option<GosaCheck>,
     /// GOSA where the measured run passed known places.
     pub checkpoints: Vec<Checkpoint>,
     /// Sweeps whose GOSA exceeded the one before by more than rounding can explain. Any is wrong.
     pub rises: u64,
     /// The arrays and the pages they were on, after the run.
-    pub memory: Residency,
+    pub residency: Residency,
     /// The calibration.
     pub probe: Probe,
 }
@@ -80,7 +80,7 @@ pub struct Checkpoint {
     /// GOSA of that sweep.
     pub gosa: f64,
     /// How it compares with what it has to be.
-    pub verdict: Option<GosaCheck>,
+    pub gosa_check: Option<GosaCheck>,
 }
 
 /// Iterations at which GOSA is recorded in passing.
@@ -100,7 +100,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let (history, spans) = measured.value;
     let flops_per_iteration = config.grid.flops_per_iteration();
     let judged =
-        |(iterations, gosa)| Checkpoint { iterations, gosa, verdict: check_gosa(config.grid, iterations, gosa) };
+        |(iterations, gosa)| Checkpoint { iterations, gosa, gosa_check: check_gosa(config.grid, iterations, gosa) };
     Ok(Report {
         grid: config.grid,
         threads: config.cpus.len(),
@@ -111,7 +111,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         flops_per_iteration,
         mflops: flops_per_iteration as f64 * measured.iterations as f64 / measured.seconds / 1e6,
         gosa: history.last,
-        verdict: check_gosa(config.grid, measured.iterations, history.last),
+        gosa_check: check_gosa(config.grid, measured.iterations, history.last),
         checkpoints: CHECKPOINTS
             .into_iter()
             .zip(history.checkpoints)
@@ -119,7 +119,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
             .map(judged)
             .collect(),
         rises: history.rises,
-        memory: fields.memory.residency()?,
+        residency: fields.memory.residency()?,
         probe: measured.probe,
     })
 }
@@ -230,9 +230,9 @@ mod tests {
                 let report = run(&config(grid, 1, isa, Work::Iterations(100))).unwrap();
                 assert_eq!(report.checkpoints.len(), 4);
                 for checkpoint in &report.checkpoints {
-                    assert!(checkpoint.verdict.is_some_and(|verdict| verdict.passed), "{isa} {checkpoint:?}");
+                    assert!(checkpoint.gosa_check.is_some_and(|verdict| verdict.passed), "{isa} {checkpoint:?}");
                 }
-                assert!(report.verdict.is_some_and(|verdict| verdict.passed), "{report:?}");
+                assert!(report.gosa_check.is_some_and(|verdict| verdict.passed), "{report:?}");
                 assert_eq!(report.rises, 0);
             }
         }
@@ -254,7 +254,7 @@ mod tests {
         assert!(report.probe.iterations >= 1 && report.probe.seconds > 0.0);
         let flops = report.mflops * 1e6 * report.seconds;
         assert!((flops / (report.flops_per_iteration * report.iterations) as f64 - 1.0).abs() < 1e-9);
-        assert_eq!(report.memory.bytes, Fields::bytes(Grid::XS) as u64);
+        assert_eq!(report.residency.bytes, Fields::bytes(Grid::XS) as u64);
     }
 
     #[test]

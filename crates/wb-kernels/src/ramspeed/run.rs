@@ -90,7 +90,7 @@ pub struct Report {
     /// The result against the closed form.
     pub check: ResultCheck,
     /// All three arrays and the pages they were on, after the run.
-    pub memory: Residency,
+    pub residency: Residency,
     /// The calibration.
     pub probe: Probe,
 }
@@ -167,7 +167,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         thread_seconds: spans.iter().map(|span| span.duration().as_secs_f64()).collect(),
         mb_per_s: bytes_moved as f64 / measured.seconds / 1e6,
         check,
-        memory: arrays.memory.residency()?,
+        residency: arrays.memory.residency()?,
         probe: measured.probe,
     })
 }
@@ -301,7 +301,7 @@ mod tests {
         assert!(report.seconds >= 0.02);
         assert!((report.mb_per_s * 1e6 * report.seconds / report.bytes_moved as f64 - 1.0).abs() < 1e-9);
         assert_eq!(report.thread_seconds.len(), 2);
-        assert!(report.memory.bytes >= 3 << 20);
+        assert!(report.residency.bytes >= 3 << 20);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Report {
     /// The curve, small to large.
     pub points: Vec<SweepPoint>,
     /// All blocks and the pages they were on, after the run.
-    pub memory: Residency,
+    pub residency: Residency,
 }
 
 /// One block size.
@@ -99,7 +99,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let blocks = Blocks { config, memory: &memory, stride };
     blocks.initialize()?;
     let points = sizes.into_iter().map(|bytes| blocks.measure(bytes)).collect::<Result<_, _>>()?;
-    Ok(Report { op: config.op, threads, isa: config.isa, points, memory: memory.residency()? })
+    Ok(Report { op: config.op, threads, isa: config.isa, points, residency: memory.residency()? })
 }
 
 /// A block is a multiple of this: a cache line.

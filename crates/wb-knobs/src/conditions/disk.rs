@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::condition::{Condition, Observation, Observed};
-use crate::target::Target;
+use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::target::KnobTarget;
 
 /// Folders on file systems that are nearly full.
 pub struct DiskSpace;
 
 /// Percent in use from which file systems and solid-state disks have to search for room.
-const FULL: f64 = 90.0;
+const NEARLY_FULL_PERCENT: f64 = 90.0;
 
 impl Condition for DiskSpace {
     fn name(&self) -> &'static str {
@@ -23,9 +23,9 @@ impl Condition for DiskSpace {
     fn evidence(&self) -> &'static str {
         "statvfs(3) of the root, the temporary and the current folder; Hu et al. (SYSTOR 2009) show how write amplification grows with the share in use"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         if !seen.root.is_real() {
-            return vec![Observed::unsupported("only the running system can be asked")];
+            return vec![ConditionReport::unsupported("only the running system can be asked")];
         }
         let mut devices = BTreeSet::new();
         let folders = [Some(PathBuf::from("/")), Some(std::env::temp_dir()), std::env::current_dir().ok()];
@@ -33,7 +33,7 @@ impl Condition for DiskSpace {
             .into_iter()
             .flatten()
             .filter(|folder| folder.metadata().is_ok_and(|metadata| devices.insert(metadata.dev())));
-        folders.filter_map(|folder| Some(judge(&folder.display().to_string(), used(&folder)?))).collect()
+        folders.filter_map(|folder| Some(assess(&folder.display().to_string(), used(&folder)?))).collect()
     }
 }
 
@@ -44,15 +44,17 @@ fn used(folder: &std::path::Path) -> Option<f64> {
     (space.f_blocks > 0).then(|| used as f64 / used.saturating_add(space.f_bavail).max(1) as f64 * 100.0)
 }
 
-fn judge(folder: &str, percent: f64) -> Observed {
+fn assess(folder: &str, percent: f64) -> ConditionReport {
     let state = format!("{percent:.0} % in use");
-    let observed = match percent < FULL {
-        true => Observed::quiet(state),
-        false => {
-            Observed::noisy(state, "make room", Some(format!("sudo du -xh --max-depth=2 {folder} | sort -h | tail")))
-        }
+    let observed = match percent < NEARLY_FULL_PERCENT {
+        true => ConditionReport::quiet(state),
+        false => ConditionReport::noisy(
+            state,
+            "make room",
+            Some(format!("sudo du -xh --max-depth=2 {folder} | sort -h | tail")),
+        ),
     };
-    observed.at(Target::Folder(folder.to_owned()))
+    observed.with_target(KnobTarget::Folder(folder.to_owned()))
 }
 
 #[cfg(test)]
@@ -62,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_noisy() {
-        assert_eq!(judge("/", 97.2).verdict, Verdict::Noisy);
-        assert_eq!(judge("/", 30.0).verdict, Verdict::Quiet);
+        assert_eq!(assess("/", 97.2).verdict, Verdict::Noisy);
+        assert_eq!(assess("/", 30.0).verdict, Verdict::Quiet);
         assert!(used(std::path::Path::new("/")).is_some_and(|percent| (0.0..=100.0).contains(&percent)));
     }
 }

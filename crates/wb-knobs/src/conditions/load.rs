@@ -1,12 +1,12 @@
 //! Who else uses the CPUs.
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
 /// CPU time of other processes.
 pub struct OtherProcesses;
 
 /// Percent of one CPU that others may use together: two clock ticks in the time looked on.
-const LITTLE: f64 = 10.0;
+const QUIET_PERCENT: f64 = 10.0;
 
 impl Condition for OtherProcesses {
     fn name(&self) -> &'static str {
@@ -18,23 +18,27 @@ impl Condition for OtherProcesses {
     fn evidence(&self) -> &'static str {
         "CPU time of every process over 200 ms, to 10 ms, in percent of one CPU"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         if seen.seconds <= 0.0 || seen.after.processes.is_empty() {
-            return vec![Observed::unsupported("processes cannot be watched here")];
+            return vec![ConditionReport::unsupported("processes cannot be watched here")];
         }
-        let users = users(seen);
+        let users = cpu_consumers(seen);
         let total: f64 = users.iter().map(|(_, percent)| percent).sum();
-        if total <= LITTLE {
-            return vec![Observed::quiet(format!("{total:.0} % of one CPU"))];
+        if total <= QUIET_PERCENT {
+            return vec![ConditionReport::quiet(format!("{total:.0} % of one CPU"))];
         }
         let names = users.iter().take(5).map(|(name, percent)| format!("{name} {percent:.0} %"));
         let state = format!("{total:.0} % of one CPU: {}", names.collect::<Vec<_>>().join(", "));
-        vec![Observed::noisy(state, "end what need not run, or wait until it is done", Some("top -o %CPU".to_owned()))]
+        vec![ConditionReport::noisy(
+            state,
+            "end what need not run, or wait until it is done",
+            Some("top -o %CPU".to_owned()),
+        )]
     }
 }
 
 /// Processes other than this one and what they used, in percent of one CPU, most first.
-fn users<'a>(seen: &'a Observation<'_>) -> Vec<(&'a str, f64)> {
+fn cpu_consumers<'a>(seen: &'a SystemSample<'_>) -> Vec<(&'a str, f64)> {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let own = std::process::id();
     let used = seen.after.processes.iter().filter(|(id, _)| **id != own).map(|(id, process)| {
@@ -60,14 +64,14 @@ impl Condition for LoadAverage {
     fn evidence(&self) -> &'static str {
         "proc_loadavg(5): running and uninterruptibly waiting tasks, averaged over one minute"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let text = seen.root.text("/proc/loadavg").unwrap_or_default();
         let load = text.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
         vec![match load {
-            None => Observed::unsupported("the kernel does not show its load"),
-            Some(load) if load < 0.5 => Observed::quiet(format!("{load:.2}")),
+            None => ConditionReport::unsupported("the kernel does not show its load"),
+            Some(load) if load < 0.5 => ConditionReport::quiet(format!("{load:.2}")),
             Some(load) => {
-                Observed::noisy(format!("{load:.2}"), "wait until it is below 0.5", Some("uptime".to_owned()))
+                ConditionReport::noisy(format!("{load:.2}"), "wait until it is below 0.5", Some("uptime".to_owned()))
             }
         }]
     }
@@ -77,7 +81,7 @@ impl Condition for LoadAverage {
 pub struct Steal;
 
 /// Percent of all CPU time that may be missing.
-const FEW: f64 = 1.0;
+const QUIET_STEAL_PERCENT: f64 = 1.0;
 
 impl Condition for Steal {
     fn name(&self) -> &'static str {
@@ -89,41 +93,41 @@ impl Condition for Steal {
     fn evidence(&self) -> &'static str {
         "steal of /proc/stat, now and since the start; a sample is longer by about as much, at times when others choose"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let (before, after) = (&seen.before, &seen.after);
         if after.ticks == 0 {
-            return vec![Observed::unsupported("the kernel does not show its CPU times")];
+            return vec![ConditionReport::unsupported("the kernel does not show its CPU times")];
         }
         let percent = |steal: u64, ticks: u64| steal as f64 / ticks.max(1) as f64 * 100.0;
         let now = percent(after.steal.saturating_sub(before.steal), after.ticks.saturating_sub(before.ticks));
         let ever = percent(after.steal, after.ticks);
         let state = format!("{now:.1} % now, {ever:.1} % since the start");
-        vec![match now.max(ever) < FEW {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "a host or an instance type whose CPUs are not shared", None),
+        vec![match now.max(ever) < QUIET_STEAL_PERCENT {
+            true => ConditionReport::quiet(state),
+            false => ConditionReport::noisy(state, "a host or an instance type whose CPUs are not shared", None),
         }]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
+    use crate::counters::CounterSnapshot;
     use crate::doctor::Verdict;
-    use crate::moment::Moment;
 
-    fn made(ticks: u64, started: u64, steal: u64, idle: u64) -> MadeRoot {
-        MadeRoot::new().file("/proc/stat", format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n")).file(
+    fn made(ticks: u64, started: u64, steal: u64, idle: u64) -> FakeRoot {
+        FakeRoot::new().file("/proc/stat", format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n")).file(
             "/proc/77777777/stat",
             format!("77777777 (gzip x) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 {started}"),
         )
     }
 
-    fn observe(condition: &dyn Condition, before: &MadeRoot, after: &MadeRoot) -> Observed {
-        let (first, second) = (Moment::read(&before.root()), Moment::read(&after.root()));
+    fn observe(condition: &dyn Condition, before: &FakeRoot, after: &FakeRoot) -> ConditionReport {
+        let (first, second) = (CounterSnapshot::read(&before.root()), CounterSnapshot::read(&after.root()));
         let root = after.root();
-        condition.observe(&Observation::between(&root, first, second, 0.2)).remove(0)
+        condition.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0)
     }
 
     #[test]

@@ -4,12 +4,12 @@ use wb_sys::SysRoot;
 use wb_sys::facts::cpuinfo::CpuInfo;
 use wb_sys::facts::virtualisation;
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
 /// Whether a hypervisor is below.
-pub struct Virtual;
+pub struct VirtualMachine;
 
-impl Condition for Virtual {
+impl Condition for VirtualMachine {
     fn name(&self) -> &'static str {
         "virtual-machine"
     }
@@ -19,19 +19,19 @@ impl Condition for Virtual {
     fn evidence(&self) -> &'static str {
         "CPUID leaf 0x40000000, firmware names and clocks of guests; steal is the only trace that neighbours leave"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let hypervisor = virtualisation::hypervisor(seen.root, &CpuInfo::read(seen.root));
         vec![match hypervisor {
-            None => Observed::quiet("none that shows itself"),
-            Some(name) => Observed::unknown(name, "how noisy it is depends on what else the host runs"),
+            None => ConditionReport::quiet("none that shows itself"),
+            Some(name) => ConditionReport::unknown(name, "how noisy it is depends on what else the host runs"),
         }]
     }
 }
 
 /// Whether instructions are emulated.
-pub struct Emulated;
+pub struct Emulation;
 
-impl Condition for Emulated {
+impl Condition for Emulation {
     fn name(&self) -> &'static str {
         "emulation"
     }
@@ -41,10 +41,10 @@ impl Condition for Emulated {
     fn evidence(&self) -> &'static str {
         "the signature and processor names of QEMU's TCG; emulated code runs several to tens of times slower, and unevenly so"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         vec![match virtualisation::emulated(seen.root, &CpuInfo::read(seen.root)) {
-            false => Observed::quiet("none"),
-            true => Observed::noisy("qemu tcg", "measure where KVM or hardware is to be had", None),
+            false => ConditionReport::quiet("none"),
+            true => ConditionReport::noisy("qemu tcg", "measure where KVM or hardware is to be had", None),
         }]
     }
 }
@@ -62,47 +62,52 @@ impl Condition for VirtualClock {
     fn evidence(&self) -> &'static str {
         "kernel documentation, KVM timekeeping: kvm-clock follows the host's corrections; a TSC that is not constant or stops in sleep is no clock"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let Ok(clock) = seen.root.text("/sys/devices/system/clocksource/clocksource0/current_clocksource") else {
-            return vec![Observed::unsupported("the kernel does not show which clock it uses")];
+            return vec![ConditionReport::unsupported("the kernel does not show which clock it uses")];
         };
         let of_host = clock == "kvm-clock" || clock == "xen" || clock.starts_with("hyperv");
-        vec![match (of_host, unsteady(seen.root) && clock == "tsc") {
-            (true, _) => Observed::unknown(clock, "steady as long as the host neither moves nor pauses this machine"),
-            (false, true) => Observed::unknown(clock, "the processor does not promise a constant counter"),
-            (false, false) => Observed::quiet(clock),
+        vec![match (of_host, has_unstable_tsc(seen.root) && clock == "tsc") {
+            (true, _) => {
+                ConditionReport::unknown(clock, "steady as long as the host neither moves nor pauses this machine")
+            }
+            (false, true) => ConditionReport::unknown(clock, "the processor does not promise a constant counter"),
+            (false, false) => ConditionReport::quiet(clock),
         }]
     }
 }
 
-fn unsteady(root: &SysRoot) -> bool {
+fn has_unstable_tsc(root: &SysRoot) -> bool {
     !CpuInfo::read(root).flags.contains("constant_tsc")
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::{self, MadeRoot};
+    use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
     use crate::doctor::Verdict;
 
-    fn verdict(condition: &dyn Condition, made: &MadeRoot) -> Verdict {
-        condition.observe(&Observation::of(&made.root())).remove(0).verdict
+    fn verdict(condition: &dyn Condition, made: &FakeRoot) -> Verdict {
+        condition.observe(&SystemSample::take(&made.root())).remove(0).verdict
     }
 
     #[test]
     fn a_guest_is_not_called_quiet_and_an_emulated_one_is_noisy() {
-        assert_eq!(verdict(&Virtual, &made::laptop()), Verdict::Quiet);
-        assert!(matches!(verdict(&Virtual, &made::container()), Verdict::Unknown { .. }));
-        let tcg = MadeRoot::new().file("/proc/cpuinfo", "processor: 0\nmodel name: QEMU TCG CPU version 2.5+\n");
-        assert_eq!(verdict(&Emulated, &tcg), Verdict::Noisy);
-        assert_eq!(verdict(&Emulated, &made::laptop()), Verdict::Quiet);
+        assert_eq!(verdict(&VirtualMachine, &fake_root::laptop()), Verdict::Quiet);
+        assert!(matches!(verdict(&VirtualMachine, &fake_root::container()), Verdict::Unknown { .. }));
+        let tcg = FakeRoot::new().file("/proc/cpuinfo", "processor: 0\nmodel name: QEMU TCG CPU version 2.5+\n");
+        assert_eq!(verdict(&Emulation, &tcg), Verdict::Noisy);
+        assert_eq!(verdict(&Emulation, &fake_root::laptop()), Verdict::Quiet);
     }
 
     #[test]
     fn the_hosts_clock_is_told_from_the_processors() {
         let current = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        assert!(matches!(verdict(&VirtualClock, &made::laptop().file(current, "kvm-clock")), Verdict::Unknown { .. }));
-        assert_eq!(verdict(&VirtualClock, &made::laptop()), Verdict::Quiet);
+        assert!(matches!(
+            verdict(&VirtualClock, &fake_root::laptop().file(current, "kvm-clock")),
+            Verdict::Unknown { .. }
+        ));
+        assert_eq!(verdict(&VirtualClock, &fake_root::laptop()), Verdict::Quiet);
     }
 }

@@ -1,12 +1,12 @@
 //! The conditions, each in a small file with its like, and the list of them all.
 
 pub mod disk;
-pub mod jobs;
+pub mod isolation;
 pub mod load;
 pub mod machine;
+pub mod maintenance;
 pub mod power;
 pub mod pressure;
-pub mod protection;
 
 use crate::Condition;
 
@@ -17,18 +17,18 @@ pub fn all() -> &'static [&'static dyn Condition] {
         &load::LoadAverage,
         &load::Steal,
         &pressure::Pressure,
-        &pressure::Memory,
-        &pressure::Quota,
-        &machine::Virtual,
-        &machine::Emulated,
+        &pressure::AvailableMemory,
+        &pressure::CpuQuota,
+        &machine::VirtualMachine,
+        &machine::Emulation,
         &machine::VirtualClock,
         &power::Throttling,
         &power::Battery,
         &disk::DiskSpace,
-        &jobs::Running,
-        &jobs::Scheduled,
-        &protection::Isolation,
-        &protection::Mitigations,
+        &maintenance::MaintenanceJobs,
+        &maintenance::ScheduledJobs,
+        &isolation::Isolation,
+        &isolation::Mitigations,
     ]
 }
 

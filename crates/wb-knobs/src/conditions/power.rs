@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
 /// CPUs that are slowed down because of heat.
 pub struct Throttling;
@@ -17,22 +17,25 @@ impl Condition for Throttling {
     fn evidence(&self) -> &'static str {
         "thermal_throttle counts of each CPU: events since the start, and in the last 200 ms"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let sum = |counts: &std::collections::BTreeMap<u32, u64>| {
             counts.values().fold(0u64, |sum, count| sum.saturating_add(*count))
         };
         let (before, after) = (sum(&seen.before.throttled), sum(&seen.after.throttled));
         vec![match after {
             _ if seen.after.throttled.is_empty() => {
-                Observed::unsupported("the processor does not count it, as is usual in a virtual machine")
+                ConditionReport::unsupported("the processor does not count it, as is usual in a virtual machine")
             }
-            0 => Observed::quiet("never"),
-            _ if after > before => Observed::noisy(
+            0 => ConditionReport::quiet("never"),
+            _ if after > before => ConditionReport::noisy(
                 format!("{after} times, also now"),
                 "let it cool, or cool it better",
                 Some("sensors".into()),
             ),
-            _ => Observed::unknown(format!("{after} times since the start"), "not now, but it has come under load"),
+            _ => ConditionReport::unknown(
+                format!("{after} times since the start"),
+                "not now, but it has come under load",
+            ),
         }]
     }
 }
@@ -50,12 +53,12 @@ impl Condition for Battery {
     fn evidence(&self) -> &'static str {
         "status of /sys/class/power_supply; firmware commonly lowers the power limit on battery"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let supplies = seen.root.list("/sys/class/power_supply").unwrap_or_default();
         let discharging = supplies.iter().any(|name| discharges(seen.root, name));
         vec![match discharging {
-            false => Observed::quiet("not in use"),
-            true => Observed::noisy("in use", "plug the machine in", None),
+            false => ConditionReport::quiet("not in use"),
+            true => ConditionReport::noisy("in use", "plug the machine in", None),
         }]
     }
 }
@@ -68,16 +71,16 @@ fn discharges(root: &SysRoot, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made;
+    use wb_sys::fake_root;
 
     use super::*;
+    use crate::counters::CounterSnapshot;
     use crate::doctor::Verdict;
-    use crate::moment::Moment;
 
     #[test]
     fn a_laptop_on_battery_is_noisy_and_one_with_an_empty_mouse_is_not() {
-        let laptop = made::laptop();
-        let verdict = |made: &made::MadeRoot| Battery.observe(&Observation::of(&made.root())).remove(0).verdict;
+        let laptop = fake_root::laptop();
+        let verdict = |made: &fake_root::FakeRoot| Battery.observe(&SystemSample::take(&made.root())).remove(0).verdict;
         assert_eq!(verdict(&laptop), Verdict::Noisy);
         assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), Verdict::Quiet);
     }
@@ -85,13 +88,13 @@ mod tests {
     #[test]
     fn heat_now_is_worse_than_heat_before() {
         let count = |count: &str| {
-            made::laptop().file("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", count)
+            fake_root::laptop().file("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", count)
         };
         let see = |before: &str, after: &str| {
             let (before, after) = (count(before), count(after));
-            let (first, second) = (Moment::read(&before.root()), Moment::read(&after.root()));
+            let (first, second) = (CounterSnapshot::read(&before.root()), CounterSnapshot::read(&after.root()));
             let root = after.root();
-            Throttling.observe(&Observation::between(&root, first, second, 0.2)).remove(0).verdict
+            Throttling.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0).verdict
         };
         assert_eq!(see("0", "0"), Verdict::Quiet);
         assert_eq!(see("3", "4"), Verdict::Noisy);

@@ -2,13 +2,13 @@
 
 use wb_sys::{SysRoot, facts};
 
-use crate::condition::{Condition, Observation, Observed};
+use crate::condition::{Condition, ConditionReport, SystemSample};
 
 /// Tasks that wait for CPU, disk or memory.
 pub struct Pressure;
 
 /// Percent of time in which some task waited that is nothing unusual.
-const USUAL: f64 = 5.0;
+const QUIET_PERCENT: f64 = 5.0;
 
 impl Condition for Pressure {
     fn name(&self) -> &'static str {
@@ -20,32 +20,36 @@ impl Condition for Pressure {
     fn evidence(&self) -> &'static str {
         "kernel documentation, PSI: share of the last 10 s in which some task waited for CPU, disk or memory"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
-        let waited = ["cpu", "io", "memory"].map(|what| some(seen.root, what).map(|percent| (what, percent)));
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
+        let waited = ["cpu", "io", "memory"].map(|what| some_avg10(seen.root, what).map(|percent| (what, percent)));
         let waited: Vec<_> = waited.into_iter().flatten().collect();
         if waited.is_empty() {
-            return vec![Observed::unsupported("the kernel does not count it: start it with psi=1")];
+            return vec![ConditionReport::unsupported("the kernel does not count it: start it with psi=1")];
         }
         let state =
             waited.iter().map(|(what, percent)| format!("{what} {percent:.1} %")).collect::<Vec<_>>().join(", ");
-        vec![match waited.iter().all(|(_, percent)| *percent < USUAL) {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "wait until the machine is idle", Some("head /proc/pressure/*".to_owned())),
+        vec![match waited.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
+            true => ConditionReport::quiet(state),
+            false => ConditionReport::noisy(
+                state,
+                "wait until the machine is idle",
+                Some("head /proc/pressure/*".to_owned()),
+            ),
         }]
     }
 }
 
 /// Percent of the last 10 s in which some task waited.
-fn some(root: &SysRoot, what: &str) -> Option<f64> {
+fn some_avg10(root: &SysRoot, what: &str) -> Option<f64> {
     let text = root.text(format!("/proc/pressure/{what}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     line.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
 /// Memory that is left.
-pub struct Memory;
+pub struct AvailableMemory;
 
-impl Condition for Memory {
+impl Condition for AvailableMemory {
     fn name(&self) -> &'static str {
         "memory"
     }
@@ -55,24 +59,26 @@ impl Condition for Memory {
     fn evidence(&self) -> &'static str {
         "MemAvailable of /proc/meminfo, or what is left to this process's cgroup, against all memory"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let (total, available) = (facts::memory::total(seen.root).0, facts::memory::available(seen.root).0);
         if total == 0 {
-            return vec![Observed::unsupported("the kernel does not show its memory")];
+            return vec![ConditionReport::unsupported("the kernel does not show its memory")];
         }
         let percent = available as f64 / total as f64 * 100.0;
         let state = format!("{percent:.0} % available");
         vec![match percent >= 10.0 {
-            true => Observed::quiet(state),
-            false => Observed::noisy(state, "end what holds memory", Some("ps aux --sort=-rss | head".to_owned())),
+            true => ConditionReport::quiet(state),
+            false => {
+                ConditionReport::noisy(state, "end what holds memory", Some("ps aux --sort=-rss | head".to_owned()))
+            }
         }]
     }
 }
 
 /// CPU time that a cgroup bounds.
-pub struct Quota;
+pub struct CpuQuota;
 
-impl Condition for Quota {
+impl Condition for CpuQuota {
     fn name(&self) -> &'static str {
         "cpu-quota"
     }
@@ -82,14 +88,14 @@ impl Condition for Quota {
     fn evidence(&self) -> &'static str {
         "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, so that stalls of tens of milliseconds come into every sample"
     }
-    fn observe(&self, seen: &Observation<'_>) -> Vec<Observed> {
+    fn observe(&self, seen: &SystemSample<'_>) -> Vec<ConditionReport> {
         let Ok(membership) = seen.root.text("/proc/self/cgroup") else {
-            return vec![Observed::unsupported("the kernel does not show this process's cgroup")];
+            return vec![ConditionReport::unsupported("the kernel does not show this process's cgroup")];
         };
         let tightest = membership.lines().flat_map(|line| quotas(seen.root, line)).min_by(f64::total_cmp);
         vec![match tightest {
-            None => Observed::quiet("none"),
-            Some(cpus) => Observed::noisy(
+            None => ConditionReport::quiet("none"),
+            Some(cpus) => ConditionReport::noisy(
                 format!("{cpus:.2} CPUs"),
                 "run outside of the cgroup, or in a container without a limit of CPU time",
                 None,
@@ -130,42 +136,42 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
     use crate::doctor::Verdict;
 
-    fn observe(condition: &dyn Condition, made: &MadeRoot) -> Observed {
-        condition.observe(&Observation::of(&made.root())).remove(0)
+    fn observe(condition: &dyn Condition, made: &FakeRoot) -> ConditionReport {
+        condition.observe(&SystemSample::take(&made.root())).remove(0)
     }
 
     #[test]
     fn a_quota_anywhere_above_counts() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file("/proc/self/cgroup", "3:cpu,cpuacct:/a/b\n0::/c\n")
             .file("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000")
             .file("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")
             .file("/sys/fs/cgroup/c/cpu.max", "max 100000");
-        let seen = observe(&Quota, &made);
+        let seen = observe(&CpuQuota, &made);
         assert_eq!((seen.verdict, seen.state.as_str()), (Verdict::Noisy, "0.50 CPUs"));
-        let none = MadeRoot::new().file("/proc/self/cgroup", "0::/\n");
-        assert_eq!(observe(&Quota, &none).verdict, Verdict::Quiet);
+        let none = FakeRoot::new().file("/proc/self/cgroup", "0::/\n");
+        assert_eq!(observe(&CpuQuota, &none).verdict, Verdict::Quiet);
     }
 
     #[test]
     fn waiting_tasks_are_seen() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file("/proc/pressure/cpu", "some avg10=0.12 avg60=0.00 avg300=0.00 total=1\n")
             .file("/proc/pressure/io", "some avg10=42.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n");
         let seen = observe(&Pressure, &made);
         assert_eq!((seen.verdict, seen.state.as_str()), (Verdict::Noisy, "cpu 0.1 %, io 42.0 %"));
-        assert!(matches!(observe(&Pressure, &MadeRoot::new()).verdict, Verdict::Unsupported { .. }));
+        assert!(matches!(observe(&Pressure, &FakeRoot::new()).verdict, Verdict::Unsupported { .. }));
     }
 
     proptest! {
         #[test]
         fn no_line_panics(line in "\\PC{0,30}|[0-9:/a-z,]{0,30}") {
-            let _ = quotas(&MadeRoot::new().root(), &line);
+            let _ = quotas(&FakeRoot::new().root(), &line);
         }
     }
 }

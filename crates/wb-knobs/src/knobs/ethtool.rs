@@ -5,56 +5,56 @@ use std::process::Command;
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, number, program, shell, switch};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, command, parse_number, parse_switch, require_program, shell};
 
 const NO_DEVICE: &str = "no network interface has a device behind it";
 
 /// Some features of a card that are switched together.
-pub struct Features {
+pub struct OffloadFeatures {
     name: &'static str,
     why: &'static str,
     evidence: &'static str,
     /// Their names, as `ethtool -k` has them, sorted.
     features: &'static [&'static str],
     /// How measuring fares with them on.
-    on: Quiet,
+    on: Assessment,
     /// And off.
-    off: Quiet,
+    off: Assessment,
 }
 
 /// Cutting and joining packets.
-pub const OFFLOADS: Features = Features {
+pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
     name: "offloads",
     why: "packets that are joined and cut by the card or driver change rate and CPU time, and hold single packets back",
     evidence: "kernel documentation, Segmentation Offloads: one pass through the stack for up to 64 KiB instead of for each 1,500 bytes",
     features: &["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"],
-    on: Quiet::Yes,
-    off: Quiet::Unknown { reason: "single packets are handed on at once, and many cost far more CPU time" },
+    on: Assessment::Yes,
+    off: Assessment::Unknown { reason: "single packets are handed on at once, and many cost far more CPU time" },
 };
 
 /// Joining packets in the card, where what they were is lost.
-pub const LARGE_RECEIVE: Features = Features {
+pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
     name: "large-receive-offload",
     why: "packets that the card joins are held back, and cannot be told apart again where they are to be forwarded",
     evidence: "kernel documentation, Segmentation Offloads: large receive offload loses headers; drivers give it up where packets are forwarded",
     features: &["large-receive-offload"],
-    on: Quiet::No { advice: "let the kernel join packets, which it can do without loss" },
-    off: Quiet::Yes,
+    on: Assessment::No { advice: "let the kernel join packets, which it can do without loss" },
+    off: Assessment::Yes,
 };
 
 /// Checksums by the card.
-pub const CHECKSUMS: Features = Features {
+pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
     name: "checksum-offloads",
     why: "without them every byte is read once more by a CPU, and packets can no longer be cut by the card",
     evidence: "kernel documentation, Checksum Offloads: sending in segments needs checksums that the card fills in",
     features: &["rx-checksumming", "tx-checksumming"],
-    on: Quiet::Yes,
-    off: Quiet::Unknown { reason: "throughput measures the checksums as well" },
+    on: Assessment::Yes,
+    off: Assessment::Unknown { reason: "throughput measures the checksums as well" },
 };
 
-impl Knob for Features {
+impl Knob for OffloadFeatures {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -64,50 +64,50 @@ impl Knob for Features {
     fn evidence(&self) -> &'static str {
         self.evidence
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let known = parse(&ethtool(sys, "-k", target)?);
-        let states = self.features.iter().map(|name| of(&known, name)).collect::<Result<Vec<_>, _>>()?;
-        let on = |feature: &Feature| feature.on;
+        let states = self.features.iter().map(|name| feature_state(&known, name)).collect::<Result<Vec<_>, _>>()?;
+        let on = |feature: &FeatureState| feature.on;
         Ok(match (states.iter().all(on), states.iter().any(on)) {
-            (true, _) => Value::Switch(true),
-            (_, false) => Value::Switch(false),
+            (true, _) => KnobValue::Switch(true),
+            (_, false) => KnobValue::Switch(false),
             _ => {
                 let named = self.features.iter().zip(states);
-                let shown = named.map(|(name, feature)| format!("{name} {}", Value::Switch(feature.on)));
-                Value::Choice(shown.collect::<Vec<_>>().join(", "))
+                let shown = named.map(|(name, feature)| format!("{name} {}", KnobValue::Switch(feature.on)));
+                KnobValue::Choice(shown.collect::<Vec<_>>().join(", "))
             }
         })
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Switch(true) => self.on.clone(),
-            Value::Switch(false) => self.off.clone(),
-            _ => Quiet::Unknown { reason: "some are on and some are off" },
+            KnobValue::Switch(true) => self.on.clone(),
+            KnobValue::Switch(false) => self.off.clone(),
+            _ => Assessment::Unknown { reason: "some are on and some are off" },
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let on = switch(wanted)?;
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
+        let on = parse_switch(wanted)?;
         let interface = target.to_string();
         let known = parse(&ethtool(sys, "-k", target)?);
         for name in self.features {
-            let feature = of(&known, name)?;
+            let feature = feature_state(&known, name)?;
             if feature.fixed && feature.on != on {
-                return Err(Unsupported(format!("the driver keeps {name} {}", Value::Switch(feature.on))));
+                return Err(Unsupported(format!("the driver keeps {name} {}", KnobValue::Switch(feature.on))));
             }
         }
         let pattern = format!("^({}):", self.features.join("|"));
         let read = shell("ethtool -k \"$1\" | grep -E \"$2\" | sed 's/ \\[.*//' | sort", &[&interface, &pattern]);
         let write = shell("ethtool -K \"$1\" $(printf '%s\\n' \"$2\" | tr -d ':')", &[&interface, "{}"]);
-        let state = self.features.iter().map(|name| format!("{name}: {}\n", Value::Switch(on))).collect();
+        let state = self.features.iter().map(|name| format!("{name}: {}\n", KnobValue::Switch(on))).collect();
         command(sys, &format!("{} of {interface}", self.name), "ethtool", [read, write], state)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         let features = self.features.join(" off ");
         let commands = targets.iter().map(|interface| format!("sudo ethtool -K {interface} {features} off"));
         commands.collect::<Vec<_>>().join(" && ")
@@ -127,34 +127,36 @@ impl Knob for Coalescing {
     fn evidence(&self) -> &'static str {
         "ethtool(8), --coalesce: rx-usecs is the wait after a packet; drivers' defaults go from 0 to 250 µs, and adaptive ones follow the rate"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        let known = waits(&ethtool(sys, "-c", target)?);
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let known = parse_coalescing(&ethtool(sys, "-c", target)?);
         if known.iter().any(|(name, value)| name.starts_with("adaptive") && value == "on") {
-            return Ok(Value::Choice("adaptive".to_owned()));
+            return Ok(KnobValue::Choice("adaptive".to_owned()));
         }
         let longest = known.iter().filter_map(|(_, value)| value.parse::<u64>().ok()).max();
-        longest.map(Value::Micros).ok_or_else(|| Unsupported("the driver does not say how long it waits".to_owned()))
+        longest
+            .map(KnobValue::Micros)
+            .ok_or_else(|| Unsupported("the driver does not say how long it waits".to_owned()))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Micros(0) => Quiet::Yes,
-            Value::Micros(_) => Quiet::Unknown { reason: "steady, and part of every latency over this card" },
-            _ => Quiet::No { advice: "a wait that is always the same" },
+            KnobValue::Micros(0) => Assessment::Yes,
+            KnobValue::Micros(_) => Assessment::Unknown { reason: "steady, and part of every latency over this card" },
+            _ => Assessment::No { advice: "a wait that is always the same" },
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
         let micros = match wanted {
             "adaptive" => None,
-            micros => Some(number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
+            micros => Some(parse_number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
         };
         let interface = target.to_string();
-        let known = waits(&ethtool(sys, "-c", target)?);
+        let known = parse_coalescing(&ethtool(sys, "-c", target)?);
         if known.is_empty() || micros.is_none() && !known.iter().any(|(name, _)| name.starts_with("adaptive")) {
             return Err(Unsupported(format!("the driver of {interface} does not offer that")));
         }
@@ -173,7 +175,7 @@ impl Knob for Coalescing {
         let write = shell("ethtool -C \"$1\" $(printf '%s\\n' \"$2\" | tr -d ':')", &[&interface, "{}"]);
         command(sys, &format!("interrupt-coalescing of {interface}"), "ethtool", [read, write], state)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         let commands =
             targets.iter().map(|it| format!("sudo ethtool -C {it} adaptive-rx off adaptive-tx off rx-usecs 0"));
         commands.collect::<Vec<_>>().join(" && ")
@@ -181,8 +183,8 @@ impl Knob for Coalescing {
 }
 
 /// What ethtool shows of an interface.
-fn ethtool(sys: &SysRoot, what: &str, interface: &Target) -> Result<String, Unsupported> {
-    let program = program(sys, "ethtool")?;
+fn ethtool(sys: &SysRoot, what: &str, interface: &KnobTarget) -> Result<String, Unsupported> {
+    let program = require_program(sys, "ethtool")?;
     let output = Command::new(program).args([what, &interface.to_string()]).env("LC_ALL", "C").output();
     let output = output.map_err(|error| Unsupported(format!("`ethtool`: {error}")))?;
     match output.status.success() {
@@ -196,29 +198,29 @@ fn ethtool(sys: &SysRoot, what: &str, interface: &Target) -> Result<String, Unsu
 
 /// A feature of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Feature {
+struct FeatureState {
     on: bool,
     /// Nobody can change it.
     fixed: bool,
 }
 
-fn of(known: &BTreeMap<String, Feature>, name: &str) -> Result<Feature, Unsupported> {
+fn feature_state(known: &BTreeMap<String, FeatureState>, name: &str) -> Result<FeatureState, Unsupported> {
     known.get(name).copied().ok_or_else(|| Unsupported(format!("ethtool does not show {name}")))
 }
 
 /// Understands `ethtool -k`: `tx-checksumming: on`, `large-receive-offload: off [fixed]`.
-fn parse(text: &str) -> BTreeMap<String, Feature> {
+fn parse(text: &str) -> BTreeMap<String, FeatureState> {
     let feature = |line: &str| {
         let (name, state) = line.split_once(": ")?;
         let on = state.starts_with("on");
         let known = on || state.starts_with("off");
-        known.then(|| (name.to_owned(), Feature { on, fixed: state.contains("[fixed]") }))
+        known.then(|| (name.to_owned(), FeatureState { on, fixed: state.contains("[fixed]") }))
     };
     text.lines().filter_map(feature).collect()
 }
 
 /// Understands `ethtool -c`, of which only what the driver has: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`.
-fn waits(text: &str) -> Vec<(String, String)> {
+fn parse_coalescing(text: &str) -> Vec<(String, String)> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
     let adaptive: Vec<&str> = line("Adaptive RX:").split_whitespace().filter(|word| *word != "TX:").collect();
     let word = |at: usize| adaptive.get(at).copied().unwrap_or("n/a");
@@ -243,9 +245,9 @@ mod tests {
         let text = "Features for eth0:\nrx-checksumming: on [fixed]\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\
                     tcp-segmentation-offload: off [requested on]\n";
         let known = parse(text);
-        assert_eq!(known["rx-checksumming"], Feature { on: true, fixed: true });
-        assert_eq!(known["tcp-segmentation-offload"], Feature { on: false, fixed: false });
-        assert!(of(&known, "large-receive-offload").unwrap_err().0.contains("does not show"));
+        assert_eq!(known["rx-checksumming"], FeatureState { on: true, fixed: true });
+        assert_eq!(known["tcp-segmentation-offload"], FeatureState { on: false, fixed: false });
+        assert!(feature_state(&known, "large-receive-offload").unwrap_err().0.contains("does not show"));
     }
 
     #[test]
@@ -253,12 +255,15 @@ mod tests {
         let text = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: n/a\nstats-block-usecs:\tn/a\n\
                     rx-usecs:\t3\nrx-frames:\t1\nrx-usecs-irq:\tn/a\ntx-usecs:\tn/a\n";
         let known = [("adaptive-rx", "off"), ("rx-usecs", "3")];
-        assert_eq!(waits(text), known.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(parse_coalescing(text), known.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn made_machines_have_no_ethtool() {
-        let told = OFFLOADS.read(&wb_sys::made::laptop().root(), &Target::Interface("eth0".to_owned())).unwrap_err().0;
+        let told = OFFLOADS
+            .read(&wb_sys::fake_root::laptop().root(), &KnobTarget::Interface("eth0".to_owned()))
+            .unwrap_err()
+            .0;
         assert_eq!(told, "`ethtool` is asked of running systems alone");
     }
 
@@ -266,7 +271,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "(Adaptive RX:|rx-usecs:|\\PC|[\t\n]|: on){0,12}") {
             let _ = parse(&text);
-            let _ = waits(&text);
+            let _ = parse_coalescing(&text);
         }
     }
 }

@@ -3,11 +3,11 @@
 use wb_sys::SysRoot;
 use wb_sys::environment::cpu;
 
-use crate::change::{echo, echo_each};
 use crate::dependents::{of_frequency, of_policy};
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Write, Writes, choice, one, switch};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::{echo, echo_each};
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrite, KnobWrites, choice, parse_switch, setting_write};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
 const NO_SCALING: &str = "the kernel shows no frequency policy, as is usual in a virtual machine";
@@ -25,31 +25,31 @@ impl Knob for Governor {
     fn evidence(&self) -> &'static str {
         "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; lowest and highest clock differ 3 to 10 times"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::policies(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_SCALING
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(choice) => {
-                Quiet::when(matches!(choice.as_str(), "performance" | "userspace"), "let the clock stay high")
+            KnobValue::Choice(choice) => {
+                Assessment::when(matches!(choice.as_str(), "performance" | "userspace"), "let the clock stay high")
             }
-            _ => Quiet::STRANGE,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
         let folder = format!("{FOLDER}/{target}");
         choice(sys, &format!("{folder}/scaling_governor"), &format!("{folder}/scaling_available_governors"), wanted)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
     }
-    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
+    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
         of_policy(sys, &target.to_string())
     }
 }
@@ -67,30 +67,30 @@ impl Knob for EnergyPreference {
     fn evidence(&self) -> &'static str {
         "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how eagerly the clock follows the load"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        let has = |policy: &Target| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        let has = |policy: &KnobTarget| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
         target::policies(sys).into_iter().filter(has).collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "no frequency policy takes a preference: the hardware does not choose its clock by itself"
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(choice) => {
-                Quiet::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
+            KnobValue::Choice(choice) => {
+                Assessment::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
             }
-            _ => Quiet::STRANGE,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
         let folder = format!("{FOLDER}/{target}");
         let listed = format!("{folder}/energy_performance_available_preferences");
         choice(sys, &format!("{folder}/energy_performance_preference"), &listed, wanted)
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/energy_performance_preference"))
     }
 }
@@ -111,40 +111,40 @@ impl Knob for Turbo {
     fn evidence(&self) -> &'static str {
         "processor makers' turbo tables: one busy core runs 10 to 60 % above base, less the more are busy; power limits end it after seconds to a minute"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        cpu::turbo(sys).map(|_| Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        cpu::turbo(sys).map(|_| KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel shows no switch for it, as is usual in a virtual machine"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        cpu::turbo(sys).map(Value::Switch).ok_or_else(|| Unsupported(self.absent().to_owned()))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        cpu::turbo(sys).map(KnobValue::Switch).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(
-            *value == Value::Switch(false),
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(
+            *value == KnobValue::Switch(false),
             "stay at the base clock while measuring; results are lower and steadier",
         )
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let on = switch(wanted)?;
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        let on = parse_switch(wanted)?;
         match sys.exists(NO_TURBO) {
-            true => one(NO_TURBO, if on { "0" } else { "1" }),
-            false => one(BOOST, if on { "1" } else { "0" }),
+            true => setting_write(NO_TURBO, if on { "0" } else { "1" }),
+            false => setting_write(BOOST, if on { "1" } else { "0" }),
         }
     }
-    fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, sys: &SysRoot, _: &[KnobTarget]) -> String {
         if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
     }
-    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+    fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
         of_frequency(sys)
     }
 }
 
 /// Between which frequencies may be chosen.
-pub struct Limits;
+pub struct FrequencyLimits;
 
-impl Knob for Limits {
+impl Knob for FrequencyLimits {
     fn name(&self) -> &'static str {
         "frequency-limits"
     }
@@ -154,40 +154,40 @@ impl Knob for Limits {
     fn evidence(&self) -> &'static str {
         "kernel documentation, CPU Performance Scaling: scaling_max_freq bounds every governor, and power daemons lower it unasked"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::policies(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_SCALING
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let khz = |name: &str| sys.number(format!("{FOLDER}/{target}/{name}"));
-        Ok(Value::Frequencies {
+        Ok(KnobValue::Frequencies {
             low: khz("scaling_min_freq")?,
             high: khz("scaling_max_freq")?,
             highest: khz("cpuinfo_max_freq")?,
         })
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Frequencies { low, high, highest } if low < high && high < highest => {
-                Quiet::Unknown { reason: "the clock is limited below what the hardware has, and still free to vary" }
-            }
-            Value::Frequencies { .. } => Quiet::Yes,
-            _ => Quiet::STRANGE,
+            KnobValue::Frequencies { low, high, highest } if low < high && high < highest => Assessment::Unknown {
+                reason: "the clock is limited below what the hardware has, and still free to vary",
+            },
+            KnobValue::Frequencies { .. } => Assessment::Yes,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
         let khz = |name: &str| sys.number::<u64>(format!("{FOLDER}/{target}/{name}"));
         let (least, most) = (khz("cpuinfo_min_freq")?, khz("cpuinfo_max_freq")?);
         let (low, high) = limits(wanted, least, most)?;
-        let write = |name: &str, khz: u64| Write::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
+        let write = |name: &str, khz: u64| KnobWrite::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
         let (low_first, min, max) =
             (low <= khz("scaling_max_freq")?, write("scaling_min_freq", low), write("scaling_max_freq", high));
         // The lowest may at no time be above the highest.
         Ok(if low_first { vec![min, max] } else { vec![max, min] })
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo cpupower frequency-set --max 100GHz".to_owned()
     }
 }

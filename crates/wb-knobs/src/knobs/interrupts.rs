@@ -3,17 +3,17 @@
 use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, one};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, setting_write};
 
 /// The CPUs that an interrupt may come to.
-pub struct Affinity;
+pub struct IrqAffinity;
 
 /// What interrupts get that come to be, as a mask.
-const NEW: &str = "/proc/irq/default_smp_affinity";
+const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
 
-impl Knob for Affinity {
+impl Knob for IrqAffinity {
     fn name(&self) -> &'static str {
         "irq-affinity"
     }
@@ -23,47 +23,48 @@ impl Knob for Affinity {
     fn evidence(&self) -> &'static str {
         "kernel documentation, SMP IRQ affinity and Reducing OS jitter: interrupts, and the deferred work that each starts on its CPU, are kept away by affinity alone"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        let all = sys.numbered("/proc/irq", "").into_iter().filter(|number| sys.exists(path(*number)));
-        let new = sys.exists(NEW).then_some(Target::NewInterrupts);
-        all.map(Target::Interrupt).chain(new).collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        let all = sys.numbered_entries("/proc/irq", "").into_iter().filter(|number| sys.exists(path(*number)));
+        let new = sys.exists(DEFAULT_AFFINITY).then_some(KnobTarget::NewInterrupts);
+        all.map(KnobTarget::Interrupt).chain(new).collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel shows no interrupts whose CPUs could be chosen"
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let cpus = match target {
-            Target::Interrupt(number) => sys.text(path(*number))?,
+            KnobTarget::Interrupt(number) => sys.text(path(*number))?,
             _ => {
-                let mask = sys.text(NEW)?;
+                let mask = sys.text(DEFAULT_AFFINITY)?;
                 cpu_list::format(
-                    &parse(&mask).ok_or_else(|| Unsupported(format!("`{NEW}` holds `{mask}`, which is no mask")))?,
+                    &parse(&mask)
+                        .ok_or_else(|| Unsupported(format!("`{DEFAULT_AFFINITY}` holds `{mask}`, which is no mask")))?,
                 )
             }
         };
-        Ok(Value::Choice(cpus))
+        Ok(KnobValue::Choice(cpus))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(cpus) if cpu_list::parse(cpus).is_some_and(|cpus| cpus.len() > 1) => {
-                Quiet::Unknown { reason: "it may come to a CPU that is measured, unless that is kept out" }
+            KnobValue::Choice(cpus) if cpu_list::parse(cpus).is_some_and(|cpus| cpus.len() > 1) => {
+                Assessment::Unknown { reason: "it may come to a CPU that is measured, unless that is kept out" }
             }
-            Value::Choice(_) => Quiet::Yes,
-            _ => Quiet::STRANGE,
+            KnobValue::Choice(_) => Assessment::Yes,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let cpus = chosen(sys, wanted)?;
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
+        let cpus = parse_cpus(sys, wanted)?;
         match target {
-            Target::Interrupt(number) => one(path(*number), cpu_list::format(&cpus)),
-            _ => one(NEW, mask(&cpus, &sys.text(NEW)?)),
+            KnobTarget::Interrupt(number) => setting_write(path(*number), cpu_list::format(&cpus)),
+            _ => setting_write(DEFAULT_AFFINITY, mask(&cpus, &sys.text(DEFAULT_AFFINITY)?)),
         }
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo weighbridge tune apply irq-affinity=CPUS".to_owned()
     }
     /// Those of a CPU's own timer, of queues that the kernel spreads itself, and of chips that know one CPU.
-    fn leaves_some(&self) -> bool {
+    fn allows_partial(&self) -> bool {
         true
     }
 }
@@ -73,7 +74,7 @@ fn path(number: u32) -> String {
 }
 
 /// CPUs as people write them, `0-3,8` or `all`: they have to be there.
-pub(super) fn chosen(sys: &SysRoot, wanted: &str) -> Result<Vec<u32>, Unsupported> {
+pub(super) fn parse_cpus(sys: &SysRoot, wanted: &str) -> Result<Vec<u32>, Unsupported> {
     let online: Vec<u32> = sys.numbers("/sys/devices/system/cpu/online")?;
     if wanted == "all" {
         return Ok(online);
@@ -82,7 +83,7 @@ pub(super) fn chosen(sys: &SysRoot, wanted: &str) -> Result<Vec<u32>, Unsupporte
     let cpus = cpus.ok_or_else(|| Unsupported(format!("`{wanted}` is no list of CPUs: write 0-3,8 or all")))?;
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         Some(cpu) => {
-            Err(Unsupported(format!("there is no {}: {} are online", Target::Cpu(*cpu), cpu_list::format(&online))))
+            Err(Unsupported(format!("there is no {}: {} are online", KnobTarget::Cpu(*cpu), cpu_list::format(&online))))
         }
         None => Ok(cpus),
     }
@@ -113,15 +114,17 @@ mod tests {
 
     use proptest::prelude::*;
     use wb_sys::UndoLog;
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{Outcome, Wanted, apply, settable};
+    use crate::tune::{KnobOutcome, KnobSetting, apply, check_settable};
 
     /// Three interrupts, of which the kernel moves one by itself.
-    fn machine() -> MadeRoot {
-        let made = MadeRoot::new().file("/sys/devices/system/cpu/online", "0-63\n").file(NEW, "ffffffff,ffffffff\n");
+    fn machine() -> FakeRoot {
+        let made = FakeRoot::new()
+            .file("/sys/devices/system/cpu/online", "0-63\n")
+            .file(DEFAULT_AFFINITY, "ffffffff,ffffffff\n");
         let made = [1, 8, 24].iter().fold(made, |made, number| made.file(&path(*number), "0-63\n"));
         let bound = made.root().path(path(8)).unwrap();
         std::fs::set_permissions(bound, std::fs::Permissions::from_mode(0o444)).unwrap();
@@ -132,22 +135,29 @@ mod tests {
     fn all_that_can_be_moved_are_and_the_others_are_left_and_told() {
         let made = machine();
         let sys = made.root();
-        let knobs = vec![Wanted::new("irq-affinity", "2,0,1".to_owned()).unwrap()];
+        let knobs = vec![KnobSetting::new("irq-affinity", "2,0,1".to_owned()).unwrap()];
         let set = KnobSet { name: String::new(), summary: String::new(), knobs };
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         let tuned = apply(&sys, &set, &mut log).unwrap();
-        let moved = Outcome::Set { now: "0-2".to_owned() };
+        let moved = KnobOutcome::Set { now: "0-2".to_owned() };
         let reason = "the kernel shows `/proc/irq/8/smp_affinity_list` and takes no value for it".to_owned();
         let of = |target: &str| tuned.iter().find(|one| one.target == target).unwrap().outcome.clone();
         assert_eq!([of("irq1"), of("irq24"), of("new")], [moved.clone(), moved.clone(), moved]);
-        assert_eq!(of("irq8"), Outcome::Left { reason: reason.clone() });
-        assert_eq!(sys.text(NEW).unwrap(), "00000000,00000007");
+        assert_eq!(of("irq8"), KnobOutcome::Skipped { reason: reason.clone() });
+        assert_eq!(sys.text(DEFAULT_AFFINITY).unwrap(), "00000000,00000007");
         log.revert().unwrap();
-        assert_eq!((sys.text(NEW).unwrap(), sys.text(path(24)).unwrap()), ("ffffffff,ffffffff".into(), "0-63".into()));
-        assert_eq!(settable(&sys, "irq-affinity", "1"), Ok(()));
-        assert_eq!(settable(&sys, "irq-affinity@irq8", "1").unwrap_err().0, reason, "what is named has to be set");
-        assert_eq!(settable(&sys, "irq-affinity", "64").unwrap_err().0, "there is no cpu64: 0-63 are online");
-        assert!(settable(&sys, "irq-affinity", "few").unwrap_err().0.contains("is no list of CPUs"));
+        assert_eq!(
+            (sys.text(DEFAULT_AFFINITY).unwrap(), sys.text(path(24)).unwrap()),
+            ("ffffffff,ffffffff".into(), "0-63".into())
+        );
+        assert_eq!(check_settable(&sys, "irq-affinity", "1"), Ok(()));
+        assert_eq!(
+            check_settable(&sys, "irq-affinity@irq8", "1").unwrap_err().0,
+            reason,
+            "what is named has to be set"
+        );
+        assert_eq!(check_settable(&sys, "irq-affinity", "64").unwrap_err().0, "there is no cpu64: 0-63 are online");
+        assert!(check_settable(&sys, "irq-affinity", "few").unwrap_err().0.contains("is no list of CPUs"));
     }
 
     proptest! {

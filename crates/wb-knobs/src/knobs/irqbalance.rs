@@ -2,10 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::moment;
-use crate::set::{Writes, command, shell, switch};
-use crate::target::Target;
+use crate::counters;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, command, parse_switch, shell};
 
 /// Whether the daemon irqbalance runs.
 pub struct Irqbalance;
@@ -20,28 +20,28 @@ impl Knob for Irqbalance {
     fn evidence(&self) -> &'static str {
         "irqbalance(1): it looks every 10 s by default and moves interrupts after the load it saw; samples before and after a move differ"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "processes cannot be seen here"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        match sys.numbered("/proc", "").is_empty() {
-            true => Err(Unsupported(self.absent().to_owned())),
-            false => Ok(Value::Switch(moment::runs(sys, "irqbalance"))),
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        match sys.numbered_entries("/proc", "").is_empty() {
+            true => Err(Unsupported(self.unsupported_reason().to_owned())),
+            false => Ok(KnobValue::Switch(counters::is_running(sys, "irqbalance"))),
         }
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Switch(false), "leave interrupts where they are while measuring")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Switch(false), "leave interrupts where they are while measuring")
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         let read = shell("systemctl is-active --quiet irqbalance && echo on || echo off", &[]);
         let write = shell("case $1 in on) systemctl start irqbalance;; *) systemctl stop irqbalance;; esac", &["{}"]);
-        let state = if switch(wanted)? { "on\n" } else { "off\n" };
+        let state = if parse_switch(wanted)? { "on\n" } else { "off\n" };
         command(sys, "irqbalance", "systemctl", [read, write], state.to_owned())
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo systemctl stop irqbalance".to_owned()
     }
 }

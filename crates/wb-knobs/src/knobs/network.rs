@@ -2,10 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::change::echo_each;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number, number_in, one};
-use crate::target::{self, Target};
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::echo_each;
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, number_in, parse_number, setting_write};
 
 const NO_DEVICE: &str = "no network interface has a device behind it";
 
@@ -22,23 +22,23 @@ impl Knob for FlushTimeout {
     fn evidence(&self) -> &'static str {
         "kernel documentation, NAPI: gro_flush_timeout is how long, in ns, packets are held after a poll; 0, the default, holds none"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Micros(sys.number::<u64>(path(&target.to_string(), TIMEOUT))?.div_ceil(1000)))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Micros(sys.number::<u64>(path(&target.to_string(), TIMEOUT))?.div_ceil(1000)))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Micros(0), "hand packets on as they come")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Micros(0), "hand packets on as they come")
     }
-    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        let micros = number(self.name(), wanted.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
-        one(path(&target.to_string(), TIMEOUT), (micros * 1000).to_string())
+    fn writes(&self, _: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
+        let micros = parse_number(self.name(), wanted.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
+        setting_write(path(&target.to_string(), TIMEOUT), (micros * 1000).to_string())
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("0", targets, |it| path(it, TIMEOUT))
     }
 }
@@ -56,22 +56,22 @@ impl Knob for DeferInterrupts {
     fn evidence(&self) -> &'static str {
         "kernel documentation, NAPI: after so many polls without a packet interrupts are on again, each gro_flush_timeout apart; 0, the default, is at once"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         NO_DEVICE
     }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number(path(&target.to_string(), DEFER))?))
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number(path(&target.to_string(), DEFER))?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Number(0), "interrupt as soon as packets come")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Number(0), "interrupt as soon as packets come")
     }
-    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, target: &KnobTarget, wanted: &str) -> KnobWrites {
         number_in(path(&target.to_string(), DEFER), self.name(), wanted, 0..=i32::MAX.into())
     }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         echo_each("0", targets, |it| path(it, DEFER))
     }
 }

@@ -2,10 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Nature, Quiet, Unsupported, Value};
-use crate::set::{Action, Write, Writes};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobKind, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobAction, KnobWrite, KnobWrites};
 
 /// Dropping what memory holds of files, so that a sample finds none of it.
 pub struct DropCaches;
@@ -20,19 +20,19 @@ impl Knob for DropCaches {
     fn evidence(&self) -> &'static str {
         "kernel documentation, vm.drop_caches: 1 drops the page cache, 2 directory entries and inodes, 3 both, each only as far as it is written already"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists("/proc/sys/vm/drop_caches").then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists("/proc/sys/vm/drop_caches").then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not offer to drop its caches"
     }
-    fn read(&self, _: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, _: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Err(Unsupported("it is an action: there is nothing to read".to_owned()))
     }
-    fn quiet(&self, _: &Value) -> Quiet {
-        Quiet::STRANGE
+    fn assess(&self, _: &KnobValue) -> Assessment {
+        Assessment::UNEXPECTED_VALUE
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         let what = match wanted {
             "none" => return Ok(Vec::new()),
             "pages" => 1,
@@ -40,38 +40,41 @@ impl Knob for DropCaches {
             "all" => 3,
             other => return Err(Unsupported(format!("`{other}` is not among none, pages, entries, all"))),
         };
-        Ok(vec![Write::Action(Action::DropCaches(what))])
+        Ok(vec![KnobWrite::Action(KnobAction::DropCaches(what))])
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         format!("sync; {}", sysctl("vm.drop_caches=3"))
     }
-    fn nature(&self) -> Nature {
-        Nature::Action
+    fn nature(&self) -> KnobKind {
+        KnobKind::Action
     }
 }
 
 #[cfg(test)]
 mod tests {
     use wb_sys::UndoLog;
-    use wb_sys::made;
+    use wb_sys::fake_root;
 
     use crate::KnobSet;
-    use crate::tune::{Outcome, Wanted, apply};
+    use crate::tune::{KnobOutcome, KnobSetting, apply};
 
     #[test]
     fn dropping_is_done_each_time_and_leaves_nothing_to_put_back() {
         let path = "/proc/sys/vm/drop_caches";
-        let made = made::laptop().file(path, "0\n");
+        let made = fake_root::laptop().file(path, "0\n");
         let sys = made.root();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         let mut ask = |value: &str| {
-            let knobs = vec![Wanted::new("drop-caches", value.to_owned()).unwrap()];
+            let knobs = vec![KnobSetting::new("drop-caches", value.to_owned()).unwrap()];
             let set = KnobSet { name: String::new(), summary: String::new(), knobs };
             apply(&sys, &set, &mut log).unwrap().remove(0).outcome
         };
-        assert_eq!([ask("none"), ask("all"), ask("all")], [Outcome::Already, Outcome::Done, Outcome::Done]);
+        assert_eq!(
+            [ask("none"), ask("all"), ask("all")],
+            [KnobOutcome::Unchanged, KnobOutcome::Done, KnobOutcome::Done]
+        );
         assert_eq!(sys.text(path).unwrap(), "3");
-        let told = Outcome::Unsupported { reason: "`some` is not among none, pages, entries, all".to_owned() };
+        let told = KnobOutcome::Unsupported { reason: "`some` is not among none, pages, entries, all".to_owned() };
         assert_eq!(ask("some"), told);
         assert_eq!(log.open_changes().count(), 0);
     }

@@ -2,10 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number_in, switch_in};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, number_in, switch_in};
 
 /// The watchdog that interrupts by a hardware counter.
 pub struct NmiWatchdog;
@@ -20,30 +20,30 @@ impl Knob for NmiWatchdog {
     fn evidence(&self) -> &'static str {
         "kernel documentation, Softlockup detector: one counter of each CPU, one interrupt per watchdog_thresh (10 s) of busy cycles; perf has to take turns earlier"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel has no such watchdog"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Switch(sys.number::<i64>("/proc/sys/kernel/nmi_watchdog")? != 0))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Switch(sys.number::<i64>("/proc/sys/kernel/nmi_watchdog")? != 0))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(*value == Value::Switch(false), "switch it off while measuring")
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(*value == KnobValue::Switch(false), "switch it off while measuring")
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         switch_in("/proc/sys/kernel/nmi_watchdog", wanted)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.nmi_watchdog=0")
     }
 }
 
 /// Who may read the counters.
-pub struct Paranoid;
+pub struct PerfEventParanoid;
 
-impl Knob for Paranoid {
+impl Knob for PerfEventParanoid {
     fn name(&self) -> &'static str {
         "perf-paranoid"
     }
@@ -53,29 +53,29 @@ impl Knob for Paranoid {
     fn evidence(&self) -> &'static str {
         "kernel documentation, perf_event_paranoid: up to 2 a user may count an own process, up to 0 whole CPUs; some distributions add 3 and 4, which refuse all"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel has no performance events"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number("/proc/sys/kernel/perf_event_paranoid")?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number("/proc/sys/kernel/perf_event_paranoid")?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Number(..=2) => Quiet::Yes,
-            Value::Number(_) => {
-                Quiet::Unknown { reason: "adds no noise, but without privilege nothing can be counted" }
+            KnobValue::Number(..=2) => Assessment::Yes,
+            KnobValue::Number(_) => {
+                Assessment::Unknown { reason: "adds no noise, but without privilege nothing can be counted" }
             }
-            _ => Quiet::STRANGE,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         // The kernel takes any number. 3 and 4 are Debian's, Android's and Ubuntu's; elsewhere they are what 2 is.
         number_in("/proc/sys/kernel/perf_event_paranoid", self.name(), wanted, -1..=4)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.perf_event_paranoid=1")
     }
 }
@@ -84,7 +84,7 @@ impl Knob for Paranoid {
 pub struct SampleRate;
 
 /// Few enough interrupts to be unseen.
-const SELDOM: i64 = 1000;
+const MAX_QUIET_RATE: i64 = 1000;
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 impl Knob for SampleRate {
@@ -97,26 +97,26 @@ impl Knob for SampleRate {
     fn evidence(&self) -> &'static str {
         "kernel documentation, perf_event_max_sample_rate: 100,000 interrupts a second by default, lowered by the kernel where they take more than perf_cpu_time_max_percent"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(RATE).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(RATE).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel has no performance events"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number(RATE)?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number(RATE)?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Number(..=SELDOM) => Quiet::Yes,
-            Value::Number(_) => Quiet::Unknown { reason: "adds no noise unless somebody profiles meanwhile" },
-            _ => Quiet::STRANGE,
+            KnobValue::Number(..=MAX_QUIET_RATE) => Assessment::Yes,
+            KnobValue::Number(_) => Assessment::Unknown { reason: "adds no noise unless somebody profiles meanwhile" },
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         number_in(RATE, self.name(), wanted, 1..=i32::MAX.into())
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.perf_event_max_sample_rate=1000")
     }
 }

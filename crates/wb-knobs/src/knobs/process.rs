@@ -2,10 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number_in};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, number_in};
 
 /// Address-space layout randomisation.
 pub struct Aslr;
@@ -20,29 +20,29 @@ impl Knob for Aslr {
     fn evidence(&self) -> &'static str {
         "Mytkowicz, Diwan, Hauswirth and Sweeney (ASPLOS 2009): layout alone can turn a speed-up into a slow-down; Curtsinger and Berger (ASPLOS 2013): drawing it anew makes it a spread that statistics can see"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not show whether it randomises"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Number(1 | 2) => Quiet::Yes,
-            _ => Quiet::Unknown {
+            KnobValue::Number(1 | 2) => Assessment::Yes,
+            _ => Assessment::Unknown {
                 reason: "all samples share one layout: steady, but with whatever bias that layout has",
             },
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         let number = if wanted == "off" { "0" } else { wanted };
         // The kernel takes any number, and does by those above 2 what it does by 2.
         number_in("/proc/sys/kernel/randomize_va_space", self.name(), number, 0..=2)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("kernel.randomize_va_space=2")
     }
 }

@@ -6,10 +6,10 @@ use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
 use wb_sys::undo::Step;
 
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::knobs::interrupts::{chosen, mask};
-use crate::set::{Write, Writes, command, shell};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knobs::interrupts::{mask, parse_cpus};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrite, KnobWrites, command, shell};
 
 /// CPUs that nothing runs on but what is put there.
 pub struct Shield;
@@ -31,61 +31,61 @@ impl Knob for Shield {
     fn evidence(&self) -> &'static str {
         "kernel documentation, cpusets, and cpuset partitions of Control Group v2: what is in no such group cannot be given its CPUs by the scheduler; threads of the kernel that are bound to them stay"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel shows no cpusets, of neither version of its control groups"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
-        Ok(Value::Choice(shielded(sys, &place).unwrap_or_else(|| "none".to_owned())))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
+        Ok(KnobValue::Choice(shielded_cpus(sys, &place).unwrap_or_else(|| "none".to_owned())))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Choice(cpus) if cpus == "none" => Quiet::Unknown {
+            KnobValue::Choice(cpus) if cpus == "none" => Assessment::Unknown {
                 reason: "any program may run on any CPU; a machine that does nothing else needs no shield",
             },
-            _ => Quiet::Yes,
+            _ => Assessment::Yes,
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
         if wanted == "none" {
-            return match shielded(sys, &place) {
+            return match shielded_cpus(sys, &place) {
                 None => Ok(Vec::new()),
                 Some(cpus) => Err(Unsupported(format!("{cpus} are shielded: `weighbridge tune revert` ends that"))),
             };
         }
-        let (cpus, all) = (chosen(sys, wanted)?, chosen(sys, "all")?);
+        let (cpus, all) = (parse_cpus(sys, wanted)?, parse_cpus(sys, "all")?);
         let rest: Vec<u32> = all.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
         if rest.is_empty() {
             return Err(Unsupported("no CPU would be left for everything else".to_owned()));
         }
         let mut writes = match &place {
-            Place::Tree(point) => of_tree(sys, point, &cpus, &rest)?,
-            Place::Partition(point) => of_partition(sys, point, &cpus)?,
+            CpusetMount::Tree(point) => v1_writes(sys, point, &cpus, &rest)?,
+            CpusetMount::Partition(point) => v2_writes(sys, point, &cpus)?,
         };
         if let Ok(now) = sys.text(WORK) {
-            writes.push(Write::setting(WORK, mask(&rest, &now)));
+            writes.push(KnobWrite::setting(WORK, mask(&rest, &now)));
         }
         Ok(writes)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo weighbridge tune apply shield=CPUS".to_owned()
     }
 }
 
 /// Where cpusets are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum CpusetMount {
     /// Those of version 1, mounted here.
     Tree(String),
     /// Those of version 2, mounted here.
     Partition(String),
 }
 
-impl Place {
+impl CpusetMount {
     fn find(sys: &SysRoot) -> Option<Self> {
         let mounts = sys.text("/proc/mounts").ok()?;
         mounts.lines().find_map(|line| {
@@ -108,7 +108,7 @@ impl Place {
     }
 }
 
-fn shielded(sys: &SysRoot, place: &Place) -> Option<String> {
+fn shielded_cpus(sys: &SysRoot, place: &CpusetMount) -> Option<String> {
     sys.text(format!("{}/{SHIELD}/cpuset.cpus", place.point())).ok()
 }
 
@@ -117,7 +117,7 @@ fn shielded(sys: &SysRoot, place: &Place) -> Option<String> {
 /// # Errors
 /// When there are and it may not.
 pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
-    let Some(place) = Place::find(sys) else { return Ok(false) };
+    let Some(place) = CpusetMount::find(sys) else { return Ok(false) };
     let members = sys.path(format!("{}/{SHIELD}/cgroup.procs", place.point())).map_err(std::io::Error::other)?;
     match std::fs::OpenOptions::new().write(true).open(members) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -128,15 +128,15 @@ pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
     }
 }
 
-fn group(point: &str, name: &str, files: &[(&str, String)]) -> Write {
+fn group(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
     let path = format!("{point}/{name}");
     let state = files.iter().map(|(_, value)| format!("{value}\n")).collect();
     let files = files.iter().map(|(file, _)| (*file).to_owned()).collect();
-    Write::State { step: Step::Group { path, files }, state }
+    KnobWrite::State { step: Step::Group { path, files }, state }
 }
 
 /// Version 1 has no partitions: groups that there are give the CPUs up, and what is in none is put into one.
-fn of_tree(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> Writes {
+fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrites {
     let mut writes = Vec::new();
     for folder in below(sys, point) {
         let own = sys.numbers(format!("{folder}/cpuset.cpus"))?;
@@ -145,23 +145,23 @@ fn of_tree(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> Writes {
             return Err(Unsupported(format!("{folder} has no CPUs but those that are to be shielded")));
         }
         if left != own {
-            writes.push(Write::setting(format!("{folder}/cpuset.cpus"), cpu_list::format(&left)));
+            writes.push(KnobWrite::setting(format!("{folder}/cpuset.cpus"), cpu_list::format(&left)));
         }
     }
     let memory = sys.text(format!("{point}/cpuset.mems"))?;
     let files = |cpus: &[u32]| [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.mems", memory.clone())];
     writes.push(group(point, SHIELD, &files(cpus)));
     writes.push(group(point, OTHERS, &files(rest)));
-    let step = Step::Moved { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
-    writes.push(Write::State { step, state: Step::MOVED.to_owned() });
+    let step = Step::MoveThreads { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
+    writes.push(KnobWrite::State { step, state: Step::MOVED.to_owned() });
     Ok(writes)
 }
 
 /// The files of the CPUs that groups of version 1 have, which lose those that go offline: the groups above come first,
 /// since none may have a CPU that the group above it has not.
 pub(super) fn cpusets(sys: &SysRoot) -> Vec<String> {
-    match Place::find(sys) {
-        Some(Place::Tree(point)) => {
+    match CpusetMount::find(sys) {
+        Some(CpusetMount::Tree(point)) => {
             below(sys, &point).into_iter().rev().map(|folder| format!("{folder}/cpuset.cpus")).collect()
         }
         _ => Vec::new(),
@@ -178,7 +178,7 @@ fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
 }
 
 /// A partition of version 2 takes its CPUs away from everything else by itself.
-fn of_partition(sys: &SysRoot, point: &str, cpus: &[u32]) -> Writes {
+fn v2_writes(sys: &SysRoot, point: &str, cpus: &[u32]) -> KnobWrites {
     let control = format!("{point}/cgroup.subtree_control");
     let read = shell("grep -qw cpuset \"$1\" && echo on || echo off", &[&control]);
     let write = shell("case $1 in on) echo +cpuset;; *) echo -cpuset;; esac > \"$2\"", &["{}", &control]);
@@ -190,15 +190,15 @@ fn of_partition(sys: &SysRoot, point: &str, cpus: &[u32]) -> Writes {
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::MadeRoot;
+    use wb_sys::fake_root::FakeRoot;
 
     use super::*;
 
-    fn machine(mounts: &str) -> MadeRoot {
-        MadeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
+    fn machine(mounts: &str) -> FakeRoot {
+        FakeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
     }
 
-    fn tree() -> MadeRoot {
+    fn tree() -> FakeRoot {
         machine("tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0\n")
             .file("/cg/cpuset/cpuset.cpus", "0-3\n")
             .file("/cg/cpuset/cpuset.mems", "0-1\n")
@@ -208,12 +208,12 @@ mod tests {
 
     #[test]
     fn groups_of_version_1_give_the_cpus_up_those_below_first() {
-        let writes = Shield.set(&tree().root(), &Target::System, "3").unwrap();
+        let writes = Shield.writes(&tree().root(), &KnobTarget::System, "3").unwrap();
         let shown: Vec<(String, String)> = writes
             .into_iter()
             .filter_map(|write| match write {
-                Write::State { step, state } => Some((step.what(), state.replace('\n', ";"))),
-                Write::Action(_) => None,
+                KnobWrite::State { step, state } => Some((step.description(), state.replace('\n', ";"))),
+                KnobWrite::Action(_) => None,
             })
             .collect();
         let wanted = [
@@ -229,22 +229,23 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shielded_says_why() {
-        let refusal = |made: &MadeRoot, cpus: &str| Shield.set(&made.root(), &Target::System, cpus).unwrap_err().0;
+        let refusal =
+            |made: &FakeRoot, cpus: &str| Shield.writes(&made.root(), &KnobTarget::System, cpus).unwrap_err().0;
         assert_eq!(refusal(&tree(), "0-3"), "no CPU would be left for everything else");
         assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has no CPUs but those that are to be shielded");
         assert_eq!(refusal(&tree(), "4"), "there is no cpu4: 0-3 are online");
         let none = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "io memory\n");
-        assert_eq!(refusal(&none, "1"), Shield.absent());
+        assert_eq!(refusal(&none, "1"), Shield.unsupported_reason());
         let shielded = tree().file("/cg/cpuset/weighbridge-shield/cpuset.cpus", "3\n");
-        assert_eq!(Shield.read(&shielded.root(), &Target::System), Ok(Value::Choice("3".to_owned())));
+        assert_eq!(Shield.read(&shielded.root(), &KnobTarget::System), Ok(KnobValue::Choice("3".to_owned())));
         assert_eq!(refusal(&shielded, "none"), "3 are shielded: `weighbridge tune revert` ends that");
-        assert_eq!(Shield.set(&tree().root(), &Target::System, "none"), Ok(Vec::new()));
+        assert_eq!(Shield.writes(&tree().root(), &KnobTarget::System, "none"), Ok(Vec::new()));
     }
 
     #[test]
     fn version_2_is_found_where_it_has_cpusets() {
         let made = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
-        assert_eq!(Place::find(&made.root()), Some(Place::Partition("/cg".to_owned())));
+        assert_eq!(CpusetMount::find(&made.root()), Some(CpusetMount::Partition("/cg".to_owned())));
         assert!(!enter(&made.root()).unwrap(), "nothing is shielded");
     }
 }

@@ -3,10 +3,10 @@
 use wb_sys::SysRoot;
 use wb_sys::environment::memory::swaps;
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, number_in, shell, switch};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, command, number_in, parse_switch, shell};
 
 /// Whether there is swap.
 pub struct Swap;
@@ -21,38 +21,38 @@ impl Knob for Swap {
     fn evidence(&self) -> &'static str {
         "device and memory latencies: about 100 µs from a solid-state disk and 10 ms from a turning one, against 0.1 µs from memory"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists("/proc/swaps").then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists("/proc/swaps").then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not show its swap devices"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Switch(!swaps(sys).is_empty()))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Switch(!swaps(sys).is_empty()))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
-        Quiet::when(
-            *value == Value::Switch(false),
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        Assessment::when(
+            *value == KnobValue::Switch(false),
             "no swap while measuring; a test that does not fit then fails visibly",
         )
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        if switch(wanted)? {
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        if parse_switch(wanted)? {
             return Err(Unsupported("which devices are to be swapped to is for `swapon` to say".to_owned()));
         }
         let areas = in_order(parse(&sys.text("/proc/swaps")?)?);
         // Put back in the opposite order.
-        let writes = areas.iter().rev().map(|area| off(sys, area)).collect::<Result<Vec<_>, _>>()?;
+        let writes = areas.iter().rev().map(|area| swap_off(sys, area)).collect::<Result<Vec<_>, _>>()?;
         Ok(writes.into_iter().flatten().collect())
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         "sudo swapoff --all".to_owned()
     }
 }
 
 /// A device or file that is swapped to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Area {
+struct SwapArea {
     /// As the kernel writes it, with `\040` for a space.
     name: String,
     /// Areas of higher priority are used first; one below zero the kernel gave itself, each area lower than those before.
@@ -60,23 +60,23 @@ struct Area {
 }
 
 /// Understands `/proc/swaps` (proc_swaps(5)).
-fn parse(text: &str) -> Result<Vec<Area>, Unsupported> {
+fn parse(text: &str) -> Result<Vec<SwapArea>, Unsupported> {
     let area = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [name, .., priority] = fields[..] else { return Err(strange(line)) };
-        Ok(Area { name: name.to_owned(), priority: priority.parse().map_err(|_| strange(line))? })
+        let [name, .., priority] = fields[..] else { return Err(malformed_line(line)) };
+        Ok(SwapArea { name: name.to_owned(), priority: priority.parse().map_err(|_| malformed_line(line))? })
     };
     text.lines().skip(1).map(area).collect()
 }
 
-fn strange(line: &str) -> Unsupported {
+fn malformed_line(line: &str) -> Unsupported {
     Unsupported(format!("`/proc/swaps` has a line that is not understood: `{line}`"))
 }
 
 /// The order in which areas have to be switched on to be listed and to rank as they do: as listed, but those whose
 /// priority the kernel gave by their rank.
-fn in_order(mut areas: Vec<Area>) -> Vec<Area> {
-    let mut ranked: Vec<Area> = areas.iter().filter(|area| area.priority < 0).cloned().collect();
+fn in_order(mut areas: Vec<SwapArea>) -> Vec<SwapArea> {
+    let mut ranked: Vec<SwapArea> = areas.iter().filter(|area| area.priority < 0).cloned().collect();
     ranked.sort_by_key(|area| -area.priority);
     for (place, area) in areas.iter_mut().filter(|area| area.priority < 0).zip(ranked) {
         *place = area;
@@ -85,7 +85,7 @@ fn in_order(mut areas: Vec<Area>) -> Vec<Area> {
 }
 
 /// What switches an area off, and on again with its priority.
-fn off(sys: &SysRoot, area: &Area) -> Writes {
+fn swap_off(sys: &SysRoot, area: &SwapArea) -> KnobWrites {
     if area.name.ends_with("\\040(deleted)") {
         return Err(Unsupported(format!(
             "{} was deleted while it is used, and could not be switched on again",
@@ -99,19 +99,19 @@ fn off(sys: &SysRoot, area: &Area) -> Writes {
     );
     let write = shell(
         "case $1 in off) swapoff \"$2\";; automatic) swapon \"$2\";; *) swapon --priority \"$1\" \"$2\";; esac",
-        &["{}", &plain(&area.name)],
+        &["{}", &unescape(&area.name)],
     );
-    command(sys, &format!("swapping to {}", plain(&area.name)), "swapon", [read, write], "off\n".to_owned())
+    command(sys, &format!("swapping to {}", unescape(&area.name)), "swapon", [read, write], "off\n".to_owned())
 }
 
 /// A name without the kernel's `\040` for a space (and the like).
-fn plain(name: &str) -> String {
+fn unescape(name: &str) -> String {
     let (first, rest) = name.split_once('\\').map_or((name, None), |(first, rest)| (first, Some(rest)));
     match rest {
         None => first.to_owned(),
         Some(rest) => match rest.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => format!("{first}{}{}", byte as char, plain(&rest[3..])),
-            None => format!("{first}\\{}", plain(rest)),
+            Some(byte) => format!("{first}{}{}", byte as char, unescape(&rest[3..])),
+            None => format!("{first}\\{}", unescape(rest)),
         },
     }
 }
@@ -120,7 +120,7 @@ fn plain(name: &str) -> String {
 pub struct Swappiness;
 
 /// From here on the kernel rather drops file pages, down to nearly none left.
-const RELUCTANT: i64 = 10;
+const MAX_QUIET_SWAPPINESS: i64 = 10;
 
 impl Knob for Swappiness {
     fn name(&self) -> &'static str {
@@ -132,25 +132,27 @@ impl Knob for Swappiness {
     fn evidence(&self) -> &'static str {
         "kernel documentation, vm.swappiness: 0 to 200, the cost of swapping against that of rereading files; 60 by default, 1 is nearly never"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        (!swaps(sys).is_empty()).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        (!swaps(sys).is_empty()).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "there is no swap that it could apply to"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number("/proc/sys/vm/swappiness")?))
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        Ok(KnobValue::Number(sys.number("/proc/sys/vm/swappiness")?))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Number(number) => Quiet::when(*number <= RELUCTANT, "swap only where nothing else helps"),
-            _ => Quiet::STRANGE,
+            KnobValue::Number(number) => {
+                Assessment::when(*number <= MAX_QUIET_SWAPPINESS, "swap only where nothing else helps")
+            }
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
         number_in("/proc/sys/vm/swappiness", self.name(), wanted, 0..=200)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.swappiness=1")
     }
 }
@@ -174,17 +176,17 @@ mod tests {
 
     #[test]
     fn names_are_read_as_the_kernel_writes_them() {
-        assert_eq!(plain("/my\\040swap\\134file"), "/my swap\\file");
-        assert_eq!(plain("/odd\\9"), "/odd\\9");
-        let deleted = Area { name: "/gone\\040(deleted)".to_owned(), priority: 1 };
-        assert!(off(&SysRoot::real(), &deleted).unwrap_err().0.contains("was deleted"));
+        assert_eq!(unescape("/my\\040swap\\134file"), "/my swap\\file");
+        assert_eq!(unescape("/odd\\9"), "/odd\\9");
+        let deleted = SwapArea { name: "/gone\\040(deleted)".to_owned(), priority: 1 };
+        assert!(swap_off(&SysRoot::real(), &deleted).unwrap_err().0.contains("was deleted"));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,80}", name in "(\\\\|[0-9]|\\PC){0,12}") {
             let _ = parse(&text);
-            let _ = plain(&name);
+            let _ = unescape(&name);
         }
     }
 }

@@ -3,18 +3,18 @@
 use wb_model::Bytes;
 use wb_sys::{SysRoot, facts};
 
-use crate::change::sysctl;
-use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, invalid, number, one, shell, size};
-use crate::target::Target;
+use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::shell_commands::sysctl;
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, command, invalid, parse_number, parse_size, setting_write, shell};
 
 /// How much may wait to be written before writers must wait themselves.
-pub struct Dirty;
+pub struct DirtyLimit;
 
 /// What a disk of 200 MB/s writes in the five seconds of a sample.
-const MUCH: Bytes = Bytes(1 << 30);
+const MAX_QUIET_DIRTY: Bytes = Bytes(1 << 30);
 
-impl Knob for Dirty {
+impl Knob for DirtyLimit {
     fn name(&self) -> &'static str {
         "dirty-limit"
     }
@@ -24,31 +24,33 @@ impl Knob for Dirty {
     fn evidence(&self) -> &'static str {
         "kernel documentation, vm.dirty_ratio: by default 20 % of available memory may wait for up to 30 s, which is 12 GiB on a machine of 64 GiB"
     }
-    fn targets(&self, _: &SysRoot) -> Vec<Target> {
-        vec![Target::System]
+    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
+        vec![KnobTarget::System]
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not show its limits of writing back"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let bytes: u64 = sys.number("/proc/sys/vm/dirty_bytes").unwrap_or(0);
         if bytes > 0 {
-            return Ok(Value::Bytes(Bytes(bytes)));
+            return Ok(KnobValue::Bytes(Bytes(bytes)));
         }
         let percent: u64 = sys.number("/proc/sys/vm/dirty_ratio")?;
-        Ok(Value::Bytes(Bytes(facts::memory::available(sys).0 / 100 * percent.min(100))))
+        Ok(KnobValue::Bytes(Bytes(facts::memory::available(sys).0 / 100 * percent.min(100))))
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Bytes(limit) => Quiet::when(*limit <= MUCH, "let no more wait than the disk writes in a sample"),
-            _ => Quiet::STRANGE,
+            KnobValue::Bytes(limit) => {
+                Assessment::when(*limit <= MAX_QUIET_DIRTY, "let no more wait than the disk writes in a sample")
+            }
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        let Bytes(most) = size(wanted)?;
+    fn writes(&self, sys: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        let Bytes(most) = parse_size(wanted)?;
         let least = 2 * rustix::param::page_size() as u64;
         if most < least {
-            let expected = format!("at least {}, which is two pages of memory", Value::Bytes(Bytes(least)));
+            let expected = format!("at least {}, which is two pages of memory", KnobValue::Bytes(Bytes(least)));
             return Err(invalid(self.name(), wanted, &expected));
         }
         // One of each pair is zero: writing the other makes it so, and the kernel takes no zero.
@@ -65,21 +67,21 @@ impl Knob for Dirty {
         // Writing back begins in the background at a quarter of it.
         command(sys, "dirty limits", "sh", [read, write], format!("0 {} 0 {most}\n", most / 4))
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456")
     }
 }
 
 /// How often the kernel looks for what is to be written.
-pub struct Interval;
+pub struct WritebackInterval;
 
 /// How long written data may stay in memory only.
-pub struct Expiry;
+pub struct WritebackExpiry;
 
-const EVERY: &str = "/proc/sys/vm/dirty_writeback_centisecs";
-const AFTER: &str = "/proc/sys/vm/dirty_expire_centisecs";
+const INTERVAL_PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+const EXPIRY_PATH: &str = "/proc/sys/vm/dirty_expire_centisecs";
 
-impl Knob for Interval {
+impl Knob for WritebackInterval {
     fn name(&self) -> &'static str {
         "writeback-interval"
     }
@@ -89,32 +91,32 @@ impl Knob for Interval {
     fn evidence(&self) -> &'static str {
         "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 wakes nobody up, and what is written then waits until memory is full or somebody asks"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(EVERY).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(INTERVAL_PATH).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not show how often it writes back"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        millis(sys, EVERY)
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        millis(sys, INTERVAL_PATH)
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Millis(0) => {
-                Quiet::Unknown { reason: "nothing written reaches the disk by itself, be it ever so old" }
+            KnobValue::Millis(0) => {
+                Assessment::Unknown { reason: "nothing written reaches the disk by itself, be it ever so old" }
             }
-            _ => Quiet::Yes,
+            _ => Assessment::Yes,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(EVERY, self.name(), wanted)
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        centiseconds(INTERVAL_PATH, self.name(), wanted)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_writeback_centisecs=500")
     }
 }
 
-impl Knob for Expiry {
+impl Knob for WritebackExpiry {
     fn name(&self) -> &'static str {
         "writeback-expiry"
     }
@@ -124,40 +126,40 @@ impl Knob for Expiry {
     fn evidence(&self) -> &'static str {
         "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, several samples long"
     }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        sys.exists(AFTER).then_some(Target::System).into_iter().collect()
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        sys.exists(EXPIRY_PATH).then_some(KnobTarget::System).into_iter().collect()
     }
-    fn absent(&self) -> &'static str {
+    fn unsupported_reason(&self) -> &'static str {
         "the kernel does not show how old written data may become"
     }
-    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
-        millis(sys, AFTER)
+    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        millis(sys, EXPIRY_PATH)
     }
-    fn quiet(&self, value: &Value) -> Quiet {
+    fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            Value::Millis(_) => Quiet::Yes,
-            _ => Quiet::STRANGE,
+            KnobValue::Millis(_) => Assessment::Yes,
+            _ => Assessment::UNEXPECTED_VALUE,
         }
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(AFTER, self.name(), wanted)
+    fn writes(&self, _: &SysRoot, _: &KnobTarget, wanted: &str) -> KnobWrites {
+        centiseconds(EXPIRY_PATH, self.name(), wanted)
     }
-    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
         sysctl("vm.dirty_expire_centisecs=3000")
     }
 }
 
-fn millis(sys: &SysRoot, path: &str) -> Result<Value, Unsupported> {
-    Ok(Value::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
+fn millis(sys: &SysRoot, path: &str) -> Result<KnobValue, Unsupported> {
+    Ok(KnobValue::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
 }
 
 /// Milliseconds, as hundredths of a second.
-fn centiseconds(path: &str, knob: &str, value: &str) -> Writes {
+fn centiseconds(path: &str, knob: &str, value: &str) -> KnobWrites {
     /// The kernel counts hundredths of a second in 32 bits.
     const LONGEST: i64 = i32::MAX as i64 * 10;
-    let millis = number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
+    let millis = parse_number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
     match millis % 10 {
-        0 => one(path, (millis / 10).to_string()),
+        0 => setting_write(path, (millis / 10).to_string()),
         _ => Err(invalid(knob, value, "a multiple of 10 ms, in which the kernel counts")),
     }
 }

@@ -5,6 +5,6 @@ mod plan;
 mod sets;
 
 pub use apply::{apply, apply_all};
-pub use plan::{Ambiguous, Outcome, Tuned, plan, plan_all, require_target, settable};
-pub(crate) use plan::{Compared, compare};
-pub use sets::{BadSet, KnobSet, Wanted, find};
+pub use plan::{AmbiguousTarget, KnobOutcome, KnobResult, check_settable, plan, plan_all, require_target};
+pub(crate) use plan::{WriteCheck, compare};
+pub use sets::{KnobSet, KnobSetError, KnobSetting, find};

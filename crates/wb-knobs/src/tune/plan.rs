@@ -5,39 +5,39 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
-use wb_sys::undo::{Refusal, Reset};
+use wb_sys::undo::{Refusal, ResetSetting};
 
 use crate::knob::Unsupported;
-use crate::set::Writes;
-use crate::{Knob, Target, Write};
+use crate::writes::KnobWrites;
+use crate::{Knob, KnobTarget, KnobWrite};
 
-use super::sets::{KnobSet, Wanted, find};
+use super::sets::{KnobSet, KnobSetting, find};
 
 /// A knob at one of its targets, and what a set means there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Tuned {
+pub struct KnobResult {
     /// The knob.
     pub knob: String,
     /// What it is set for.
     pub target: String,
     /// What it was, as people read it; none where that cannot be told.
-    pub was: Option<String>,
+    pub before: Option<String>,
     /// What the set wants.
-    pub wanted: String,
+    pub requested: String,
     /// What came of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: KnobOutcome,
     /// The other settings that the system has reset with it, until it is put back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resets: Vec<Reset>,
+    pub resets: Vec<ResetSetting>,
 }
 
 /// What came of setting a knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum KnobOutcome {
     /// It is as wanted, and was before.
-    Already,
+    Unchanged,
     /// It would be changed.
     Differs,
     /// It was changed.
@@ -55,7 +55,7 @@ pub enum Outcome {
     /// It is no state but an action, and was done.
     Done,
     /// One of several targets that cannot be set by its nature, as some always are: it is left as it is.
-    Left {
+    Skipped {
         /// Why.
         reason: String,
     },
@@ -66,7 +66,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl KnobOutcome {
     /// Why it cannot be set here, or not in full, if so.
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -77,14 +77,14 @@ impl Outcome {
 }
 
 /// What a set means on a machine; nothing is changed or tried.
-pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<Tuned> {
+pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<KnobResult> {
     plan_all(sys, std::slice::from_ref(set)).concat()
 }
 
 /// What several sets mean, each in its place; where two set the same knob of the same target, only the later one does.
-pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<Tuned>> {
-    let of_set = |resolved: Vec<Resolved<'_>>| {
-        let planned = resolved.iter().flat_map(|resolved| of_knob(sys, resolved));
+pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
+    let of_set = |resolved: Vec<ResolvedKnob<'_>>| {
+        let planned = resolved.iter().flat_map(|resolved| plan_knob(sys, resolved));
         planned.map(|planned| planned.tuned).collect()
     };
     resolve(sys, sets).into_iter().map(of_set).collect()
@@ -95,8 +95,8 @@ pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<Tuned>> {
 ///
 /// # Errors
 /// Why it cannot.
-pub fn settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
-    let wanted = Wanted::new(key, value.to_owned()).map_err(Unsupported)?;
+pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
+    let wanted = KnobSetting::new(key, value.to_owned()).map_err(Unsupported)?;
     let set = KnobSet { name: key.to_owned(), summary: String::new(), knobs: vec![wanted] };
     match plan(sys, &set).iter().find_map(|tuned| tuned.outcome.reason()) {
         Some(reason) => Err(Unsupported(reason.to_owned())),
@@ -107,7 +107,7 @@ pub fn settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported
 /// A knob that has several targets, one of which has to be named and is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: write {}", .forms.join(" or "))]
-pub struct Ambiguous {
+pub struct AmbiguousTarget {
     /// What is missing.
     pub what: String,
     /// How it can be written, for each target.
@@ -118,7 +118,7 @@ pub struct Ambiguous {
 ///
 /// # Errors
 /// Where none is.
-pub fn require_target(sys: &SysRoot, wanted: &Wanted) -> Result<(), Ambiguous> {
+pub fn require_target(sys: &SysRoot, wanted: &KnobSetting) -> Result<(), AmbiguousTarget> {
     let knob = find(&wanted.knob).filter(|_| wanted.target.is_none());
     let Some((knob, required)) = knob.and_then(|knob| Some((knob, knob.required_target()?))) else { return Ok(()) };
     let targets = knob.targets(sys);
@@ -126,39 +126,39 @@ pub fn require_target(sys: &SysRoot, wanted: &Wanted) -> Result<(), Ambiguous> {
         return Ok(());
     }
     let (name, value) = (knob.name(), &wanted.value);
-    Err(Ambiguous {
+    Err(AmbiguousTarget {
         what: format!("`{name}={value}` needs {required}, since there are several here"),
         forms: targets.iter().map(|target| format!("`{name}@{target}={value}`")).collect(),
     })
 }
 
 /// What setting a knob comes to, before anything is written.
-pub(super) struct Planned {
-    pub(super) tuned: Tuned,
-    pub(super) target: Target,
+pub(super) struct PlannedKnob {
+    pub(super) tuned: KnobResult,
+    pub(super) target: KnobTarget,
     pub(super) knob: &'static dyn Knob,
     /// Whether this target was named.
     pub(super) named: bool,
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<KnobWrite>,
 }
 
 /// A value and the targets that it is for, or why there are none.
-pub(super) struct Resolved<'a> {
-    value: &'a Wanted,
+pub(super) struct ResolvedKnob<'a> {
+    value: &'a KnobSetting,
     knob: &'static dyn Knob,
-    targets: Result<Vec<Target>, Unsupported>,
+    targets: Result<Vec<KnobTarget>, Unsupported>,
 }
 
 /// The targets of every value of several sets: each target belongs to the last value that is for it.
-pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolved<'a>>> {
-    let of_value = |value: &'a Wanted| {
+pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<ResolvedKnob<'a>>> {
+    let of_value = |value: &'a KnobSetting| {
         let knob = find(&value.knob)?;
-        Some(Resolved { value, knob, targets: targets(sys, knob, value) })
+        Some(ResolvedKnob { value, knob, targets: targets(sys, knob, value) })
     };
     let of_set = |set: &'a KnobSet| set.knobs.iter().filter_map(of_value).collect::<Vec<_>>();
-    let mut all: Vec<Vec<Resolved<'a>>> = sets.iter().map(of_set).collect();
-    let mut taken: BTreeSet<(&str, Target)> = BTreeSet::new();
-    for Resolved { knob, targets, .. } in all.iter_mut().rev().flat_map(|set| set.iter_mut().rev()) {
+    let mut all: Vec<Vec<ResolvedKnob<'a>>> = sets.iter().map(of_set).collect();
+    let mut taken: BTreeSet<(&str, KnobTarget)> = BTreeSet::new();
+    for ResolvedKnob { knob, targets, .. } in all.iter_mut().rev().flat_map(|set| set.iter_mut().rev()) {
         if let Ok(targets) = targets {
             targets.retain(|target| taken.insert((knob.name(), target.clone())));
         }
@@ -167,77 +167,83 @@ pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolve
 }
 
 /// What a value is for: the target that it names, or those of its knob.
-fn targets(sys: &SysRoot, knob: &dyn Knob, value: &Wanted) -> Result<Vec<Target>, Unsupported> {
+fn targets(sys: &SysRoot, knob: &dyn Knob, value: &KnobSetting) -> Result<Vec<KnobTarget>, Unsupported> {
     require_target(sys, value).map_err(|ambiguous| Unsupported(ambiguous.to_string()))?;
-    let targets: Vec<Target> = match &value.target {
+    let targets: Vec<KnobTarget> = match &value.target {
         None => knob.default_targets(sys),
         Some(name) => knob.targets(sys).into_iter().filter(|target| *name == target.to_string()).collect(),
     };
     match (targets.is_empty(), &value.target) {
         (false, _) => Ok(targets),
         (true, Some(target)) => Err(Unsupported(format!("there is no {target} here that it could be set for"))),
-        (true, None) => Err(Unsupported(knob.absent().to_owned())),
+        (true, None) => Err(Unsupported(knob.unsupported_reason().to_owned())),
     }
 }
 
 /// What setting a value comes to at each of its targets.
-pub(super) fn of_knob(sys: &SysRoot, Resolved { value, knob, targets }: &Resolved<'_>) -> Vec<Planned> {
+pub(super) fn plan_knob(sys: &SysRoot, ResolvedKnob { value, knob, targets }: &ResolvedKnob<'_>) -> Vec<PlannedKnob> {
     let targets = match targets {
         Ok(targets) => targets,
-        Err(reason) => return vec![at(*knob, value, Target::System, None, Err(reason.clone()), sys)],
+        Err(reason) => return vec![plan_target(*knob, value, KnobTarget::System, None, Err(reason.clone()), sys)],
     };
     let all = targets.iter().map(|target| {
         let was = knob.read(sys, target).ok().map(|state| state.to_string());
-        let writes = knob.set(sys, target, &value.value);
-        at(*knob, value, target.clone(), was, writes, sys)
+        let writes = knob.writes(sys, target, &value.value);
+        plan_target(*knob, value, target.clone(), was, writes, sys)
     });
-    let mut all: Vec<Planned> = all.collect();
-    leave(&mut all);
+    let mut all: Vec<PlannedKnob> = all.collect();
+    mark_skipped(&mut all);
     all
 }
 
 /// Where some targets of a knob can be set, those that cannot by their nature are left.
-pub(super) fn leave(all: &mut [Planned]) {
-    let refused = |one: &Planned| one.tuned.outcome.reason().is_some();
+pub(super) fn mark_skipped(all: &mut [PlannedKnob]) {
+    let refused = |one: &PlannedKnob| one.tuned.outcome.reason().is_some();
     if all.iter().all(refused) {
         return;
     }
-    for one in all.iter_mut().filter(|one| one.knob.leaves_some() && !one.named) {
-        if let Outcome::Unsupported { reason } = &one.tuned.outcome {
-            one.tuned.outcome = Outcome::Left { reason: reason.clone() };
+    for one in all.iter_mut().filter(|one| one.knob.allows_partial() && !one.named) {
+        if let KnobOutcome::Unsupported { reason } = &one.tuned.outcome {
+            one.tuned.outcome = KnobOutcome::Skipped { reason: reason.clone() };
         }
     }
 }
 
-fn at(
+fn plan_target(
     knob: &'static dyn Knob,
-    wanted: &Wanted,
-    target: Target,
+    wanted: &KnobSetting,
+    target: KnobTarget,
     was: Option<String>,
-    writes: Writes,
+    writes: KnobWrites,
     sys: &SysRoot,
-) -> Planned {
+) -> PlannedKnob {
     let (outcome, writes) = match writes.and_then(|writes| Ok((outcome(sys, &writes)?, writes))) {
         Ok(both) => both,
-        Err(Unsupported(reason)) => (Outcome::Unsupported { reason }, Vec::new()),
+        Err(Unsupported(reason)) => (KnobOutcome::Unsupported { reason }, Vec::new()),
     };
     let (name, wanted_value) = (knob.name().to_owned(), wanted.value.clone());
-    let tuned =
-        Tuned { knob: name, target: target.to_string(), was, wanted: wanted_value, outcome, resets: Vec::new() };
-    Planned { tuned, target, knob, named: wanted.target.is_some(), writes }
+    let tuned = KnobResult {
+        knob: name,
+        target: target.to_string(),
+        before: was,
+        requested: wanted_value,
+        outcome,
+        resets: Vec::new(),
+    };
+    PlannedKnob { tuned, target, knob, named: wanted.target.is_some(), writes }
 }
 
 /// Whether all is as the writes would make it, or differs, or cannot be made so.
-fn outcome(sys: &SysRoot, writes: &[Write]) -> Result<Outcome, Unsupported> {
+fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupported> {
     match compare(sys, writes)? {
-        Compared::Same => Ok(Outcome::Already),
-        Compared::Differs(None) => Ok(Outcome::Differs),
-        Compared::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
+        WriteCheck::Same => Ok(KnobOutcome::Unchanged),
+        WriteCheck::Differs(None) => Ok(KnobOutcome::Differs),
+        WriteCheck::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
     }
 }
 
 /// What there is against what writes would make of it.
-pub(crate) enum Compared {
+pub(crate) enum WriteCheck {
     /// It is so already.
     Same,
     /// It is not; why it cannot be made so, if that can be told from reading.
@@ -246,21 +252,21 @@ pub(crate) enum Compared {
 
 /// Compares what there is with what writes would make of it; where several cannot be made, the first that not even root
 /// could make counts.
-pub(crate) fn compare(sys: &SysRoot, writes: &[Write]) -> Result<Compared, Unsupported> {
-    let mut compared = Compared::Same;
+pub(crate) fn compare(sys: &SysRoot, writes: &[KnobWrite]) -> Result<WriteCheck, Unsupported> {
+    let mut compared = WriteCheck::Same;
     for write in writes {
         let refusal = match write {
-            Write::Action(action) => action.refusal(sys),
-            Write::State { step, state } => match step.holds(sys, Some(state.as_bytes())) {
+            KnobWrite::Action(action) => action.refusal(sys),
+            KnobWrite::State { step, state } => match step.is_in_state(sys, Some(state.as_bytes())) {
                 Err(error) => return Err(Unsupported(error.to_string())),
                 Ok(true) => continue,
                 Ok(false) => step.refusal(sys),
             },
         };
         match refusal {
-            Some(Refusal::Other(_)) => return Ok(Compared::Differs(refusal)),
-            Some(Refusal::NotRoot) => compared = Compared::Differs(refusal),
-            None if matches!(compared, Compared::Same) => compared = Compared::Differs(None),
+            Some(Refusal::Other(_)) => return Ok(WriteCheck::Differs(refusal)),
+            Some(Refusal::NotRoot) => compared = WriteCheck::Differs(refusal),
+            None if matches!(compared, WriteCheck::Same) => compared = WriteCheck::Differs(None),
             None => {}
         }
     }
@@ -269,23 +275,23 @@ pub(crate) fn compare(sys: &SysRoot, writes: &[Write]) -> Result<Compared, Unsup
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::made::{self, MadeRoot};
+    use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
 
-    fn refusal(made: &MadeRoot, key: &str, value: &str) -> String {
-        settable(&made.root(), key, value).unwrap_err().0
+    fn refusal(made: &FakeRoot, key: &str, value: &str) -> String {
+        check_settable(&made.root(), key, value).unwrap_err().0
     }
 
     #[test]
     fn what_can_be_set_is_told_from_reading_alone() {
-        let made = made::laptop().file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
-        assert_eq!(settable(&made.root(), "governor", "performance"), Ok(()));
-        assert_eq!(settable(&made.root(), "governor", "powersave"), Ok(()), "it is so already");
+        let made = fake_root::laptop().file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        assert_eq!(check_settable(&made.root(), "governor", "performance"), Ok(()));
+        assert_eq!(check_settable(&made.root(), "governor", "powersave"), Ok(()), "it is so already");
         assert_eq!(refusal(&made, "io-scheduler@nope", "none"), "there is no nope here that it could be set for");
         assert!(refusal(&made, "swapiness", "1").starts_with("there is no knob `swapiness`"));
         assert_eq!(refusal(&made, "thp", "often"), "`often` is not among always, madvise, never");
-        let container = made::container();
+        let container = fake_root::container();
         assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not show which clock it uses");
         assert_eq!(refusal(&made, "wbt", "0"), "`/sys/block/nvme0n1/queue/wbt_lat_usec` is not there");
     }
@@ -293,7 +299,7 @@ mod tests {
     #[test]
     fn values_outside_what_the_kernel_documents_are_refused_before_anything_is_written() {
         let names = ["kernel/perf_event_paranoid", "kernel/perf_event_max_sample_rate", "vm/dirty_expire_centisecs"];
-        let made = names.iter().fold(made::laptop(), |made, name| made.file(&format!("/proc/sys/{name}"), "2\n"));
+        let made = names.iter().fold(fake_root::laptop(), |made, name| made.file(&format!("/proc/sys/{name}"), "2\n"));
         let least = format!("at least {} KiB, which is two pages of memory", 2 * rustix::param::page_size() / 1024);
         for (key, value, expected) in [
             ("aslr", "3", "0, 1 or 2"),
@@ -316,9 +322,9 @@ mod tests {
 
     #[test]
     fn where_two_values_are_for_one_target_only_the_later_one_is_planned() {
-        let made = made::laptop();
+        let made = fake_root::laptop();
         let set = |key: &str, value: &str| {
-            let wanted = Wanted::new(key, value.to_owned()).unwrap();
+            let wanted = KnobSetting::new(key, value.to_owned()).unwrap();
             KnobSet { name: format!("{key}={value}"), summary: String::new(), knobs: vec![wanted] }
         };
         let planned = |sets: &[KnobSet]| {
@@ -335,13 +341,13 @@ mod tests {
     #[test]
     fn what_nobody_may_write_cannot_be_set_not_even_by_root() {
         use std::os::unix::fs::PermissionsExt;
-        let made = made::laptop();
+        let made = fake_root::laptop();
         let path = made.root().path("/proc/sys/vm/swappiness").unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o444)).unwrap();
         assert_eq!(
             refusal(&made, "swappiness", "1"),
             "the kernel shows `/proc/sys/vm/swappiness` and takes no value for it"
         );
-        assert_eq!(settable(&made.root(), "swappiness", "60"), Ok(()), "nothing has to be written");
+        assert_eq!(check_settable(&made.root(), "swappiness", "60"), Ok(()), "nothing has to be written");
     }
 }

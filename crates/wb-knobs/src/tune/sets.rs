@@ -14,12 +14,12 @@ pub struct KnobSet {
     /// What it is for, in a line.
     pub summary: String,
     /// What is set.
-    pub knobs: Vec<Wanted>,
+    pub knobs: Vec<KnobSetting>,
 }
 
 /// A knob and the value that it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct KnobSetting {
     /// The knob's name.
     pub knob: String,
     /// The only target that is meant (`sda`); all of them where none is named.
@@ -31,7 +31,7 @@ pub struct Wanted {
 /// A set that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {what}")]
-pub struct BadSet {
+pub struct KnobSetError {
     /// The set.
     pub name: String,
     /// What is wrong.
@@ -39,7 +39,7 @@ pub struct BadSet {
 }
 
 /// The sets that come with the program.
-const SHIPPED: [(&str, &str); 3] = [
+const BUILTIN_SETS: [(&str, &str); 3] = [
     ("quiet", include_str!("../../sets/quiet.toml")),
     ("latency", include_str!("../../sets/latency.toml")),
     ("throughput", include_str!("../../sets/throughput.toml")),
@@ -48,7 +48,7 @@ const SHIPPED: [(&str, &str); 3] = [
 /// A set as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawKnobSet {
     #[serde(default)]
     summary: String,
     knobs: BTreeMap<String, toml::Value>,
@@ -59,9 +59,10 @@ impl KnobSet {
     ///
     /// # Errors
     /// When it is no such text, or names a knob that there is not.
-    pub fn parse(name: &str, text: &str) -> Result<Self, BadSet> {
-        let bad = |what: String| BadSet { name: name.to_owned(), what };
-        let Raw { summary, knobs } = toml::from_str(text).map_err(|error| bad(error.to_string().trim().to_owned()))?;
+    pub fn parse(name: &str, text: &str) -> Result<Self, KnobSetError> {
+        let bad = |what: String| KnobSetError { name: name.to_owned(), what };
+        let RawKnobSet { summary, knobs } =
+            toml::from_str(text).map_err(|error| bad(error.to_string().trim().to_owned()))?;
         let one = |(key, value): (String, toml::Value)| {
             let value = match value {
                 toml::Value::String(text) => text,
@@ -69,19 +70,19 @@ impl KnobSet {
                 toml::Value::Integer(number) => number.to_string(),
                 other => return Err(bad(format!("`{key}` is {other}: a text, a number, true or false is expected"))),
             };
-            Wanted::new(&key, value).map_err(bad)
+            KnobSetting::new(&key, value).map_err(bad)
         };
         Ok(Self { name: name.to_owned(), summary, knobs: knobs.into_iter().map(one).collect::<Result<_, _>>()? })
     }
 
     /// Those that come with the program.
-    pub fn shipped() -> Vec<Self> {
+    pub fn builtin() -> Vec<Self> {
         // A test reads each.
-        SHIPPED.iter().filter_map(|(name, text)| Self::parse(name, text).ok()).collect()
+        BUILTIN_SETS.iter().filter_map(|(name, text)| Self::parse(name, text).ok()).collect()
     }
 }
 
-impl Wanted {
+impl KnobSetting {
     /// What it is called where it is written: `io-scheduler@sda`.
     pub fn key(&self) -> String {
         self.target.as_ref().map_or(self.knob.clone(), |target| format!("{}@{target}", self.knob))
@@ -104,11 +105,11 @@ impl Wanted {
 }
 
 /// Short names.
-const SHORT: [(&str, &str); 2] = [("thp", "thp-enabled"), ("scheduler", "io-scheduler")];
+const ALIASES: [(&str, &str); 2] = [("thp", "thp-enabled"), ("scheduler", "io-scheduler")];
 
 /// The knob of a name, `thp-enabled`, or of a short one, `thp`.
 pub fn find(name: &str) -> Option<&'static dyn Knob> {
-    let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
+    let name = ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
     knobs::all().iter().copied().find(|knob| knob.name() == name)
 }
 
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn shipped_sets_can_be_read() {
-        assert_eq!(KnobSet::shipped().len(), SHIPPED.len());
-        for set in KnobSet::shipped() {
+        assert_eq!(KnobSet::builtin().len(), BUILTIN_SETS.len());
+        for set in KnobSet::builtin() {
             assert!(!set.summary.is_empty() && set.knobs.len() > 10, "{}", set.name);
         }
     }

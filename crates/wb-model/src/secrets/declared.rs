@@ -11,14 +11,14 @@ use super::MASK;
 static DECLARED: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// Shorter ones would be masked all over, as parts of other words.
-pub const SHORTEST: usize = 6;
+pub const MIN_SECRET_LENGTH: usize = 6;
 
 /// Something that can be no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a secret of {length} characters would be masked all over, as a part of other words: {SHORTEST} are the fewest"
+    "a secret of {length} characters would be masked all over, as a part of other words: {MIN_SECRET_LENGTH} are the fewest"
 )]
-pub struct TooShort {
+pub struct SecretTooShort {
     /// How long it is.
     pub length: usize,
 }
@@ -28,10 +28,10 @@ pub struct TooShort {
 ///
 /// # Errors
 /// When it is too short to be told from other words.
-pub fn declare(secret: &str) -> Result<(), TooShort> {
+pub fn declare(secret: &str) -> Result<(), SecretTooShort> {
     let secret = secret.trim();
-    if secret.chars().count() < SHORTEST {
-        return Err(TooShort { length: secret.chars().count() });
+    if secret.chars().count() < MIN_SECRET_LENGTH {
+        return Err(SecretTooShort { length: secret.chars().count() });
     }
     let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
     if !declared.iter().any(|known| known == secret) {
@@ -42,17 +42,17 @@ pub fn declare(secret: &str) -> Result<(), TooShort> {
 }
 
 /// Whether any is declared.
-pub fn any_declared() -> bool {
+pub fn has_declared_secrets() -> bool {
     !DECLARED.read().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
 /// Whether a declared secret stands in this text.
-pub fn has_declared(text: &str) -> bool {
+pub fn contains_declared(text: &str) -> bool {
     DECLARED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|secret| text.contains(secret.as_str()))
 }
 
 /// A text with all declared secrets masked.
-pub fn without_declared(text: &str) -> Cow<'_, str> {
+pub fn mask_declared(text: &str) -> Cow<'_, str> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);
     for secret in declared.iter() {
@@ -64,12 +64,12 @@ pub fn without_declared(text: &str) -> Cow<'_, str> {
 }
 
 /// The same in every text of a value, names included.
-pub fn masked_json(value: Json) -> Json {
+pub fn mask_declared_json(value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(without_declared(&text).into_owned()),
-        Json::Array(all) => Json::Array(all.into_iter().map(masked_json).collect()),
+        Json::String(text) => Json::String(mask_declared(&text).into_owned()),
+        Json::Array(all) => Json::Array(all.into_iter().map(mask_declared_json).collect()),
         Json::Object(all) => {
-            let masked = |(name, value): (String, Json)| (without_declared(&name).into_owned(), masked_json(value));
+            let masked = |(name, value): (String, Json)| (mask_declared(&name).into_owned(), mask_declared_json(value));
             Json::Object(all.into_iter().map(masked).collect())
         }
         other => other,
@@ -78,24 +78,24 @@ pub fn masked_json(value: Json) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{masked, masked_arguments, masked_options, masked_value, masked_words};
+    use super::super::{mask_arguments, mask_option, mask_options, mask_value, mask_words};
     use super::*;
 
     #[test]
     fn a_declared_secret_is_masked_wherever_it_stands() {
-        assert_eq!(declare(" short "), Err(TooShort { length: 5 }));
+        assert_eq!(declare(" short "), Err(SecretTooShort { length: 5 }));
         declare("zq-open sesame\n").unwrap();
         declare("zq-open sesame, twice").unwrap();
         let secret = "zq-open sesame";
-        assert!(any_declared() && has_declared(&format!("x{secret}y")) && !has_declared("zq-open"));
-        assert_eq!(without_declared("say zq-open sesame, twice"), "say ***");
+        assert!(has_declared_secrets() && contains_declared(&format!("x{secret}y")) && !contains_declared("zq-open"));
+        assert_eq!(mask_declared("say zq-open sesame, twice"), "say ***");
         let line = format!("echo {secret} there");
-        assert_eq!(masked_words(&line), "echo *** there");
-        assert_eq!(masked_arguments(["echo", secret, "there"]), ["echo", "***", "there"]);
-        for masked in [masked(secret), masked_options(secret), masked_value("colour", secret)] {
+        assert_eq!(mask_words(&line), "echo *** there");
+        assert_eq!(mask_arguments(["echo", secret, "there"]), ["echo", "***", "there"]);
+        for masked in [mask_option(secret), mask_options(secret), mask_value("colour", secret)] {
             assert_eq!(masked, "***");
         }
         let json = serde_json::json!({"n": 5, "list": [{"zq-open sesame": line}]});
-        assert_eq!(masked_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
+        assert_eq!(mask_declared_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
     }
 }

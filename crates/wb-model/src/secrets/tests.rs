@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn settings_of_a_file_are_masked_line_by_line() {
     let text = "# key = what opens\nport = 1\n  password = a b\ntoken=abc\nsecret =\n";
-    assert_eq!(masked_lines(text), "# key = what opens\nport = 1\n  password = ***\ntoken=***\nsecret =\n");
+    assert_eq!(mask_lines(text), "# key = what opens\nport = 1\n  password = ***\ntoken=***\nsecret =\n");
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn secrets_are_masked_wherever_they_stand() {
         ("7 tests passed: 3 by passing x=1, passed=4", "7 tests passed: 3 by passing x=1, passed=4"),
         ("DB_PASS=abc sshpass -p x userPass=abc", "DB_PASS=*** sshpass -p x userPass=***"),
     ] {
-        assert_eq!(masked_words(line), wanted, "{line}");
-        assert_eq!(masked_words(wanted), wanted, "masking twice");
+        assert_eq!(mask_words(line), wanted, "{line}");
+        assert_eq!(mask_words(wanted), wanted, "masking twice");
     }
     for (line, wanted) in [
         ("x=https://joe:pw@h/y?token=abc -v", "x=https://***@h/y?token=*** -v"),
@@ -67,24 +67,24 @@ fn secrets_are_masked_wherever_they_stand() {
         ("with basic settings of Basic Linear Algebra", "with basic settings of Basic Linear Algebra"),
         ("the joe's token=abc don't", "the joe's token=*** don't"),
     ] {
-        assert_eq!(masked_words(line), wanted, "{line}");
-        assert_eq!(masked_words(wanted), wanted, "masking twice");
+        assert_eq!(mask_words(line), wanted, "{line}");
+        assert_eq!(mask_words(wanted), wanted, "masking twice");
     }
-    assert_eq!(masked_options("rw,username=joe,password=x"), "rw,username=joe,password=***");
-    assert_eq!(masked("keyserver:/export"), "keyserver:/export");
+    assert_eq!(mask_options("rw,username=joe,password=x"), "rw,username=joe,password=***");
+    assert_eq!(mask_option("keyserver:/export"), "keyserver:/export");
 }
 
 #[test]
 fn passwords_of_urls_are_masked_and_nothing_else() {
     let text = "x=https://joe:pw@host/a,b http://joe@host token=1 s3://k:v@";
-    assert_eq!(without_passwords(text), "x=https://***@host/a,b http://joe@host token=1 s3://***@");
+    assert_eq!(mask_url_credentials(text), "x=https://***@host/a,b http://joe@host token=1 s3://***@");
 }
 
 #[test]
 fn words_of_a_command_are_masked_each_by_itself() {
     let words = ["run", "--token", "a b", "-u", "joe:x y", "--pass", "-v", "sh", "-c", "curl -u me:pw", "k=v"];
     let shown = ["run", "--token", "***", "-u", "joe:***", "--pass", "-v", "sh", "-c", "curl -u me:***", "k=v"];
-    assert_eq!(masked_arguments(words), shown);
+    assert_eq!(mask_arguments(words), shown);
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn an_argument_is_one_value_whose_blanks_end_no_secret() {
         ("curl -H 'Authorization: Bearer abc' || true", "curl -H 'Authorization: Bearer ***' || true"),
         ("x:{\"a\": {\"pins\": [1, \"x\"], \"token\": 5}}", "x:{\"a\":{\"pins\":[1,\"x\"],\"token\":\"***\"}}"),
     ] {
-        assert_eq!(masked_argument(argument), shown, "{argument}");
-        assert_eq!(masked_argument(shown), shown, "masking twice");
-        assert_eq!(masked_arguments([argument, "-v"]), [shown, "-v"], "{argument}");
-        assert!(holds_secret(argument) && !holds_secret(shown));
+        assert_eq!(mask_argument(argument), shown, "{argument}");
+        assert_eq!(mask_argument(shown), shown, "masking twice");
+        assert_eq!(mask_arguments([argument, "-v"]), [shown, "-v"], "{argument}");
+        assert!(contains_secret(argument) && !contains_secret(shown));
     }
 }
 
@@ -134,9 +134,9 @@ fn arguments_without_secrets_stay_as_they_are() {
         "7 tests passed: 3 by passing x=1",
         "https://h:8080/x?a=b",
     ];
-    assert_eq!(masked_arguments(words), words);
+    assert_eq!(mask_arguments(words), words);
     let tests = words.iter().skip_while(|word| **word != "--");
-    assert!(tests.clone().count() > 5 && tests.into_iter().all(|word| !holds_secret(word)));
+    assert!(tests.clone().count() > 5 && tests.into_iter().all(|word| !contains_secret(word)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn fields_are_masked_by_their_names_and_texts_by_what_stands_in_them() {
     let shown = serde_json::json!({
         "own": {"password": "***", "pins": {"key": "***"}, "rack": "B7", "unit": 3, "note": ["use Bearer *** now"]},
     });
-    assert_eq!(masked_fields(given), shown);
+    assert_eq!(mask_fields(given), shown);
 }
 
 /// What users write with a secret in it.
@@ -181,7 +181,7 @@ proptest! {
         value in "zq[a-zA-Z0-9=@:/]{6,20}",
     ) {
         let name = if by == " " { format!("--{}", name.trim_start_matches('-')) } else { format!("x.{name}") };
-        let line = masked_words(&format!("{before} {name}{by}{value} ro"));
+        let line = mask_words(&format!("{before} {name}{by}{value} ro"));
         prop_assert!(!line.contains(&value) && line.ends_with(" ro"), "{line}");
     }
 
@@ -189,7 +189,7 @@ proptest! {
     fn a_quoted_secret_never_gets_through(
         words in proptest::collection::vec("zq[a-zA-Z0-9=:-]{1,6}", 1..4), quote in "[\"']", by in "( |=|: )",
     ) {
-        let line = masked_words(&format!("run --token{by}{quote}{}{quote} -v", words.join(" ")));
+        let line = mask_words(&format!("run --token{by}{quote}{}{quote} -v", words.join(" ")));
         prop_assert!(!line.contains("zq") && line.ends_with(" -v"), "{line}");
     }
 
@@ -197,20 +197,20 @@ proptest! {
     fn a_secret_never_gets_through_in_what_users_write(secret in "[A-Za-z]{3}[0-9]zq[A-Za-z0-9._~+/-]{2,16}") {
         for template in TEMPLATES {
             let text = template.replace("SECRET", &secret);
-            let alone = masked_argument(&text);
+            let alone = mask_argument(&text);
             prop_assert!(!alone.contains("zq"), "{text} became {alone}");
-            let together = masked_arguments(["run", "--metadata", &text, "-v"]).join(" ");
+            let together = mask_arguments(["run", "--metadata", &text, "-v"]).join(" ");
             prop_assert!(!together.contains("zq") && together.ends_with(" -v"), "{text} became {together}");
             let quoted = text.replace('\'', "'\\''");
-            let line = masked_words(&format!("run --metadata '{quoted}' -v"));
+            let line = mask_words(&format!("run --metadata '{quoted}' -v"));
             prop_assert!(!line.contains("zq"), "{text} became {line}");
         }
     }
 
     #[test]
     fn no_text_panics(text: String) {
-        let _ = (masked_argument(&text), masked_arguments([&text, &text]), without_passwords(&text));
-        let _ = masked_words(&text);
-        let _ = masked_options(&text);
+        let _ = (mask_argument(&text), mask_arguments([&text, &text]), mask_url_credentials(&text));
+        let _ = mask_words(&text);
+        let _ = mask_options(&text);
     }
 }

@@ -165,7 +165,7 @@ impl EngineSetDriver {
     }
 
     fn forward(&mut self, order: EngineCommand) {
-        if let EngineCommand::Settle { group, totals } = &order
+        if let EngineCommand::Drain { group, totals } = &order
             && let Some(gathering) = self.groups.get_mut(*group)
         {
             gathering.expected = totals.len();
@@ -176,12 +176,12 @@ impl EngineSetDriver {
         }
         for member in &mut self.members {
             match &order {
-                EngineCommand::Settle { group, totals } => {
+                EngineCommand::Drain { group, totals } => {
                     let mine = member.assignment.strands.get(*group).cloned().unwrap_or_default();
                     let totals: Vec<_> =
                         totals.iter().filter(|totals| mine.contains(&totals.strand)).cloned().collect();
                     if !totals.is_empty() {
-                        member.engine.send(EngineCommand::Settle { group: *group, totals });
+                        member.engine.send(EngineCommand::Drain { group: *group, totals });
                     }
                 }
                 EngineCommand::Run { group, .. }
@@ -199,33 +199,35 @@ impl EngineSetDriver {
                     return true;
                 }
                 let prepared: Vec<_> = self.members.iter_mut().filter_map(|member| member.prepared.take()).collect();
-                let executor = prepared.iter().map(|(_, executor)| *executor).max().unwrap_or(ExecutorKind::Threads);
+                let executor =
+                    prepared.iter().map(|(_, executor)| *executor).max().unwrap_or(ExecutorKind::ThreadPerStrand);
                 let links = prepared.into_iter().flat_map(|(links, _)| links).collect();
                 (self.on_event)(EngineEvent::Prepared { links, executor })
             }
-            EngineEvent::Met => {
+            EngineEvent::Ready => {
                 self.members[member].ready = true;
-                !self.members.iter().all(|member| member.ready) || (self.on_event)(EngineEvent::Met)
+                !self.members.iter().all(|member| member.ready) || (self.on_event)(EngineEvent::Ready)
             }
             EngineEvent::Ended { group, strands } => self
                 .collect_totals(group, strands)
                 .is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, strands })),
-            EngineEvent::Settled { group, strands } => self
+            EngineEvent::Drained { group, strands } => self
                 .collect_totals(group, strands)
-                .is_none_or(|strands| (self.on_event)(EngineEvent::Settled { group, strands })),
+                .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
             EngineEvent::Progress(progress) => {
                 self.members[member].progress = progress;
                 // One of them tells for all.
                 member > 0 || {
                     let all = self.members.iter().map(|member| member.progress);
-                    let sum = all.fold(EngineProgress { at: progress.at, ..EngineProgress::default() }, |sum, one| {
-                        EngineProgress {
-                            at: sum.at,
-                            sent: sum.sent + one.sent,
-                            received: sum.received + one.received,
-                            operations: sum.operations + one.operations,
-                        }
-                    });
+                    let sum =
+                        all.fold(EngineProgress { time: progress.time, ..EngineProgress::default() }, |sum, one| {
+                            EngineProgress {
+                                time: sum.time,
+                                sent: sum.sent + one.sent,
+                                received: sum.received + one.received,
+                                operations: sum.operations + one.operations,
+                            }
+                        });
                     (self.on_event)(EngineEvent::Progress(sum))
                 }
             }
@@ -240,7 +242,7 @@ impl EngineSetDriver {
                 }
                 false
             }
-            event @ (EngineEvent::Alive | EngineEvent::Raw(_) | EngineEvent::Failed(_)) => (self.on_event)(event),
+            event @ (EngineEvent::Heartbeat | EngineEvent::Raw(_) | EngineEvent::Failed(_)) => (self.on_event)(event),
         }
     }
 

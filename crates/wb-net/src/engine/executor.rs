@@ -122,11 +122,11 @@ impl GroupMetrics {
                         .iter()
                         .map(|flowop| FlowopTally::new(digits, flowop.period.is_some(), settings.counters.len()))
                         .collect(),
-                    intervals: Intervals::new(settings.interval),
+                    intervals: Intervals::new(settings.progress_interval),
                 }
             })
             .collect();
-        let (measure_cpu, record) = (settings.flowop_cpu, !settings.bare);
+        let (measure_cpu, record) = (settings.flowop_cpu, !settings.totals_only);
         let (jots, usage) = (LatencyBuffer::new(), Usage::default());
         Self { group, plan, transactions, usage, published, jots, raw, counters: None, measure_cpu, record }
     }

@@ -154,8 +154,8 @@ impl Driver {
             )));
         };
         match order {
-            EngineCommand::Prepare(_) | EngineCommand::Alive => true,
-            EngineCommand::Meet(links) => match state.prepared.set_peers(links) {
+            EngineCommand::Prepare(_) | EngineCommand::Heartbeat => true,
+            EngineCommand::SetPeers(links) => match state.prepared.set_peers(links) {
                 Ok(()) => {
                     state.prepared.spawn_executors(&self.executor_events);
                     true
@@ -167,7 +167,7 @@ impl Driver {
                 state.finish(group, totals);
                 true
             }
-            EngineCommand::Settle { group, totals } => {
+            EngineCommand::Drain { group, totals } => {
                 if let Some(known) = state.groups.get_mut(group).filter(|known| known.running == 0) {
                     known.running = totals.len();
                     known.totals.clear();
@@ -195,14 +195,14 @@ impl Driver {
             Ok(doors) => doors,
             Err(error) => return (self.on_event)(EngineEvent::Failed(EngineError::new(error.to_string()))),
         };
-        let interval = settings.interval.max(1_000_000);
+        let interval = settings.progress_interval.max(1_000_000);
         let groups = assignment.profile.groups.iter().map(|_| GroupState::default()).collect();
         match PreparedRun::new(assignment, &doors) {
             Ok(prepared) => {
                 let event = EngineEvent::Prepared { links: prepared.announcements(), executor: prepared.executor };
                 let published = prepared.live_counters.clone();
                 let now = clock::now();
-                let nothing = EngineProgress { at: now, ..EngineProgress::default() };
+                let nothing = EngineProgress { time: now, ..EngineProgress::default() };
                 self.state = Some(RunState {
                     prepared,
                     groups,
@@ -227,7 +227,7 @@ impl Driver {
             ExecutorEvent::Ready { hand, reach } => {
                 state.prepared.executors[hand].waker = Some(reach);
                 if state.prepared.executors.iter().all(|hand| hand.waker.is_some()) {
-                    return (self.on_event)(EngineEvent::Met);
+                    return (self.on_event)(EngineEvent::Ready);
                 }
                 true
             }
@@ -236,7 +236,7 @@ impl Driver {
                 None => true,
             },
             ExecutorEvent::Drained { group, totals } => match state.collect_totals(group, totals) {
-                Some(strands) => (self.on_event)(EngineEvent::Settled { group, strands }),
+                Some(strands) => (self.on_event)(EngineEvent::Drained { group, strands }),
                 None => true,
             },
             ExecutorEvent::Failed(fault) => (self.on_event)(EngineEvent::Failed(fault)),
@@ -367,7 +367,7 @@ impl RunState {
             self.next_progress += self.interval;
         }
         let progress =
-            EngineProgress { at: now, sent: look.sent, received: look.received, operations: look.operations };
+            EngineProgress { time: now, sent: look.sent, received: look.received, operations: look.operations };
         self.progress.push(progress);
         progress
     }
@@ -390,8 +390,8 @@ impl RunState {
             side: self.prepared.side,
             groups,
             progress: std::mem::take(&mut self.progress),
-            counted: Netstat::now().since(&self.netstat),
-            refused,
+            network: Netstat::now().since(&self.netstat),
+            rejected_connections: refused,
             executor: self.prepared.executor,
         }
     }

@@ -75,7 +75,7 @@ impl GroupPlan {
             .map(|transaction| {
                 let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
                     && transaction.flowops.iter().all(|flowop| {
-                        is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Elsewhere)
+                        is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Skip)
                     });
                 let mut extent = transaction.extent;
                 let flowops: Vec<FlowopPlan> = transaction
@@ -101,7 +101,7 @@ impl GroupPlan {
                     extent,
                     period: transaction.rate.map(|rate| 1e9 / rate),
                     moves_data: transaction.flowops.iter().any(moves_data),
-                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Elsewhere)),
+                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Skip)),
                     flowops,
                 }
             })

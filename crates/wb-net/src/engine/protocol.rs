@@ -42,9 +42,9 @@ pub struct Assignment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAddresses {
     /// Of this machine.
-    pub here: HostAddress,
+    pub local: HostAddress,
     /// Of the other.
-    pub there: HostAddress,
+    pub peer: HostAddress,
 }
 
 /// How strands are carried out and what is looked at.
@@ -54,11 +54,11 @@ pub struct Settings {
     /// CPUs that strands are pinned to, in turn; without, the kernel places them.
     pub cpus: Vec<usize>,
     /// With more strands than this in a process, they are carried out by events rather than by threads.
-    pub threads: u32,
+    pub max_threads: u32,
     /// Between two looks at what was done, in nanoseconds.
-    pub interval: Nanos,
+    pub progress_interval: Nanos,
     /// How long a client waits for a datagram before it counts as lost, in nanoseconds.
-    pub deadline: Nanos,
+    pub datagram_timeout: Nanos,
     /// Whether the CPU time of flowops is asked of the kernel.
     pub flowop_cpu: bool,
     /// Hardware events that are counted over flowops.
@@ -66,26 +66,26 @@ pub struct Settings {
     /// Whether every response time is kept.
     pub raw: bool,
     /// Whether nothing at all is recorded but totals.
-    pub bare: bool,
+    pub totals_only: bool,
     /// The ports on which a server may take connections.
     pub ports: Option<(u16, u16)>,
     /// The client cuts transactions after so long, in nanoseconds.
-    pub limit: Option<Nanos>,
+    pub max_duration: Option<Nanos>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             cpus: Vec::new(),
-            threads: 128,
-            interval: 1_000_000_000,
-            deadline: 200_000_000,
+            max_threads: 128,
+            progress_interval: 1_000_000_000,
+            datagram_timeout: 200_000_000,
             flowop_cpu: false,
             counters: Vec::new(),
             raw: false,
-            bare: false,
+            totals_only: false,
             ports: None,
-            limit: None,
+            max_duration: None,
         }
     }
 }
@@ -96,7 +96,7 @@ pub enum EngineCommand {
     /// Make sockets, answered by [`Event::Prepared`].
     Prepare(Box<Assignment>),
     /// The other sides' addresses; answered by [`Event::Met`].
-    Meet(Vec<LinkAnnouncement>),
+    SetPeers(Vec<LinkAnnouncement>),
     /// Carry out a transaction; each strand is answered for in [`Event::Ended`].
     Run {
         /// Which group's.
@@ -114,7 +114,7 @@ pub enum EngineCommand {
         totals: Vec<StrandTotals>,
     },
     /// Take in what the other side sent; answered by [`Event::Settled`].
-    Settle {
+    Drain {
         /// Which group's.
         group: usize,
         /// What the strands' connections moved.
@@ -123,7 +123,7 @@ pub enum EngineCommand {
     /// Stop at once whatever is under way.
     Stop,
     /// Whoever coordinates is still there; a server answers with [`Event::Alive`].
-    Alive,
+    Heartbeat,
     /// Say what was measured, close everything and end; answered by [`Event::Report`].
     Report,
 }
@@ -139,7 +139,7 @@ pub enum EngineEvent {
         executor: ExecutorKind,
     },
     /// The other sides' addresses are known.
-    Met,
+    Ready,
     /// Strands are done with a transaction.
     Ended {
         /// Which group's.
@@ -148,14 +148,14 @@ pub enum EngineEvent {
         strands: Vec<StrandTotals>,
     },
     /// Strands have taken in what was sent to them.
-    Settled {
+    Drained {
         /// Which group's.
         group: usize,
         /// Which strands and what they have now.
         strands: Vec<StrandTotals>,
     },
     /// Whoever carries out the strands is still there; the answer to [`Order::Alive`].
-    Alive,
+    Heartbeat,
     /// What was done until now.
     Progress(EngineProgress),
     /// Response times, where each is kept.
@@ -170,7 +170,7 @@ pub enum EngineEvent {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineProgress {
     /// The site's monotonic clock.
-    pub at: Nanos,
+    pub time: Nanos,
     /// Bytes sent in messages that were complete.
     pub sent: u64,
     /// Bytes received in messages that were complete.
@@ -183,9 +183,9 @@ pub struct EngineProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ExecutorKind {
     /// A thread each, which blocks in the kernel.
-    Threads,
+    ThreadPerStrand,
     /// Many on few threads, which wait for events.
-    Events {
+    EventLoop {
         /// How many threads.
         threads: u32,
     },
@@ -241,12 +241,12 @@ pub struct ConnectionTotals {
 
 /// Why a strand or a site cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[error("{}{what}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
+#[error("{}{message}", location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default())]
 pub struct EngineError {
     /// Which flowop, in words.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// What happened.
-    pub what: String,
+    pub message: String,
     /// Whether this machine cannot do it at all.
     pub unsupported: bool,
 }
@@ -254,6 +254,6 @@ pub struct EngineError {
 impl EngineError {
     /// Of no flowop in particular.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { place: None, what: what.into(), unsupported: false }
+        Self { location: None, message: what.into(), unsupported: false }
     }
 }

@@ -10,15 +10,15 @@ use super::clock::Nanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyRecord {
     /// When it ended, on the site's monotonic clock.
-    pub at: Nanos,
+    pub ended_at: Nanos,
     /// Which group.
     pub group: u32,
     /// Which strand of it.
     pub strand: u32,
     /// Which flowop of the group.
-    pub place: u32,
+    pub flowop: u32,
     /// How long it took, in nanoseconds.
-    pub took: Nanos,
+    pub duration: Nanos,
 }
 
 /// So many are handed over at once.
@@ -53,7 +53,7 @@ pub(super) fn new_log(group: u32) -> (RawLog, RawLogReader) {
 impl RawLog {
     #[inline]
     pub(super) fn push(&mut self, at: Nanos, strand: u32, place: u32, took: Nanos) {
-        self.chunk.push(LatencyRecord { at, group: self.group, strand, place, took });
+        self.chunk.push(LatencyRecord { ended_at: at, group: self.group, strand, flowop: place, duration: took });
         if self.chunk.len() == CHUNK {
             self.flush();
         }

@@ -20,9 +20,9 @@ pub struct EngineReport {
     /// Looks at what was done, over time.
     pub progress: Vec<EngineProgress>,
     /// What the kernel counted meanwhile.
-    pub counted: NetworkCounters,
+    pub network: NetworkCounters,
     /// Connections and datagrams from elsewhere that were dropped.
-    pub refused: u64,
+    pub rejected_connections: u64,
     /// How strands were carried out.
     pub executor: ExecutorKind,
 }
@@ -39,7 +39,7 @@ impl EngineReport {
             mine.received += theirs.received;
             mine.operations += theirs.operations;
         }
-        self.refused += other.refused;
+        self.rejected_connections += other.rejected_connections;
         self.executor = self.executor.max(other.executor);
         self
     }

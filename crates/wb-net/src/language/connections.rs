@@ -81,7 +81,7 @@ impl<'a> OpenConnections<'a> {
             | FlowopAction::Receive(_)
             | FlowopAction::SendFiles(_)
             | FlowopAction::ReceiveFiles(_) => self.find(flowop.connection),
-            FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere => ConnectionUse::None,
+            FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Skip => ConnectionUse::None,
         }
     }
 

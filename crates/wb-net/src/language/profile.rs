@@ -128,7 +128,7 @@ pub enum FlowopAction {
     /// Does nothing.
     Nop,
     /// Concerns another host than this one. Only a mirrored profile has it, to keep positions as they are.
-    Elsewhere,
+    Skip,
 }
 
 /// Where a connection goes and how it is made.

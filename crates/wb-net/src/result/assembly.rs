@@ -59,7 +59,7 @@ impl RunResult {
         };
         let outcome = match ended.failure {
             None if cut.is_empty() => RunStatus::Completed,
-            None => RunStatus::Cut,
+            None => RunStatus::Truncated,
             Some(failure) => failure_status(failure),
         };
         Self {
@@ -78,9 +78,9 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     let why = failure.to_string();
     match failure {
         RunFailure::Interrupted => RunStatus::Interrupted,
-        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { why },
-        RunFailure::Engine { .. } => RunStatus::Failed { why },
-        RunFailure::Lost { .. } => RunStatus::Lost { why },
+        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { reason: why },
+        RunFailure::Engine { .. } => RunStatus::Failed { reason: why },
+        RunFailure::Lost { .. } => RunStatus::Lost { reason: why },
     }
 }
 
@@ -126,7 +126,7 @@ impl GroupData<'_> {
                     round_to_millis(seconds(tally)),
                     window.as_secs_f64()
                 )),
-                Extent::Iterations(each) if !self.settings.bare => {
+                Extent::Iterations(each) if !self.settings.totals_only => {
                     let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
                     (done < wanted).then(|| {
                         format!(
@@ -170,7 +170,7 @@ impl GroupData<'_> {
         };
         GroupResult {
             name: self.group.name.clone(),
-            strands: self.group.strands,
+            strand_count: self.group.strands,
             processes: self.group.kind == StrandKind::Process,
             totals: totals([(self, self.data_transactions().collect())]),
             client_usage,
@@ -185,7 +185,7 @@ impl GroupData<'_> {
                 .enumerate()
                 .filter_map(|(position, transaction)| self.transaction_result(position, transaction))
                 .collect(),
-            threads: self.client.map_or(&[][..], |client| &client.strands).iter().map(strand_result).collect(),
+            strands: self.client.map_or(&[][..], |client| &client.strands).iter().map(strand_result).collect(),
         }
     }
 
@@ -215,19 +215,19 @@ impl GroupData<'_> {
         });
         let length = tally.intervals.length as f64 / 1e9;
         let intervals = tally.intervals.times.iter().zip(0..).map(|(times, number)| IntervalLatency {
-            at: f64::from(number) * length,
+            start_seconds: f64::from(number) * length,
             latency: LatencySummary::from_histogram(times),
         });
         Some(TransactionResult {
             name: transaction.name.clone(),
-            data: transaction.flowops.iter().any(moves_data),
+            is_data_phase: transaction.flowops.iter().any(moves_data),
             seconds: seconds(tally),
             sent_bytes: totals.sent_bytes,
             received_bytes: totals.received_bytes,
             throughput: totals.throughput,
             operations: totals.operations,
             operations_per_second: totals.operations_per_second,
-            rounds: (!self.settings.bare).then(|| tally.rounds.count()),
+            rounds: (!self.settings.totals_only).then(|| tally.rounds.count()),
             latency: LatencySummary::from_histogram(&tally.rounds),
             response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
@@ -319,7 +319,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
                 None => times = Some(client.rounds.clone()),
             }
         }
-        if group.settings.bare {
+        if group.settings.totals_only {
             totals.rounds +=
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
@@ -393,9 +393,9 @@ fn machine_result(
     let mut usage = Usage::default();
     report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
     let executor = match report.map(|report| report.executor) {
-        Some(ExecutorKind::Threads) => "a thread each".to_owned(),
-        Some(ExecutorKind::Events { threads: 1 }) => "events on 1 thread".to_owned(),
-        Some(ExecutorKind::Events { threads }) => format!("events on {threads} threads"),
+        Some(ExecutorKind::ThreadPerStrand) => "a thread each".to_owned(),
+        Some(ExecutorKind::EventLoop { threads: 1 }) => "events on 1 thread".to_owned(),
+        Some(ExecutorKind::EventLoop { threads }) => format!("events on {threads} threads"),
         None => "not known: it did not report".to_owned(),
     };
     let spans = report.map_or_else(Vec::new, |report| spans(profile, report));
@@ -411,8 +411,8 @@ fn machine_result(
         cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
         sent_bytes: last.sent,
         received_bytes: last.received,
-        counted: report.map(|report| report.counted.clone()).unwrap_or_default(),
-        refused: report.map_or(0, |report| report.refused),
+        network: report.map(|report| report.network.clone()).unwrap_or_default(),
+        rejected_connections: report.map_or(0, |report| report.rejected_connections),
         progress: whole.0.zip(whole.1).map(|whole| progress_points(progress, whole)).unwrap_or_default(),
     }
 }

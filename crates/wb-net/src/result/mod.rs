@@ -45,7 +45,7 @@ impl RunResult {
         Self {
             profile: profile.name.clone(),
             seed: 0,
-            outcome: RunStatus::Unsupported { why },
+            outcome: RunStatus::Unsupported { reason: why },
             notes: Vec::new(),
             totals: Totals::default(),
             groups: Vec::new(),
@@ -61,23 +61,23 @@ pub enum RunStatus {
     /// To its end.
     Completed,
     /// It was cut with `--max-duration`.
-    Cut,
+    Truncated,
     /// Somebody interrupted it.
     Interrupted,
     /// A machine cannot do it.
     Unsupported {
         /// What, and why.
-        why: String,
+        reason: String,
     },
     /// Something failed.
     Failed {
         /// What, and why.
-        why: String,
+        reason: String,
     },
     /// A server or a process is gone.
     Lost {
         /// Which, and why.
-        why: String,
+        reason: String,
     },
 }
 
@@ -124,7 +124,7 @@ pub struct GroupResult {
     /// Its name.
     pub name: String,
     /// How many strands.
-    pub strands: u32,
+    pub strand_count: u32,
     /// Whether they are processes.
     pub processes: bool,
     /// Of its data phase.
@@ -142,7 +142,7 @@ pub struct GroupResult {
     /// Its transactions in order.
     pub transactions: Vec<TransactionResult>,
     /// The client's strands.
-    pub threads: Vec<StrandResult>,
+    pub strands: Vec<StrandResult>,
 }
 
 /// Datagrams, counted where they were sent and where they arrived, also after windows had ended.
@@ -166,7 +166,7 @@ pub struct TransactionResult {
     /// Its name.
     pub name: String,
     /// Whether it is part of the data phase.
-    pub data: bool,
+    pub is_data_phase: bool,
     /// How long it took, in seconds by the client's clock.
     pub seconds: f64,
     /// Bytes that were sent, by both sides.
@@ -200,7 +200,7 @@ pub struct TransactionResult {
 #[serde(rename_all = "kebab-case")]
 pub struct IntervalLatency {
     /// When the interval began, in seconds after the transaction.
-    pub at: f64,
+    pub start_seconds: f64,
     /// How long its rounds took.
     pub latency: Option<LatencySummary>,
 }
@@ -289,9 +289,9 @@ pub struct MachineResult {
     pub received_bytes: u64,
     /// What its kernel counted from beginning to end, whoever's traffic it was.
     #[serde(flatten)]
-    pub counted: NetworkCounters,
+    pub network: NetworkCounters,
     /// Connections from elsewhere that were dropped.
-    pub refused: u64,
+    pub rejected_connections: u64,
     /// What it did in the data phase, by interval.
     pub progress: Vec<ProgressPoint>,
 }
@@ -301,7 +301,7 @@ pub struct MachineResult {
 #[serde(rename_all = "kebab-case")]
 pub struct ProgressPoint {
     /// The interval's end in seconds after the data phase began, by the machine's clock.
-    pub at: f64,
+    pub end_seconds: f64,
     /// Its length in seconds.
     pub seconds: f64,
     /// Bytes sent in it.

@@ -96,8 +96,8 @@ impl ClientRun {
             channels.push((host.clone(), channel));
         }
         let places = |channel: &Channel| HostAddresses {
-            here: HostAddress::Ip(channel.local_addr().ip()),
-            there: HostAddress::Ip(channel.peer_addr().ip()),
+            local: HostAddress::Ip(channel.local_addr().ip()),
+            peer: HostAddress::Ip(channel.peer_addr().ip()),
         };
         let known = channels.iter().map(|(host, channel)| (host.clone(), places(channel))).collect();
         let addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
@@ -161,12 +161,13 @@ impl ClientRun {
         let profile = mirror(&self.profile, &host, &sizes);
         let concerned = |group: &crate::language::Group| {
             let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Elsewhere))
+            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Skip))
         };
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
-        let settings = Settings { raw: false, cpus: Vec::new(), ports: None, limit, ..self.settings.clone() };
+        let settings =
+            Settings { raw: false, cpus: Vec::new(), ports: None, max_duration: limit, ..self.settings.clone() };
         let assignment =
             Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };
         let (orders, mut to_send) = unbounded_channel::<EngineCommand>();

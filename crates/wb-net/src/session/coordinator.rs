@@ -139,7 +139,7 @@ impl Coordinator<'_> {
         while self.groups.iter().any(|group| !group.done) {
             match self.next_event().await? {
                 (party, EngineEvent::Ended { group, strands }) => self.handle_ended(party, group, strands)?,
-                (party, EngineEvent::Settled { group, strands }) => self.handle_drained(party, group, strands)?,
+                (party, EngineEvent::Drained { group, strands }) => self.handle_drained(party, group, strands)?,
                 (party, _) => return Err(self.unexpected_event(party)),
             }
         }
@@ -217,8 +217,8 @@ impl Coordinator<'_> {
         if self.is_drained(group) {
             return self.advance_group(group);
         }
-        self.send_totals_to_servers(group, |group, totals| EngineCommand::Settle { group, totals });
-        self.send_totals_to_clients(group, |group, totals| EngineCommand::Settle { group, totals });
+        self.send_totals_to_servers(group, |group, totals| EngineCommand::Drain { group, totals });
+        self.send_totals_to_clients(group, |group, totals| EngineCommand::Drain { group, totals });
         let state = &mut self.groups[group];
         state.draining = true;
         state.totals.clear();

@@ -61,7 +61,7 @@ impl SessionLimits {
         if parts.max(transactions).max(profile.groups.len()) > MAX_ITEMS {
             return refuse(format!("a profile of more than {MAX_ITEMS} parts"));
         }
-        if settings.interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
+        if settings.progress_interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
             return refuse("settings that no client asks for".to_owned());
         }
         for flowop in flowops(profile) {
@@ -74,7 +74,7 @@ impl SessionLimits {
                 return refuse("a transaction that cannot be carried out".to_owned());
             }
             // Should it not be cut, the session is.
-            let cut = settings.limit.map_or(Duration::MAX, Duration::from_nanos);
+            let cut = settings.max_duration.map_or(Duration::MAX, Duration::from_nanos);
             if let Extent::Window(window) = transaction.extent
                 && window.min(cut) > self.duration
             {
@@ -131,7 +131,7 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
     let Assignment { profile, strands, settings, .. } = assignment;
     let groups = profile.groups.iter().zip(strands);
     let total: u64 = strands.iter().map(|strands| strands.len() as u64).sum();
-    let by_events = total > u64::from(settings.threads);
+    let by_events = total > u64::from(settings.max_threads);
     groups
         .map(|(group, strands)| {
             let strands = strands.len() as u64;

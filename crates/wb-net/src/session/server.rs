@@ -136,8 +136,8 @@ impl Server {
                         order => order,
                     };
                     // Progress is told only as often as the client wants it, which may be seldom.
-                    if matches!(order, EngineCommand::Alive)
-                        && let Some(over) = self.send_event(sender, &EngineEvent::Alive).await
+                    if matches!(order, EngineCommand::Heartbeat)
+                        && let Some(over) = self.send_event(sender, &EngineEvent::Heartbeat).await
                     {
                         return over;
                     }
@@ -181,7 +181,7 @@ impl Server {
         mut assignment: Assignment,
         (local, peer): (SocketAddr, SocketAddr),
     ) -> Assignment {
-        let places = HostAddresses { here: HostAddress::Ip(local.ip()), there: HostAddress::Ip(peer.ip()) };
+        let places = HostAddresses { local: HostAddress::Ip(local.ip()), peer: HostAddress::Ip(peer.ip()) };
         assignment.hosts = BTreeMap::from([("client".to_owned(), places)]);
         assignment.settings.cpus = self.cpus.clone();
         assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));

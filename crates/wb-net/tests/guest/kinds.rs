@@ -39,14 +39,14 @@ impl Kind {
 fn each(check: impl Fn(Kind, &Settings)) {
     for kind in [Kind::Sctp, Kind::KernelTls, Kind::Vsock] {
         for settings in both_executors() {
-            println!("{kind:?}, {} threads", settings.threads);
+            println!("{kind:?}, {} threads", settings.max_threads);
             check(kind, &settings);
         }
     }
 }
 
 pub(crate) fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
 }
 
 /// Connects, does this, disconnects.
@@ -105,6 +105,6 @@ fn connections_are_made_over_and_over() {
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, settings);
         assert_eq!(client.groups[0].transactions[0].flowops[3].count, 120);
-        assert_eq!(server.refused, 0);
+        assert_eq!(server.rejected_connections, 0);
     });
 }

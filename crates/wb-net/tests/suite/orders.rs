@@ -35,9 +35,9 @@ fn assignment(protocol: Protocol, threads: u32) -> Assignment {
         profile: mirrored(&profile(2, protocol, middle)),
         side: Side::Server,
         strands: std::iter::once(0..2).collect(),
-        hosts: BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]),
+        hosts: BTreeMap::from([("there".to_owned(), HostAddresses { local: here, peer: here })]),
         seed: 1,
-        settings: Settings { threads, ..Settings::default() },
+        settings: Settings { max_threads: threads, ..Settings::default() },
     }
 }
 
@@ -84,13 +84,13 @@ fn order() -> impl Strategy<Value = EngineCommand> {
         prop::sample::select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::Tls, Protocol::Quic]);
     prop_oneof![
         2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| EngineCommand::Prepare(Box::new(assignment(protocol, threads * 8)))),
-        3 => links().prop_map(EngineCommand::Meet),
+        3 => links().prop_map(EngineCommand::SetPeers),
         4 => (place(), place(), proptest::option::of(number()))
             .prop_map(|(group, transaction, limit)| EngineCommand::Run { group, transaction, limit }),
         2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Finish { group, totals }),
-        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Settle { group, totals }),
+        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Drain { group, totals }),
         1 => Just(EngineCommand::Stop),
-        1 => Just(EngineCommand::Alive),
+        1 => Just(EngineCommand::Heartbeat),
         1 => Just(EngineCommand::Report),
     ]
 }
@@ -110,7 +110,7 @@ fn orders_in_any_order_neither_panic_nor_hold_a_site() {
         let site = LocalEngine::start(move |event| tell.send(event).is_ok()).expect("a thread");
         if prepared {
             site.send(EngineCommand::Prepare(Box::new(first.clone())));
-            site.send(EngineCommand::Meet(Vec::new()));
+            site.send(EngineCommand::SetPeers(Vec::new()));
         }
         for order in &orders {
             site.send(order.clone());

@@ -19,7 +19,7 @@ use wb_net::{
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
 
 fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
 }
 
 fn each(check: impl Fn(Protocol, &Settings)) {
@@ -39,7 +39,7 @@ fn a_stream_of_a_window_arrives() {
         let (sent, received) = (sent.flowops[0].bytes, received.flowops[0].bytes);
         println!(
             "{protocol:?} {} threads: {} MB/s sent, {} received",
-            settings.threads,
+            settings.max_threads,
             sent / 1_000_000,
             received / 1_000_000
         );
@@ -56,7 +56,7 @@ fn requests_are_answered() {
             assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
         }
         let rounds = &client.groups[0].transactions[1].rounds;
-        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.to_hdr().value_at_quantile(0.5));
+        println!("{protocol:?} {} threads: median {} ns", settings.max_threads, rounds.to_hdr().value_at_quantile(0.5));
     });
 }
 
@@ -102,9 +102,9 @@ fn connections_are_made_over_and_over() {
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, settings);
         let made = client.groups[0].transactions[0].flowops[3].count;
-        println!("{protocol:?} {} threads: {made} connections in 300 ms", settings.threads);
+        println!("{protocol:?} {} threads: {made} connections in 300 ms", settings.max_threads);
         assert!(made > 20, "{made}");
-        assert_eq!(server.refused, 0);
+        assert_eq!(server.rejected_connections, 0);
     });
 }
 

@@ -1,5 +1,5 @@
-use wb_model::{Nanos, Requirement, Sides};
-use wb_stats::Rule;
+use wb_model::{Nanos, Requirement, Topology};
+use wb_stats::SamplingRule;
 
 use super::*;
 use crate::plan::Shortfall;
@@ -7,7 +7,7 @@ use crate::spec;
 
 struct One(Declaration);
 
-impl Catalogue for One {
+impl Catalog for One {
     fn declaration(&self, test: &str) -> Option<&Declaration> {
         (test == "t").then_some(&self.0)
     }
@@ -26,17 +26,17 @@ impl Catalogue for One {
     fn knobs(&self) -> Vec<&'static str> {
         vec!["thp-enabled"]
     }
-    fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let all = (1..=facts.cpus_for(2).len() as i64).map(Value::Integer).collect();
+    fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let all = (1..=facts.cpus_for(2).len() as i64).map(ParamValue::Integer).collect();
         if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
     }
     fn unsupported(&self, _: &str, params: &Params, _: &Facts) -> Option<String> {
-        (params.get("rw") == Some(&Value::Text("write".into()))).then(|| "read only".to_owned())
+        (params.get("rw") == Some(&ParamValue::Text("write".into()))).then(|| "read only".to_owned())
     }
-    fn sides(&self, _: &str, _: &Params) -> Sides {
-        Sides::Alone
+    fn topology(&self, _: &str, _: &Params) -> Topology {
+        Topology::Single
     }
-    fn rule(&self, _: &str, _: &Params) -> Option<Rule> {
+    fn rule(&self, _: &str, _: &Params) -> Option<SamplingRule> {
         None
     }
     fn estimate(&self, _: &str, _: &Params, min_time: Nanos) -> Nanos {
@@ -44,9 +44,9 @@ impl Catalogue for One {
     }
 }
 
-fn param(name: &str, kind: ParamKind, default: Option<Value>, axis: bool) -> Param {
+fn param(name: &str, kind: ParamKind, default: Option<ParamValue>, axis: bool) -> Param {
     let resolved = default.is_none().then(|| "one per CPU".to_owned());
-    Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved, axis }
+    Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved_from: resolved, axis }
 }
 
 fn catalogue() -> One {
@@ -57,11 +57,11 @@ fn catalogue() -> One {
         summary: String::new(),
         version: 1,
         params: vec![
-            param("rw", rw, Some(Value::Text("read".into())), true),
-            param("bs", ParamKind::Bytes { min: None }, Some(Value::Text("4k".into())), false),
-            param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(Value::List(vec![])), false),
+            param("rw", rw, Some(ParamValue::Text("read".into())), true),
+            param("bs", ParamKind::Bytes { min: None }, Some(ParamValue::Text("4k".into())), false),
+            param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(ParamValue::List(vec![])), false),
             param("threads", whole, None, true),
-            param("note", ParamKind::Text, Some(Value::Text(String::new())), false),
+            param("note", ParamKind::Text, Some(ParamValue::Text(String::new())), false),
         ],
         scope: Scope::Cell,
         requires: vec![],
@@ -71,7 +71,7 @@ fn catalogue() -> One {
 fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, PlanError> {
     let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
     let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
-    let workers = facts.map(|facts| Workers::local(facts.clone()));
+    let workers = facts.map(|facts| PlanWorkers::local(facts.clone()));
     expand(&requests, &sampling, &catalogue(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
 }
 
@@ -114,7 +114,7 @@ fn workers_that_measure_together_are_part_of_what_is_compared_and_their_names_ar
             let Facts { cpus: all, .. } = two_cpus();
             (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
         };
-        let workers = Workers { all: vec![worker(names[0], 2), worker(names[1], 0)], ..Workers::default() };
+        let workers = PlanWorkers { workers: vec![worker(names[0], 2), worker(names[1], 0)], ..PlanWorkers::default() };
         let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
         expand(&requests, &sampling, &catalogue(), Some(&workers), &profile, &Selection::default())
     };
@@ -140,8 +140,8 @@ fn a_text_with_commas_is_a_list_where_no_value_can_have_a_comma() {
     assert_eq!(named(r#"t:{"rw":["read","write"],"threads":"1,worker-cpus"}"#).len(), 4);
     // Texts keep their commas, whether they are an axis or not.
     let plan = planned(&[r#"t:{"knobs.thp":"always,never","note":"a,b","threads":"1"}"#], Some(&two_cpus())).unwrap();
-    assert_eq!(plan.cells[0].params["knobs.thp-enabled"], Value::Text("always,never".into()));
-    assert_eq!(plan.cells[0].params["note"], Value::Text("a,b".into()));
+    assert_eq!(plan.cells[0].params["knobs.thp-enabled"], ParamValue::Text("always,never".into()));
+    assert_eq!(plan.cells[0].params["note"], ParamValue::Text("a,b".into()));
     assert_eq!(plan.cells.len(), 1);
     let error = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
     assert_eq!(error(r#"t:{"rw":"read,raed"}"#), "`rw` of `t`: `raed` is not one of its values");
@@ -164,7 +164,7 @@ proptest::proptest! {
         let quoted = serde_json::to_string(&text).unwrap();
         let plan = planned(&[&format!(r#"t:{{"note":{quoted},"threads":1}}"#)], Some(&two_cpus())).unwrap();
         assert_eq!(plan.cells.len(), 1);
-        assert_eq!(plan.cells[0].params["note"], Value::Text(text));
+        assert_eq!(plan.cells[0].params["note"], ParamValue::Text(text));
     }
 }
 
@@ -174,7 +174,7 @@ fn the_machine_decides_what_was_left_open() {
     assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=1", "Localhost/t/0000:rw=read,threads=2"]);
     let plan = planned(&["t"], None).unwrap();
     assert_eq!(plan.cells[0].key, None);
-    assert_eq!(plan.cells[0].open["threads"], "one per CPU");
+    assert_eq!(plan.cells[0].unresolved["threads"], "one per CPU");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_number_of_a_workers_cpus_can_be_a_value() {
     let plan = planned(&["t:threads=[1,worker-cpus]"], Some(&two_cpus())).unwrap();
     assert_eq!(names(&plan).len(), 2);
     let plan = planned(&["t:threads=worker-cpus"], None).unwrap();
-    assert_eq!(plan.cells[0].open["threads"], "the CPUs of a worker");
+    assert_eq!(plan.cells[0].unresolved["threads"], "the CPUs of a worker");
     assert_eq!((&plan.cells[0].key, plan.cells[0].params.get("threads")), (&None, None));
     assert!(planned(&["t:rw=worker-cpus"], Some(&two_cpus())).is_err(), "it is a number");
 }
@@ -245,6 +245,6 @@ fn a_budget_too_small_for_the_fewest_samples_is_found() {
     assert_eq!(shortfall(600), None);
     // A warm-up and six samples of five seconds; the last begins after thirty.
     assert_eq!(shortfall(31), None);
-    assert_eq!(shortfall(30), Some(Shortfall { holds: 5, wanted: 6 }));
-    assert_eq!(shortfall(1), Some(Shortfall { holds: 0, wanted: 6 }));
+    assert_eq!(shortfall(30), Some(Shortfall { affordable: 5, required: 6 }));
+    assert_eq!(shortfall(1), Some(Shortfall { affordable: 0, required: 6 }));
 }

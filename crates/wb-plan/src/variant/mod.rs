@@ -5,18 +5,18 @@
 //! base                           as the test stands
 //! ```
 
-mod written;
+mod parser;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use wb_model::secrets::masked_argument;
-use wb_model::{Declaration, ProfileName, TestName, Value};
+use wb_model::secrets::mask_argument;
+use wb_model::{Declaration, ParamValue, ProfileName, TestName};
 
 use crate::expand::{KNOBS, expand, knob_name};
 use crate::programs;
-use crate::request::{Form, Written};
-use crate::{Catalogue, Cell, Given, PlanError, Request, Sampling, Selection, Source};
+use crate::request::{SpannedValue, ValueForm};
+use crate::{Catalog, Cell, PlanError, Request, Sampling, Selection, SourceText, SpannedParam};
 
 /// A variant of a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,18 +26,18 @@ pub struct Variant {
     /// As it was typed.
     pub text: String,
     /// What it changes.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<VariantSetting>,
 }
 
 /// One thing that a variant changes.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
+pub enum VariantSetting {
     /// A parameter of the test.
     Param {
         /// The parameter.
-        given: Given,
+        given: SpannedParam,
         /// What it was typed in.
-        source: Source,
+        source: SourceText,
     },
     /// A variable in the environment of the test's processes: `NAME=VALUE`.
     Env(String),
@@ -57,57 +57,64 @@ impl Variant {
     ///
     /// # Errors
     /// When it replaces a program and it is not clear which, or not every cell needs one of that name, or there is no file.
-    pub fn of(&self, request: &Request, test: &Declaration, catalogue: &dyn Catalogue) -> Result<Request, PlanError> {
+    pub fn apply(&self, request: &Request, test: &Declaration, catalogue: &dyn Catalog) -> Result<Request, PlanError> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         let mut set = BTreeSet::new();
         for setting in &self.settings {
-            let what = setting.what(test, catalogue);
+            let what = setting.target(test, catalogue);
             if let Some(twice) = set.replace(what) {
-                let what = format!("the variant `{}` sets {twice} twice", self.shown());
-                return Err(PlanError::plain(what).with_help("leave one of them out; it takes one value at a time"));
+                let what = format!("the variant `{}` sets {twice} twice", self.masked_text());
+                return Err(
+                    PlanError::without_location(what).with_help("leave one of them out; it takes one value at a time")
+                );
             }
             match setting {
-                Setting::Param { given, source } => changed.put(test, catalogue, given, source),
-                Setting::Env(variable) => changed.add_env(variable),
-                Setting::Before(command) => {
-                    changed.put(test, catalogue, &own("before", Value::Text(command.clone())), &request.source);
+                VariantSetting::Param { given, source } => changed.replace_param(test, catalogue, given, source),
+                VariantSetting::Env(variable) => changed.add_env(variable),
+                VariantSetting::Before(command) => {
+                    changed.replace_param(
+                        test,
+                        catalogue,
+                        &inline_param("before", ParamValue::Text(command.clone())),
+                        &request.source,
+                    );
                 }
-                Setting::Program { .. } => {}
+                VariantSetting::Program { .. } => {}
             }
         }
         let replaced = self.settings.iter().filter_map(|setting| match setting {
-            Setting::Program { name, file } => Some((name.as_deref(), file)),
+            VariantSetting::Program { name, file } => Some((name.as_deref(), file)),
             _ => None,
         });
         let replaced: Vec<(Option<&str>, &String)> = replaced.collect();
         if !replaced.is_empty() {
             // With all its parameters, which may decide the programs.
-            let cells = needs(&changed, test, catalogue)?;
+            let cells = programs_by_cell(&changed, test, catalogue)?;
             for (name, file) in replaced {
-                changed.programs.insert(program(test, name, file, &cells)?, file.clone());
+                changed.programs.insert(resolve_program(test, name, file, &cells)?, file.clone());
             }
         }
         Ok(changed)
     }
 
     /// What was typed, with its secrets masked.
-    pub fn shown(&self) -> String {
-        masked_argument(&self.text)
+    pub fn masked_text(&self) -> String {
+        mask_argument(&self.text)
     }
 
     /// The names of the parameters that it changes, as the test calls them.
-    pub fn changes(&self, test: &Declaration, catalogue: &dyn Catalogue) -> Vec<String> {
-        let name = |setting: &Setting| match setting {
-            Setting::Param { given, .. } => Some(proper_name(given, test, catalogue)),
+    pub fn changed_params(&self, test: &Declaration, catalogue: &dyn Catalog) -> Vec<String> {
+        let name = |setting: &VariantSetting| match setting {
+            VariantSetting::Param { given, .. } => Some(proper_name(given, test, catalogue)),
             _ => None,
         };
         self.settings.iter().filter_map(name).collect()
     }
 }
 
-impl Setting {
+impl VariantSetting {
     /// What it sets, under its proper name.
-    fn what(&self, test: &Declaration, catalogue: &dyn Catalogue) -> String {
+    fn target(&self, test: &Declaration, catalogue: &dyn Catalog) -> String {
         match self {
             Self::Param { given, .. } => format!("`{}`", proper_name(given, test, catalogue)),
             Self::Env(variable) => {
@@ -121,7 +128,7 @@ impl Setting {
 }
 
 /// What the test calls a parameter, or a knob is called; as it was given where it is neither.
-fn proper_name(given: &Given, test: &Declaration, catalogue: &dyn Catalogue) -> String {
+fn proper_name(given: &SpannedParam, test: &Declaration, catalogue: &dyn Catalog) -> String {
     let proper = match given.name.strip_prefix(KNOBS) {
         Some(knob) => knob_name(catalogue, knob),
         None => test.param(&given.name).map(|param| param.name.clone()),
@@ -131,8 +138,14 @@ fn proper_name(given: &Given, test: &Declaration, catalogue: &dyn Catalogue) -> 
 
 impl Request {
     /// Puts a parameter in the place of what was given for it.
-    fn put(&mut self, test: &Declaration, catalogue: &dyn Catalogue, given: &Given, source: &Source) {
-        let name = |given: &Given| proper_name(given, test, catalogue);
+    fn replace_param(
+        &mut self,
+        test: &Declaration,
+        catalogue: &dyn Catalog,
+        given: &SpannedParam,
+        source: &SourceText,
+    ) {
+        let name = |given: &SpannedParam| proper_name(given, test, catalogue);
         self.given.retain(|other| name(other) != name(given));
         self.given.push(given.clone());
         // What is wrong with it is shown where it was typed; what the test itself says was right before.
@@ -140,48 +153,56 @@ impl Request {
     }
 
     fn add_env(&mut self, variable: &str) {
-        let variable = Written::one(Value::Text(variable.to_owned()), 0..0);
+        let variable = SpannedValue::one(ParamValue::Text(variable.to_owned()), 0..0);
         match self.given.iter_mut().find(|given| given.name == "env") {
-            Some(Given { value: Written { form: Form::Many(list), .. }, .. }) => list.push(variable),
-            _ => self.given.push(Given {
+            Some(SpannedParam { value: SpannedValue { form: ValueForm::List(list), .. }, .. }) => list.push(variable),
+            _ => self.given.push(SpannedParam {
                 name: "env".to_owned(),
-                name_at: 0..0,
-                value: Written { form: Form::Many(vec![variable]), at: 0..0 },
+                name_span: 0..0,
+                value: SpannedValue { form: ValueForm::List(vec![variable]), span: 0..0 },
             }),
         }
     }
 }
 
-fn own(name: &str, value: Value) -> Given {
-    Given { name: name.to_owned(), name_at: 0..0, value: Written::one(value, 0..0) }
+fn inline_param(name: &str, value: ParamValue) -> SpannedParam {
+    SpannedParam { name: name.to_owned(), name_span: 0..0, value: SpannedValue::one(value, 0..0) }
 }
 
 /// The programs that a cell needs on its worker, by the cell's case.
-struct Needs {
+struct CellPrograms {
     case: String,
     programs: Vec<String>,
 }
 
 /// The programs that each cell of a request needs. Which ones may depend on its parameters.
-fn needs(request: &Request, test: &Declaration, catalogue: &dyn Catalogue) -> Result<Vec<Needs>, PlanError> {
+fn programs_by_cell(
+    request: &Request,
+    test: &Declaration,
+    catalogue: &dyn Catalog,
+) -> Result<Vec<CellPrograms>, PlanError> {
     let (sampling, profile, all) = (Sampling::default(), ProfileName::localhost(), Selection::default());
     // What is replaced in all variants may be called in others only.
     let request = Request { programs: BTreeMap::new(), ..request.clone() };
     let plan = expand(&[request], &sampling, catalogue, None, &profile, &all)?;
     let of_cell = |cell: Cell| {
-        let programs = programs::called(catalogue, test.name.as_str(), &cell.params);
-        Needs { case: cell.id.case.to_string(), programs }
+        let programs = programs::required_programs(catalogue, test.name.as_str(), &cell.params);
+        CellPrograms { case: cell.id.case.to_string(), programs }
     };
     Ok(plan.cells.into_iter().map(of_cell).collect())
 }
 
 /// The program that a file takes the place of: the one of that name, the one of the file's name, or the only one that the
 /// test needs. It is the same in every cell.
-fn program(test: &Declaration, name: Option<&str>, file: &str, cells: &[Needs]) -> Result<String, PlanError> {
+fn resolve_program(
+    test: &Declaration,
+    name: Option<&str>,
+    file: &str,
+    cells: &[CellPrograms],
+) -> Result<String, PlanError> {
     if !Path::new(file).is_file() {
-        return Err(
-            PlanError::plain(format!("no such program: `{file}`")).with_help("`bin:[PROGRAM=]PATH` names a file")
-        );
+        return Err(PlanError::without_location(format!("no such program: `{file}`"))
+            .with_help("`bin:[PROGRAM=]PATH` names a file"));
     }
     let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut all: Vec<&str> = Vec::new();
@@ -194,18 +215,18 @@ fn program(test: &Declaration, name: Option<&str>, file: &str, cells: &[Needs]) 
         (None, [only]) => only,
         (name, _) => name.unwrap_or(&base),
     };
-    let (with, without): (Vec<&Needs>, Vec<&Needs>) =
+    let (with, without): (Vec<&CellPrograms>, Vec<&CellPrograms>) =
         cells.iter().partition(|cell| cell.programs.iter().any(|needed| needed == program));
     match (with.first(), without.first()) {
         (Some(_), None) => Ok(program.to_owned()),
-        (Some(with), Some(without)) => Err(PlanError::plain(format!(
+        (Some(with), Some(without)) => Err(PlanError::without_location(format!(
             "`{}` needs `{program}` for {} and not for {}",
             test.name, with.case, without.case
         ))
         .with_help("a program that is not called changes nothing: measure the cases that call it by themselves")),
         (None, _) => {
             let needs = [(test.name.as_str(), all.clone())];
-            Err(programs::unknown(program, &needs, |instead| format!("bin:{instead}={file}")))
+            Err(programs::unknown_program(program, &needs, |instead| format!("bin:{instead}={file}")))
         }
     }
 }

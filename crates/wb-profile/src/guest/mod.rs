@@ -1,10 +1,10 @@
 //! Guests: machines that are made on a host for a profile, and measure in its place.
 
-mod aside;
-mod install;
+mod cpu_isolation;
+mod domain;
 mod keys;
-mod layout;
 mod logs;
+mod sizing;
 mod virsh;
 mod virt;
 
@@ -14,33 +14,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use wb_agent::{Scratch, Worker};
-use wb_fleet::{Connected, FleetError, Host, Options, Params, connect};
+use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, HostParams, connect};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-use crate::error::Why;
-use crate::host::{last_lines, require, run};
-use crate::image::{self, Base, Seed};
-use crate::profile::{Guests, Placement, VirtType};
-use crate::site::Site;
+use crate::apply_site::ApplySite;
+use crate::error::ProfileErrorKind;
+use crate::host::{last_lines, require_program, run};
+use crate::image::{self, BaseImage, SeedConfig};
+use crate::profile::{CpuPinning, GuestsConfig, VirtType};
 
-pub(crate) use keys::Keys;
+pub(crate) use keys::GuestSshKeys;
 pub use logs::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 
-use install::{Plan, format_name};
-use keys::Gate;
-use layout::Size;
+use domain::{DomainSpec, format_name};
+use keys::SshGateway;
+use sizing::GuestSize;
 
 /// How often something is asked for again that comes by itself.
-const PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much of a console an error shows, in lines.
-const SHOWN: usize = 12;
+const MAX_CONSOLE_LINES: usize = 12;
 /// What a console may have said.
-const CONSOLE: Bytes = Bytes(16 << 20);
+const MAX_CONSOLE_SIZE: Bytes = Bytes(16 << 20);
 
 /// A guest as it was made, for the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Made {
+pub struct GuestRecord {
     /// Its name as a worker.
     pub name: WorkerName,
     /// What libvirt calls it.
@@ -54,7 +54,7 @@ pub struct Made {
     /// What runs it.
     pub virt_type: VirtType,
     /// What its disk was made from.
-    pub image: Base,
+    pub image: BaseImage,
     /// Its domain, as libvirt's XML.
     pub xml: String,
     /// How long it took from its start until its agent answered.
@@ -62,32 +62,32 @@ pub struct Made {
 }
 
 /// The guests of a host, running.
-pub(crate) struct Running {
+pub(crate) struct RunningGuests {
     /// Their workers, with how they were made and where on the host their consoles are.
-    pub(crate) all: Vec<(Worker, Made, String)>,
+    pub(crate) all: Vec<(Worker, GuestRecord, String)>,
     /// Their files: gone with it.
     pub(crate) folder: Scratch,
     /// What ssh needs for as long as they are there.
-    pub(crate) keys: Keys,
+    pub(crate) keys: GuestSshKeys,
 }
 
 /// Has the guests of a profile run on a host, until its group is torn down.
-pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, Why> {
+pub(crate) async fn start(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result<RunningGuests, ProfileErrorKind> {
     let group = site.group;
     if run(group, ["id", "-u"]).await?.trim() != "0" {
-        return Err(Why::NotRoot);
+        return Err(ProfileErrorKind::NotRoot);
     }
     virsh::require_libvirt(group).await?;
-    require(group, "qemu-img", "qemu-utils").await?;
+    require_program(group, "qemu-img", "qemu-utils").await?;
     if guests.xml.is_none() {
-        require(group, "virt-install", "virtinst").await?;
+        require_program(group, "virt-install", "virtinst").await?;
     }
     let worker = group.worker();
     let facts = worker.facts().await?;
-    let found = Params::detect(worker).await?;
+    let found = HostParams::detect(worker).await?;
     let params = found.overridden_by(site.params);
-    let sizes = layout::sizes(guests, &params, &facts)?;
-    let folder = worker.scratch(Some(place(site).await?)).await?;
+    let sizes = sizing::plan_guests(guests, &params, &facts)?;
+    let folder = worker.new_scratch(Some(guest_folder(site).await?)).await?;
     // libvirt runs guests as a user of its own, which has to get to their files.
     run(group, ["chmod", "0711", folder.path()]).await?;
     if guests.xml.is_none() {
@@ -96,26 +96,26 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     let (virt, software) =
         virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
     if let Some(why) = software {
-        site.tell(format!("guests run in software, whose figures say nothing of hardware: {why}"));
+        site.notify(format!("guests run in software, whose figures say nothing of hardware: {why}"));
     }
-    let base = base(guests, &params, site).await?;
+    let base = prepare_base(guests, &params, site).await?;
     virsh::require_network(group, &guests.network).await?;
-    let huge_pages = guests.placement == Placement::Pinned && huge_pages(&sizes, &params, site).await?;
-    if guests.placement == Placement::Pinned {
-        aside::others(&sizes, &facts, site).await?;
+    let huge_pages = guests.placement == CpuPinning::Pinned && huge_pages(&sizes, &params, site).await?;
+    if guests.placement == CpuPinning::Pinned {
+        cpu_isolation::move_others_off(&sizes, &facts, site).await?;
     }
 
-    let keys = Keys::new(site.program.path()).await?;
+    let keys = GuestSshKeys::new(site.program.path()).await?;
     let mut begun = Vec::new();
     for (at, size) in sizes.iter().enumerate() {
-        let name = site.guest(at + 1);
+        let name = site.guest_name(at + 1);
         let domain = format!("weighbridge-{}-{name}", std::process::id());
         let file = |kind: &str| folder.join(&format!("{name}.{kind}"));
         let (disk, seed, console, definition) = (file("disk"), file("seed"), file("console"), file("xml"));
-        overlay(guests, &base, &disk, site).await?;
+        create_disk(guests, &base, &disk, site).await?;
         let host_key = keys.host_key(&name).await?;
         let mac = mac(&domain);
-        let told = Seed {
+        let told = SeedConfig {
             hostname: name.as_str(),
             authorized_key: keys.public.trim(),
             host_key: image::HostKey { private: &host_key.private, public: host_key.public.trim() },
@@ -123,7 +123,7 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         };
         let volume = told.volume()?;
         worker.put(&seed, &volume, 0o600).await?;
-        let plan = Plan {
+        let plan = DomainSpec {
             domain: &domain,
             guests,
             size,
@@ -136,25 +136,25 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
             huge_pages,
         };
         let xml = match &guests.xml {
-            None => install::xml(&plan, group).await?,
-            Some(file) => install::filled(&plan, &site.asset(file)?)?,
+            None => domain::xml(&plan, group).await?,
+            Some(file) => domain::fill_template(&plan, &site.asset(file)?)?,
         };
         worker.put(&definition, xml.as_bytes(), 0o600).await?;
         let started = Instant::now();
         virsh::start(group, &name, &domain, &definition).await?;
-        begun.push(Begun { name, domain, console, xml, size: size.clone(), started });
+        begun.push(StartedGuest { name, domain, console, xml, size: size.clone(), started });
     }
-    site.tell(format!("waiting for {}", wb_model::counted(begun.len(), "guest")));
+    site.notify(format!("waiting for {}", wb_model::pluralize(begun.len(), "guest")));
     let mut all = Vec::new();
     for guest in begun {
         let address = guest.address(guests.limit, site).await?;
-        keys.know(
+        keys.add_host(
             &guest.name,
             &address,
-            &Gate { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() },
+            &SshGateway { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() },
         )?;
         let connected = guest.connect(guests.limit, &keys, site).await?;
-        let made = Made {
+        let made = GuestRecord {
             name: guest.name,
             domain: guest.domain,
             address,
@@ -167,13 +167,13 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         };
         all.push((connected.worker, made, guest.console));
     }
-    Ok(Running { all, folder, keys })
+    Ok(RunningGuests { all, folder, keys })
 }
 
 /// A guest that a profile would make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Planned {
+pub struct PlannedGuest {
     /// Its name as a worker.
     pub name: WorkerName,
     /// How many CPUs it would have.
@@ -192,18 +192,18 @@ pub struct Planned {
 
 /// What was found out about the guests of a profile, without making any.
 #[derive(Debug, Default)]
-pub(crate) struct Outlook {
+pub(crate) struct GuestPreflight {
     /// The guests that would be made.
-    pub(crate) guests: Vec<Planned>,
+    pub(crate) guests: Vec<PlannedGuest>,
     /// Why they cannot be.
-    pub(crate) obstacles: Vec<Why>,
+    pub(crate) obstacles: Vec<ProfileErrorKind>,
     /// Why software would run them, although that was not asked for.
     pub(crate) software: Option<String>,
 }
 
-impl Outlook {
+impl GuestPreflight {
     /// The value of a check; none where it failed, which is an obstacle.
-    fn ok<T>(&mut self, result: Result<T, Why>) -> Option<T> {
+    fn ok<T>(&mut self, result: Result<T, ProfileErrorKind>) -> Option<T> {
         result.map_err(|why| self.obstacles.push(why)).ok()
     }
 }
@@ -212,24 +212,25 @@ impl Outlook {
 ///
 /// # Errors
 /// When the host does not answer.
-pub(crate) async fn outlook(guests: &Guests, site: &Site<'_>) -> Result<Outlook, Why> {
+pub(crate) async fn preflight(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
     let (group, worker) = (site.group, site.group.worker());
-    let mut outlook = Outlook::default();
+    let mut outlook = GuestPreflight::default();
     let facts = worker.facts().await?;
-    let params = Params::detect(worker).await?.overridden_by(site.params);
-    let sizes = outlook.ok(layout::sizes(guests, &params, &facts)).unwrap_or_default();
+    let params = HostParams::detect(worker).await?.overridden_by(site.params);
+    let sizes = outlook.ok(sizing::plan_guests(guests, &params, &facts)).unwrap_or_default();
     let has_libvirt = outlook.ok(virsh::require_libvirt(group).await).is_some();
-    outlook.ok(require(group, "qemu-img", "qemu-utils").await);
-    let installs = guests.xml.is_some() || outlook.ok(require(group, "virt-install", "virtinst").await).is_some();
+    outlook.ok(require_program(group, "qemu-img", "qemu-utils").await);
+    let installs =
+        guests.xml.is_some() || outlook.ok(require_program(group, "virt-install", "virtinst").await).is_some();
     let image = outlook.ok(image(guests, &params));
     if let Some(image) = &image {
-        let options = image::Options { stall: ANSWER, ..image::Options::default() };
-        outlook.ok(image::check(worker, image, &options).await.map_err(Why::from));
+        let options = image::ImageOptions { stall: CHECK_TIMEOUT, ..image::ImageOptions::default() };
+        outlook.ok(image::check(worker, image, &options).await.map_err(ProfileErrorKind::from));
     }
     let mut virt_type = None;
     if has_libvirt {
         outlook.ok(virsh::require_defined(group, &guests.network).await);
-        let folder = worker.scratch(Some(place(site).await?)).await?;
+        let folder = worker.new_scratch(Some(guest_folder(site).await?)).await?;
         // libvirt runs guests as a user of its own, which has to get to the sector that is tried.
         run(group, ["chmod", "0711", folder.path()]).await?;
         let resolved = virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await;
@@ -241,11 +242,11 @@ pub(crate) async fn outlook(guests: &Guests, site: &Site<'_>) -> Result<Outlook,
         }
     }
     if let Some(size) = sizes.first() {
-        outlook.ok(definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, site).await);
+        outlook.ok(check_definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, site).await);
     }
     let image = image.map(|image| image.to_string()).unwrap_or_default();
-    let planned = |(at, size): (usize, &Size)| Planned {
-        name: site.guest(at + 1),
+    let planned = |(at, size): (usize, &GuestSize)| PlannedGuest {
+        name: site.guest_name(at + 1),
         cpus: size.cpus,
         memory: size.memory,
         disk: guests.disk,
@@ -257,25 +258,25 @@ pub(crate) async fn outlook(guests: &Guests, site: &Site<'_>) -> Result<Outlook,
 }
 
 /// How long a server of images may take to answer while nothing is fetched yet.
-const ANSWER: Nanos = Nanos(10_000_000_000);
+const CHECK_TIMEOUT: Nanos = Nanos(10_000_000_000);
 
 /// Sees whether the domain of a guest can be written: the user's XML with names in the places of files that would be made,
 /// or the extra arguments of virt-install.
-async fn definition(
-    guests: &Guests,
-    size: &Size,
+async fn check_definition(
+    guests: &GuestsConfig,
+    size: &GuestSize,
     virt: VirtType,
     has_virt_install: bool,
-    site: &Site<'_>,
-) -> Result<(), Why> {
-    let base = Base {
+    site: &ApplySite<'_>,
+) -> Result<(), ProfileErrorKind> {
+    let base = BaseImage {
         name: String::new(),
         path: "/weighbridge/image".to_owned(),
-        format: image::Format::Qcow2,
+        format: image::ImageFormat::Qcow2,
         sha256: String::new(),
-        boot: image::Boot::Disk,
+        boot: image::GuestBoot::Disk,
     };
-    let plan = Plan {
+    let plan = DomainSpec {
         domain: "weighbridge-guest",
         guests,
         size,
@@ -288,86 +289,95 @@ async fn definition(
         huge_pages: false,
     };
     match &guests.xml {
-        Some(file) => install::filled(&plan, &site.asset(file)?).map(drop),
+        Some(file) => domain::fill_template(&plan, &site.asset(file)?).map(drop),
         None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
-        None => install::check_extra(&plan, site.group).await,
+        None => domain::check_extra(&plan, site.group).await,
     }
 }
 
 /// A guest that has been started.
-struct Begun {
+struct StartedGuest {
     name: WorkerName,
     domain: String,
     console: String,
     xml: String,
-    size: Size,
+    size: GuestSize,
     started: Instant,
 }
 
-impl Begun {
+impl StartedGuest {
     /// Waits until it has an address.
-    async fn address(&self, limit: Nanos, site: &Site<'_>) -> Result<String, Why> {
+    async fn address(&self, limit: Nanos, site: &ApplySite<'_>) -> Result<String, ProfileErrorKind> {
         while elapsed(self.started) < limit {
             self.require_alive(site).await?;
             if let Some(address) = virsh::address(site.group, &self.domain).await? {
                 return Ok(address);
             }
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
-        Err(Why::NoAddress { guest: self.name.clone(), limit, console: self.said(site).await })
+        Err(ProfileErrorKind::NoAddress { guest: self.name.clone(), limit, console: self.console_tail(site).await })
     }
 
     /// Waits until it lets us in.
-    async fn connect(&self, limit: Nanos, keys: &Keys, site: &Site<'_>) -> Result<Connected, Why> {
+    async fn connect(
+        &self,
+        limit: Nanos,
+        keys: &GuestSshKeys,
+        site: &ApplySite<'_>,
+    ) -> Result<ConnectedHost, ProfileErrorKind> {
         // Its name stands in ssh's configuration.
         let address = self.name.as_str().parse()?;
-        let host = Host { name: self.name.clone(), address, params: Params::default() };
-        let options = Options { ssh_config: Some(keys.config()), needs_root: true, ..site.options.clone() };
+        let host = Host { name: self.name.clone(), address, params: HostParams::default() };
+        let options = ConnectOptions { ssh_config: Some(keys.config()), needs_root: true, ..site.options.clone() };
         loop {
             self.require_alive(site).await?;
             match connect(&host, site.program, &options).await {
                 Ok(connected) => return Ok(connected),
-                Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
+                Err(last) if elapsed(self.started) >= limit || !is_transient(&last) => {
                     let last = Box::new(last);
-                    return Err(Why::NotReached {
+                    return Err(ProfileErrorKind::NotReached {
                         guest: self.name.clone(),
                         limit,
                         last,
-                        console: self.said(site).await,
+                        console: self.console_tail(site).await,
                     });
                 }
-                Err(_) => sleep(PAUSE).await,
+                Err(_) => sleep(POLL_INTERVAL).await,
             }
         }
     }
 
-    async fn require_alive(&self, site: &Site<'_>) -> Result<(), Why> {
+    async fn require_alive(&self, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
         match virsh::state(site.group, &self.domain).await?.as_deref() {
             None | Some("shut off" | "crashed" | "dying") => {
-                Err(Why::Died { guest: self.name.clone(), console: self.said(site).await })
+                Err(ProfileErrorKind::Died { guest: self.name.clone(), console: self.console_tail(site).await })
             }
             Some(_) => Ok(()),
         }
     }
 
     /// The end of what its console said.
-    async fn said(&self, site: &Site<'_>) -> String {
-        last_lines(&String::from_utf8_lossy(&console(site.group.worker(), &self.console).await), SHOWN)
+    async fn console_tail(&self, site: &ApplySite<'_>) -> String {
+        last_lines(&String::from_utf8_lossy(&console(site.group.worker(), &self.console).await), MAX_CONSOLE_LINES)
     }
 }
 
 /// Whether a guest that starts may still let us in.
-fn comes_by_itself(error: &FleetError) -> bool {
-    use wb_fleet::Why;
+fn is_transient(error: &FleetError) -> bool {
+    use wb_fleet::ConnectErrorKind;
     !matches!(
-        error.why.as_ref(),
-        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Compress(_) | Why::NoSsh(_)
+        error.kind.as_ref(),
+        ConnectErrorKind::Architecture { .. }
+            | ConnectErrorKind::Kernel { .. }
+            | ConnectErrorKind::NoSpace { .. }
+            | ConnectErrorKind::Compress(_)
+            | ConnectErrorKind::SshNotStarted(_)
     )
 }
 
 /// All that a guest's console said, from the host; nothing where it said nothing or cannot be read.
 pub async fn console(host: &Worker, path: &str) -> Vec<u8> {
-    host.get(path, CONSOLE).await.unwrap_or_default()
+    host.get(path, MAX_CONSOLE_SIZE).await.unwrap_or_default()
 }
 
 fn elapsed(since: Instant) -> Nanos {
@@ -375,23 +385,27 @@ fn elapsed(since: Instant) -> Nanos {
 }
 
 /// What disks are made from, on the host.
-async fn base(guests: &Guests, params: &Params, site: &Site<'_>) -> Result<Base, Why> {
+async fn prepare_base(
+    guests: &GuestsConfig,
+    params: &HostParams,
+    site: &ApplySite<'_>,
+) -> Result<BaseImage, ProfileErrorKind> {
     let image = image(guests, params)?;
-    let told = |progress: &image::order::Progress| site.tell(progress.to_string());
-    Ok(image::ready(site.group.worker(), &image, &image::Options::default(), &told).await?)
+    let told = |progress: &image::request::ImageProgress| site.notify(progress.to_string());
+    Ok(image::prepare(site.group.worker(), &image, &image::ImageOptions::default(), &told).await?)
 }
 
 /// The image that is asked for, or that of the guests' or the host's distribution.
-fn image(guests: &Guests, params: &Params) -> Result<image::Image, Why> {
+fn image(guests: &GuestsConfig, params: &HostParams) -> Result<image::ImageSpec, ProfileErrorKind> {
     if let Some(image) = &guests.image {
         return Ok(image.clone());
     }
     let distro = params.guest_distro.as_ref().or(params.distro.as_ref());
-    distro.ok_or(Why::NoDistribution)?.parse().map_err(Why::NoSuchImage)
+    distro.ok_or(ProfileErrorKind::NoDistribution)?.parse().map_err(ProfileErrorKind::NoSuchImage)
 }
 
 /// A folder of the host's for guests' files, where libvirt's user gets.
-async fn place(site: &Site<'_>) -> Result<&'static str, Why> {
+async fn guest_folder(site: &ApplySite<'_>) -> Result<&'static str, ProfileErrorKind> {
     const OF_LIBVIRT: &str = "/var/lib/libvirt/images";
     let is_there = run(site.group, ["test", "-d", OF_LIBVIRT]).await;
     Ok(if is_there.is_ok() { OF_LIBVIRT } else { "/var/tmp" })
@@ -405,14 +419,19 @@ fn mac(domain: &str) -> String {
 }
 
 /// Makes a disk upon an image, which is never written to.
-async fn overlay(guests: &Guests, base: &Base, disk: &str, site: &Site<'_>) -> Result<(), Why> {
+async fn create_disk(
+    guests: &GuestsConfig,
+    base: &BaseImage,
+    disk: &str,
+    site: &ApplySite<'_>,
+) -> Result<(), ProfileErrorKind> {
     let (format, size) = (format_name(guests.image_format), guests.disk.0.to_string());
     match guests.image_format {
-        image::Format::Qcow2 => {
+        image::ImageFormat::Qcow2 => {
             let (below, upon) = (format_name(base.format), base.path.as_str());
             run(site.group, ["qemu-img", "create", "-q", "-f", format, "-b", upon, "-F", below, disk, &size]).await?;
         }
-        image::Format::Raw => {
+        image::ImageFormat::Raw => {
             run(site.group, ["qemu-img", "convert", "-O", format, &base.path, disk]).await?;
             run(site.group, ["qemu-img", "resize", "-q", "-f", format, disk, &size]).await?;
         }
@@ -421,10 +440,10 @@ async fn overlay(guests: &Guests, base: &Base, disk: &str, site: &Site<'_>) -> R
 }
 
 /// Has huge pages for guests where the host has room for them; whether it has.
-async fn huge_pages(sizes: &[Size], params: &Params, site: &Site<'_>) -> Result<bool, Why> {
+async fn huge_pages(sizes: &[GuestSize], params: &HostParams, site: &ApplySite<'_>) -> Result<bool, ProfileErrorKind> {
     let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
     if run(site.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
-        site.tell("guests have no huge pages: no hugetlbfs is mounted, by which libvirt takes them".to_owned());
+        site.notify("guests have no huge pages: no hugetlbfs is mounted, by which libvirt takes them".to_owned());
         return Ok(false);
     }
     let mut knobs = std::collections::BTreeMap::new();
@@ -436,7 +455,7 @@ async fn huge_pages(sizes: &[Size], params: &Params, site: &Site<'_>) -> Result<
     match site.group.tune(knobs).await {
         Ok(_) => Ok(true),
         Err(error) => {
-            site.tell(format!("guests have no huge pages: {error}"));
+            site.notify(format!("guests have no huge pages: {error}"));
             Ok(false)
         }
     }

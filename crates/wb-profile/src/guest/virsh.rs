@@ -6,8 +6,8 @@ use wb_agent::Group;
 use wb_model::WorkerName;
 use wb_sys::undo::Step;
 
-use crate::error::Why;
-use crate::host::{last_lines, require, run};
+use crate::error::ProfileErrorKind;
+use crate::host::{last_lines, require_program, run};
 use crate::profile::VirtType;
 
 /// libvirt of the system, as root has it.
@@ -16,7 +16,7 @@ pub(crate) const CONNECTION: &str = "qemu:///system";
 /// Whether the host hands on packets that are for others.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 /// The state of a domain or network that runs.
-const THERE: &str = "there";
+const PRESENT: &str = "there";
 /// Says whether a domain runs, or has left its log when it ended by itself: a list that cannot be had is no empty one.
 const IS_THERE: &str = r#"
 all=$(virsh -q -c "$1" list --name) || exit
@@ -44,17 +44,17 @@ const POOL: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2
 ///
 /// # Errors
 /// With what it says instead.
-pub(crate) async fn require_libvirt(group: &Group) -> Result<(), Why> {
-    require(group, "virsh", "libvirt-clients").await?;
+pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKind> {
+    require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
         Ok(_) => Ok(()),
-        Err(Why::Program { said, .. }) => Err(Why::NoLibvirt { said: last_lines(&said, 2) }),
+        Err(ProfileErrorKind::Program { said, .. }) => Err(ProfileErrorKind::NoLibvirt { said: last_lines(&said, 2) }),
         Err(other) => Err(other),
     }
 }
 
 /// Starts a domain, until the group is torn down.
-pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), Why> {
+pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), ProfileErrorKind> {
     let step = Step::Command {
         name: format!("the guest {guest}"),
         read: shell(IS_THERE, &[CONNECTION, domain]),
@@ -62,23 +62,23 @@ pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: 
     };
     // Of a domain of this name in an earlier boot, which was killed with its host.
     run(group, ["rm", "-f", &format!("/var/log/libvirt/qemu/{domain}.log")]).await?;
-    group.change(step, Some(THERE.to_owned())).await?;
+    group.apply_step(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
 /// Has a network run, until the group is torn down where it did not.
-pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), Why> {
+pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
     let read = shell(IS_NETWORK, &[CONNECTION, network]);
-    if run(group, read.clone()).await?.trim() == THERE {
+    if run(group, read.clone()).await?.trim() == PRESENT {
         return Ok(());
     }
     // libvirt has the host forward packets, and leaves it so: the log has to know.
     if run(group, ["cat", FORWARDING]).await?.trim() == "0" {
-        group.change(Step::setting(FORWARDING), Some("1".to_owned())).await?;
+        group.apply_step(Step::setting(FORWARDING), Some("1".to_owned())).await?;
     }
     let write = shell(NETWORK, &[CONNECTION, network, "{}"]);
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
-    group.change(step, Some(THERE.to_owned())).await?;
+    group.apply_step(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
@@ -86,10 +86,10 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
 ///
 /// # Errors
 /// With what libvirt says instead.
-pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), Why> {
+pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
-        Err(Why::Program { said, .. }) => {
-            Err(Why::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
+        Err(ProfileErrorKind::Program { said, .. }) => {
+            Err(ProfileErrorKind::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
         }
         other => other.map(drop),
     }
@@ -99,38 +99,44 @@ pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), 
 ///
 /// # Errors
 /// With what it says instead.
-pub(crate) async fn require_emulator(group: &Group, virt: VirtType, emulator: Option<&str>) -> Result<(), Why> {
+pub(crate) async fn require_emulator(
+    group: &Group,
+    virt: VirtType,
+    emulator: Option<&str>,
+) -> Result<(), ProfileErrorKind> {
     let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
     words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
     match run(group, words).await {
-        Err(Why::Program { said, .. }) => Err(Why::NoEmulator { output: last_lines(&said, 1) }),
+        Err(ProfileErrorKind::Program { said, .. }) => {
+            Err(ProfileErrorKind::NoEmulator { output: last_lines(&said, 1) })
+        }
         other => other.map(drop),
     }
 }
 
 /// Has libvirt know a folder as a pool, until the group is torn down: virt-install would define one that stays.
-pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Why> {
+pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), ProfileErrorKind> {
     let name = folder.rsplit('/').next().unwrap_or(folder);
     let step = Step::Command {
         name: format!("libvirt's pool of {folder}"),
         read: shell(IS_POOL, &[CONNECTION, name]),
         write: shell(POOL, &[CONNECTION, name, folder, "{}"]),
     };
-    group.change(step, Some(THERE.to_owned())).await?;
+    group.apply_step(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
 /// The domain's state, in libvirt's word; none where there is no such domain.
-pub(crate) async fn state(group: &Group, domain: &str) -> Result<Option<String>, Why> {
+pub(crate) async fn state(group: &Group, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "domstate", domain]).await {
         Ok(state) => Ok(Some(state.trim().to_owned())),
-        Err(Why::Program { .. }) => Ok(None),
+        Err(ProfileErrorKind::Program { .. }) => Ok(None),
         Err(other) => Err(other),
     }
 }
 
 /// The first IPv4 address of a domain: as its network's DHCP server gave it, else as it was seen.
-pub(crate) async fn address(group: &Group, domain: &str) -> Result<Option<String>, Why> {
+pub(crate) async fn address(group: &Group, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
     for source in ["lease", "arp"] {
         match run(group, ["virsh", "-q", "-c", CONNECTION, "domifaddr", domain, "--source", source]).await {
             Ok(text) => {
@@ -138,7 +144,7 @@ pub(crate) async fn address(group: &Group, domain: &str) -> Result<Option<String
                     return Ok(Some(address));
                 }
             }
-            Err(Why::Program { .. }) => {}
+            Err(ProfileErrorKind::Program { .. }) => {}
             Err(other) => return Err(other),
         }
     }

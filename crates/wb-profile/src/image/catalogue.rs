@@ -5,31 +5,31 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::checksums::Kind;
+use super::checksums::HashKind;
 
 /// An image of the catalogue for one architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct CatalogueImage {
     /// Where it is.
     pub url: String,
     /// Where the list with its hash is.
     pub list: String,
     /// Which hash that is.
-    pub kind: Kind,
+    pub kind: HashKind,
 }
 
 /// One name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    kind: Kind,
-    x86_64: Places,
-    aarch64: Places,
+struct CatalogueEntry {
+    kind: HashKind,
+    x86_64: ImageLocation,
+    aarch64: ImageLocation,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Places {
+struct ImageLocation {
     url: String,
     list: String,
 }
@@ -40,18 +40,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// What a name is on machines of an architecture, as `uname -m` says it.
-pub fn find(name: &str, architecture: &str) -> Option<Listed> {
+pub fn find(name: &str, architecture: &str) -> Option<CatalogueImage> {
     let entry = catalogue().get(name)?;
-    let Places { url, list } = match architecture {
+    let ImageLocation { url, list } = match architecture {
         "x86_64" => &entry.x86_64,
         "aarch64" => &entry.aarch64,
         _ => return None,
     };
-    Some(Listed { url: url.clone(), list: list.clone(), kind: entry.kind })
+    Some(CatalogueImage { url: url.clone(), list: list.clone(), kind: entry.kind })
 }
 
-fn catalogue() -> &'static BTreeMap<String, Entry> {
-    static CATALOGUE: OnceLock<BTreeMap<String, Entry>> = OnceLock::new();
+fn catalogue() -> &'static BTreeMap<String, CatalogueEntry> {
+    static CATALOGUE: OnceLock<BTreeMap<String, CatalogueEntry>> = OnceLock::new();
     let read = || toml::from_str(include_str!("../../images/catalogue.toml"));
     CATALOGUE.get_or_init(|| read().expect("a test reads it"))
 }
@@ -62,15 +62,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::image::Image;
+    use crate::image::ImageSpec;
 
     #[test]
     fn every_entry_is_well_formed() {
         let mut urls = BTreeSet::new();
         for name in names() {
-            assert!(matches!(name.parse(), Ok(Image::Named(_))), "{name}");
+            assert!(matches!(name.parse(), Ok(ImageSpec::Named(_))), "{name}");
             for (architecture, debian) in [("x86_64", "amd64"), ("aarch64", "arm64")] {
-                let Listed { url, list, .. } = find(name, architecture).unwrap();
+                let CatalogueImage { url, list, .. } = find(name, architecture).unwrap();
                 assert!(url.ends_with(".qcow2") || url.ends_with(".img"), "{url}");
                 assert!(url.contains(architecture) || url.contains(debian), "{url}");
                 // A list that somebody on the way could change would be worth nothing.

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 /// Kinds of hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum HashKind {
     /// 64 hexadecimal digits.
     Sha256,
     /// 128 hexadecimal digits.
     Sha512,
 }
 
-impl Kind {
+impl HashKind {
     /// How many hexadecimal digits it has.
     pub fn digits(self) -> usize {
         match self {
@@ -25,7 +25,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for HashKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sha256 => "SHA-256",
@@ -39,7 +39,7 @@ impl fmt::Display for Kind {
 /// Both forms are read, line by line: that of `sha256sum` (`DIGITS  FILE`) and that of BSD (`SHA256 (FILE) = DIGITS`), in
 /// which Fedora's and CentOS' are. Other lines are signatures and remarks. A list of one hash may name its file by what
 /// it was called when it was made: then that one counts.
-pub fn find(list: &str, kind: Kind, file: &str) -> Option<String> {
+pub fn find_hash(list: &str, kind: HashKind, file: &str) -> Option<String> {
     let listed = || list.lines().filter_map(|line| entry(line.trim_end(), kind));
     let named = listed().find(|(_, name)| *name == file);
     let (digits, _) = named.or_else(|| listed().next().filter(|_| listed().count() == 1))?;
@@ -47,10 +47,10 @@ pub fn find(list: &str, kind: Kind, file: &str) -> Option<String> {
 }
 
 /// The digits and the file of a line.
-fn entry(line: &str, kind: Kind) -> Option<(&str, &str)> {
+fn entry(line: &str, kind: HashKind) -> Option<(&str, &str)> {
     let word = match kind {
-        Kind::Sha256 => "SHA256 (",
-        Kind::Sha512 => "SHA512 (",
+        HashKind::Sha256 => "SHA256 (",
+        HashKind::Sha512 => "SHA512 (",
     };
     let (digits, file) = match line.strip_prefix(word) {
         Some(rest) => rest.rsplit_once(") = ").map(|(file, digits)| (digits, file))?,
@@ -74,10 +74,10 @@ mod tests {
     #[test]
     fn the_form_of_sha256sum_is_read() {
         let list = format!("{A} *disk.img\n{B}  ./other.img\r\n");
-        assert_eq!(find(&list, Kind::Sha256, "disk.img").as_deref(), Some(A));
-        assert_eq!(find(&list, Kind::Sha256, "other.img"), Some(B.to_ascii_lowercase()));
-        assert_eq!(find(&list, Kind::Sha256, "third.img"), None);
-        assert_eq!(find(&list, Kind::Sha512, "disk.img"), None);
+        assert_eq!(find_hash(&list, HashKind::Sha256, "disk.img").as_deref(), Some(A));
+        assert_eq!(find_hash(&list, HashKind::Sha256, "other.img"), Some(B.to_ascii_lowercase()));
+        assert_eq!(find_hash(&list, HashKind::Sha256, "third.img"), None);
+        assert_eq!(find_hash(&list, HashKind::Sha512, "disk.img"), None);
     }
 
     #[test]
@@ -86,14 +86,14 @@ mod tests {
             "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n# a.qcow2: 5 bytes\nSHA256 (a.qcow2) = {A}\n# b.qcow2: 5 bytes\n\
              SHA256 (b.qcow2) = {B}\n-----BEGIN PGP SIGNATURE-----\n\niQIz\n"
         );
-        assert_eq!(find(&list, Kind::Sha256, "a.qcow2").as_deref(), Some(A));
-        assert_eq!(find(&list, Kind::Sha256, "c.qcow2"), None);
+        assert_eq!(find_hash(&list, HashKind::Sha256, "a.qcow2").as_deref(), Some(A));
+        assert_eq!(find_hash(&list, HashKind::Sha256, "c.qcow2"), None);
     }
 
     #[test]
     fn a_single_hash_counts_whatever_its_file_was_called() {
         let list = format!("{A}  disk-15.6.0-Build16.qcow2\n");
-        assert_eq!(find(&list, Kind::Sha256, "disk.qcow2").as_deref(), Some(A));
+        assert_eq!(find_hash(&list, HashKind::Sha256, "disk.qcow2").as_deref(), Some(A));
     }
 
     proptest! {
@@ -108,16 +108,16 @@ mod tests {
             };
             let list: String = files.iter().map(line).collect();
             for (file, digits) in &files {
-                prop_assert_eq!(find(&list, Kind::Sha512, file), Some(digits.to_ascii_lowercase()));
+                prop_assert_eq!(find_hash(&list, HashKind::Sha512, file), Some(digits.to_ascii_lowercase()));
             }
-            prop_assert_eq!(find(&list, Kind::Sha512, "!"), None);
+            prop_assert_eq!(find_hash(&list, HashKind::Sha512, "!"), None);
         }
 
         #[test]
         fn any_text_is_read_and_what_is_found_is_a_hash_of_it(list in "(?s)(.{0,40}[ \n]){0,8}", junk in "(?s).{0,200}") {
             let list = format!("{list}{A}  x\n{junk}");
-            for kind in [Kind::Sha256, Kind::Sha512] {
-                if let Some(digits) = find(&list, kind, "x") {
+            for kind in [HashKind::Sha256, HashKind::Sha512] {
+                if let Some(digits) = find_hash(&list, kind, "x") {
                     prop_assert_eq!(digits.len(), kind.digits());
                     prop_assert!(list.to_ascii_lowercase().contains(&digits));
                 }

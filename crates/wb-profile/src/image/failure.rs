@@ -1,12 +1,12 @@
 //! Why a host has no image, as it tells it.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Figure, Nanos};
+use wb_model::{Bytes, Nanos, Quantity};
 
 /// Why an image could not be had on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "failure")]
-pub enum Failure {
+pub enum ImageFailure {
     /// No image of that name for the machine.
     #[error("there is no image `{image}` for {architecture}")]
     Architecture {
@@ -38,7 +38,11 @@ pub enum Failure {
         status: u16,
     },
     /// It comes too slowly, or not at all.
-    #[error("{url} sends less than {} in {within}: given up after {}, which are kept", shown(least), shown(got))]
+    #[error(
+        "{url} sends less than {} in {within}: given up after {}, which are kept",
+        format_size(least),
+        format_size(got)
+    )]
     Stalled {
         /// What was to be fetched.
         url: String,
@@ -55,7 +59,7 @@ pub enum Failure {
         /// What was fetched.
         url: String,
         /// Of which hash.
-        kind: super::checksums::Kind,
+        kind: super::checksums::HashKind,
         /// What it should be.
         expected: String,
         /// What it is.
@@ -67,12 +71,16 @@ pub enum Failure {
         /// The list.
         url: String,
         /// Of which hash.
-        kind: super::checksums::Kind,
+        kind: super::checksums::HashKind,
         /// The file.
         file: String,
     },
     /// No room.
-    #[error("there is no room for {what} in {folder}: it takes {}, {} are free", shown(needed), shown(free))]
+    #[error(
+        "there is no room for {what} in {folder}: it takes {}, {} are free",
+        format_size(needed),
+        format_size(free)
+    )]
     NoSpace {
         /// For what.
         what: String,
@@ -85,7 +93,7 @@ pub enum Failure {
     },
     /// A program is not there.
     #[error("there is no program `{tool}`, which the package `{package}` brings")]
-    NoTool {
+    ToolNotFound {
         /// The program.
         tool: String,
         /// Debian's package with it.
@@ -142,13 +150,13 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl ImageFailure {
     /// Of a file.
     pub(super) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), why: error.to_string() }
     }
 }
 
-pub(super) fn shown(bytes: &Bytes) -> Figure<'static> {
-    Figure { value: bytes.0 as f64, unit: "B" }
+pub(super) fn format_size(bytes: &Bytes) -> Quantity<'static> {
+    Quantity { value: bytes.0 as f64, unit: "B" }
 }

@@ -8,40 +8,40 @@ pub mod catalogue;
 pub mod checksums;
 mod failure;
 mod host;
-pub mod order;
-mod ready;
+mod prepare;
+pub mod request;
 mod seed;
 mod spec;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use failure::Failure;
-pub use host::carry_out;
-pub use ready::{ImageError, Options, check, ready};
-pub use seed::{HostKey, Seed, SeedError};
-pub use spec::{BadImage, Built, Image, LocalFile, Named, Remote};
+pub use failure::ImageFailure;
+pub use host::execute;
+pub use prepare::{ImageError, ImageOptions, check, prepare};
+pub use seed::{HostKey, SeedConfig, SeedError};
+pub use spec::{BuiltImage, CatalogueName, ImageSpec, LocalImage, ParseImageError, RemoteImage};
 
 /// An image that lies on a host, ready to have overlays made upon it. It is never written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Base {
+pub struct BaseImage {
     /// What it is, for people and for the record: `debian-12`, its URL, its path, the packages it was built from.
     pub name: String,
     /// Where it lies on the host.
     pub path: String,
     /// Its format.
-    pub format: Format,
+    pub format: ImageFormat,
     /// The SHA-256 of its file, in hexadecimal digits.
     pub sha256: String,
     /// How it is started.
-    pub boot: Boot,
+    pub boot: GuestBoot,
 }
 
 /// Formats of disk images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum ImageFormat {
     /// QEMU's, with holes and overlays.
     Qcow2,
     /// The bytes of the disk.
@@ -51,7 +51,7 @@ pub enum Format {
 /// How a guest starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "from")]
-pub enum Boot {
+pub enum GuestBoot {
     /// Its disk has a boot loader.
     Disk,
     /// A kernel beside the disk.

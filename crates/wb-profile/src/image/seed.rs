@@ -11,7 +11,7 @@ use wb_model::Sha256;
 
 /// What a guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seed<'a> {
+pub struct SeedConfig<'a> {
     /// What it is called.
     pub hostname: &'a str,
     /// The public key, as OpenSSH writes it in one line, that may log in as root.
@@ -68,23 +68,23 @@ pub enum SeedError {
 
 const LABEL: [u8; 11] = *b"CIDATA     ";
 /// Any; the volume is known by its label.
-const VOLUME: u32 = 0x5742_0001;
+const VOLUME_ID: u32 = 0x5742_0001;
 /// What a volume takes at least.
-const LEAST: usize = 1 << 20;
+const MIN_VOLUME_SIZE: usize = 1 << 20;
 /// What file system and slack may take beside the files.
 const SLACK: usize = 256 << 10;
 
-impl Seed<'_> {
+impl SeedConfig<'_> {
     /// The volume's bytes.
     ///
     /// # Errors
     /// When something cannot be what it should be.
     pub fn volume(&self) -> Result<Vec<u8>, SeedError> {
-        self.require()?;
+        self.validate()?;
         let files = self.files();
         let length: usize = files.iter().map(|(_, text)| text.len()).sum();
-        let mut volume = Cursor::new(vec![0; LEAST.max((length + SLACK).next_multiple_of(LEAST))]);
-        format_volume(&mut volume, FormatVolumeOptions::new().volume_label(LABEL).volume_id(VOLUME))?;
+        let mut volume = Cursor::new(vec![0; MIN_VOLUME_SIZE.max((length + SLACK).next_multiple_of(MIN_VOLUME_SIZE))]);
+        format_volume(&mut volume, FormatVolumeOptions::new().volume_label(LABEL).volume_id(VOLUME_ID))?;
         {
             let system = FileSystem::new(&mut volume, FsOptions::new())?;
             let root = system.root_dir();
@@ -94,7 +94,7 @@ impl Seed<'_> {
         Ok(volume.into_inner())
     }
 
-    fn require(&self) -> Result<(), SeedError> {
+    fn validate(&self) -> Result<(), SeedError> {
         let name = self.hostname;
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if name.is_empty()
@@ -193,9 +193,9 @@ mod tests {
 
     const PRIVATE: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n";
 
-    fn seed() -> Seed<'static> {
+    fn seed() -> SeedConfig<'static> {
         let host_key = HostKey { private: PRIVATE, public: "ssh-ed25519 AAAA host\n" };
-        Seed { hostname: "guest-1", authorized_key: "ssh-ed25519 BBBB run\n", host_key, macs: &[] }
+        SeedConfig { hostname: "guest-1", authorized_key: "ssh-ed25519 BBBB run\n", host_key, macs: &[] }
     }
 
     fn read(volume: &[u8], path: &str) -> String {
@@ -228,15 +228,15 @@ mod tests {
 
     #[test]
     fn the_same_words_make_the_same_bytes_and_others_another_guest() {
-        let volume = |seed: Seed| seed.volume().unwrap();
+        let volume = |seed: SeedConfig| seed.volume().unwrap();
         assert!(volume(seed()) == volume(seed()));
-        let id = |seed: Seed| json(&read(&volume(seed), "meta-data"))["instance-id"].clone();
-        assert_ne!(id(seed()), id(Seed { authorized_key: "ssh-ed25519 CCCC run", ..seed() }));
+        let id = |seed: SeedConfig| json(&read(&volume(seed), "meta-data"))["instance-id"].clone();
+        assert_ne!(id(seed()), id(SeedConfig { authorized_key: "ssh-ed25519 CCCC run", ..seed() }));
     }
 
     #[test]
     fn devices_that_are_known_are_named() {
-        let volume = Seed { macs: &["52:54:00:AB:00:01", "52:54:00:ab:00:02"], ..seed() }.volume().unwrap();
+        let volume = SeedConfig { macs: &["52:54:00:AB:00:01", "52:54:00:ab:00:02"], ..seed() }.volume().unwrap();
         let config = json(&read(&volume, "network-config"));
         assert_eq!(config["ethernets"]["eth0"]["match"]["macaddress"], "52:54:00:ab:00:01");
         assert_eq!(config["ethernets"]["eth1"]["set-name"], "eth1");
@@ -244,15 +244,15 @@ mod tests {
 
     #[test]
     fn what_no_guest_can_be_told_is_refused() {
-        let refused = |seed: Seed| seed.volume().unwrap_err();
+        let refused = |seed: SeedConfig| seed.volume().unwrap_err();
         for hostname in ["", "-a", "a_b", "a.b", &"a".repeat(64)] {
-            assert!(matches!(refused(Seed { hostname, ..seed() }), SeedError::Hostname { .. }), "{hostname}");
+            assert!(matches!(refused(SeedConfig { hostname, ..seed() }), SeedError::Hostname { .. }), "{hostname}");
         }
         let two = "ssh-ed25519 A\nssh-ed25519 B";
-        assert!(matches!(refused(Seed { authorized_key: two, ..seed() }), SeedError::Key { .. }));
+        assert!(matches!(refused(SeedConfig { authorized_key: two, ..seed() }), SeedError::Key { .. }));
         let host_key = HostKey { private: "secret", ..seed().host_key };
-        assert!(matches!(refused(Seed { host_key, ..seed() }), SeedError::Key { .. }));
-        assert!(matches!(refused(Seed { macs: &["52:54"], ..seed() }), SeedError::Mac { .. }));
+        assert!(matches!(refused(SeedConfig { host_key, ..seed() }), SeedError::Key { .. }));
+        assert!(matches!(refused(SeedConfig { macs: &["52:54"], ..seed() }), SeedError::Mac { .. }));
         assert!(!format!("{:?}", seed()).contains("PRIVATE"));
     }
 }

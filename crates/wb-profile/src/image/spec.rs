@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wb_model::Bytes;
-use wb_model::wording::without_rust_types;
+use wb_model::serde_message::humanize_serde_error;
 
 use super::catalogue;
 
@@ -16,23 +16,23 @@ use super::catalogue;
 /// As a text: a name of the catalogue, `built` or `built:RELEASE`, `URL#sha256=DIGITS`, or the path of a file of the
 /// host. As an object: by its first key `name`, `url`, `file` or `built`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Value", into = "Written")]
-#[schemars(with = "Asked")]
-pub enum Image {
+#[serde(try_from = "Value", into = "ImageObject")]
+#[schemars(with = "ImageSchema")]
+pub enum ImageSpec {
     /// A distribution's cloud image, by its name in the catalogue.
-    Named(Named),
+    Named(CatalogueName),
     /// One that is fetched from where the user says.
-    Remote(Remote),
+    Remote(RemoteImage),
     /// A file that lies on the host already.
-    File(LocalFile),
+    File(LocalImage),
     /// Debian, built on the host from packages.
-    Built(Built),
+    Built(BuiltImage),
 }
 
 /// A distribution's cloud image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Named {
+pub struct CatalogueName {
     /// Its name in the catalogue: `debian-12`.
     pub name: String,
 }
@@ -40,7 +40,7 @@ pub struct Named {
 /// An image anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Remote {
+pub struct RemoteImage {
     /// Where it is, by HTTP or HTTPS.
     pub url: String,
     /// The SHA-256 that it has to have, in hexadecimal digits.
@@ -50,7 +50,7 @@ pub struct Remote {
 /// An image that is the user's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LocalFile {
+pub struct LocalImage {
     /// Its path on the host, qcow2 or raw.
     pub file: String,
     /// The kernel that it is started with, where its disk has no boot loader.
@@ -67,7 +67,7 @@ pub struct LocalFile {
 /// Debian from packages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Built {
+pub struct BuiltImage {
     /// The release by its code name: `bookworm`.
     pub built: String,
     /// Packages that it has beside what it takes to start and to be reached.
@@ -81,7 +81,7 @@ pub struct Built {
 
 /// What is no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadImage {
+pub enum ParseImageError {
     /// Not in the catalogue, and nothing else that is known.
     #[error(
         "there is no image `{given}`: name one of {}, a release as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
@@ -141,7 +141,7 @@ pub enum BadImage {
     },
     /// A kernel or what belongs to one, in part.
     #[error("`kernel`, `initrd` and `arguments` are given together or not at all")]
-    HalfAKernel,
+    IncompleteKernel,
     /// No text and no object of an image.
     #[error("an image is a text, or an object with `name`, `url` and `sha256`, `file`, or `built`: {why}")]
     Shape {
@@ -151,7 +151,7 @@ pub enum BadImage {
 }
 
 /// The release that is built where none is said.
-const RELEASE: &str = "bookworm";
+const DEFAULT_RELEASE: &str = "bookworm";
 
 fn disk_size() -> Bytes {
     Bytes(4 << 30)
@@ -165,66 +165,67 @@ fn is_disk_size(size: &Bytes) -> bool {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it is there for its schema")]
-enum Asked {
+enum ImageSchema {
     /// As a text.
     Text(String),
     /// As an object.
-    Object(Written),
+    Object(ImageObject),
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
-    Named(Named),
-    Remote(Remote),
-    File(LocalFile),
-    Built(Built),
+enum ImageObject {
+    Named(CatalogueName),
+    Remote(RemoteImage),
+    File(LocalImage),
+    Built(BuiltImage),
 }
 
-impl From<Image> for Written {
-    fn from(image: Image) -> Self {
+impl From<ImageSpec> for ImageObject {
+    fn from(image: ImageSpec) -> Self {
         match image {
-            Image::Named(named) => Self::Named(named),
-            Image::Remote(remote) => Self::Remote(remote),
-            Image::File(file) => Self::File(file),
-            Image::Built(built) => Self::Built(built),
+            ImageSpec::Named(named) => Self::Named(named),
+            ImageSpec::Remote(remote) => Self::Remote(remote),
+            ImageSpec::File(file) => Self::File(file),
+            ImageSpec::Built(built) => Self::Built(built),
         }
     }
 }
 
-impl FromStr for Image {
-    type Err = BadImage;
+impl FromStr for ImageSpec {
+    type Err = ParseImageError;
 
-    fn from_str(text: &str) -> Result<Self, BadImage> {
+    fn from_str(text: &str) -> Result<Self, ParseImageError> {
         let text = text.trim();
         if text.starts_with('{') {
             let value: Value = serde_json::from_str(text)
-                .map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?;
+                .map_err(|error| ParseImageError::Shape { why: humanize_serde_error(&error.to_string()) })?;
             return Self::try_from(value);
         }
         let image = if text == "built" || text.starts_with("built:") {
-            let release = text.strip_prefix("built:").unwrap_or(RELEASE);
-            Self::Built(Built { built: release.to_owned(), packages: Vec::new(), size: disk_size() })
+            let release = text.strip_prefix("built:").unwrap_or(DEFAULT_RELEASE);
+            Self::Built(BuiltImage { built: release.to_owned(), packages: Vec::new(), size: disk_size() })
         } else if text.contains("://") {
-            let (url, sha256) = text.split_once("#sha256=").ok_or_else(|| BadImage::NoHash { url: text.to_owned() })?;
-            Self::Remote(Remote { url: url.to_owned(), sha256: sha256.to_owned() })
+            let (url, sha256) =
+                text.split_once("#sha256=").ok_or_else(|| ParseImageError::NoHash { url: text.to_owned() })?;
+            Self::Remote(RemoteImage { url: url.to_owned(), sha256: sha256.to_owned() })
         } else if text.contains('/') {
-            Self::File(LocalFile { file: text.to_owned(), kernel: None, initrd: None, arguments: None })
+            Self::File(LocalImage { file: text.to_owned(), kernel: None, initrd: None, arguments: None })
         } else {
-            Self::Named(Named { name: text.to_owned() })
+            Self::Named(CatalogueName { name: text.to_owned() })
         };
-        image.checked()
+        image.validated()
     }
 }
 
-impl TryFrom<Value> for Image {
-    type Error = BadImage;
+impl TryFrom<Value> for ImageSpec {
+    type Error = ParseImageError;
 
-    fn try_from(value: Value) -> Result<Self, BadImage> {
+    fn try_from(value: Value) -> Result<Self, ParseImageError> {
         let object = match value {
             Value::String(text) => return text.parse(),
             Value::Object(object) => object,
-            other => return Err(BadImage::Shape { why: format!("`{other}` is neither") }),
+            other => return Err(ParseImageError::Shape { why: format!("`{other}` is neither") }),
         };
         let has = |key: &str| object.contains_key(key);
         let (name, url, file, built) = (has("name"), has("url"), has("file"), has("built"));
@@ -234,25 +235,25 @@ impl TryFrom<Value> for Image {
             (_, true, ..) => serde_json::from_value(object).map(Self::Remote),
             (_, _, true, _) => serde_json::from_value(object).map(Self::File),
             (.., true) => serde_json::from_value(object).map(Self::Built),
-            _ => return Err(BadImage::Shape { why: format!("`{object}` has none of them") }),
+            _ => return Err(ParseImageError::Shape { why: format!("`{object}` has none of them") }),
         };
-        image.map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?.checked()
+        image.map_err(|error| ParseImageError::Shape { why: humanize_serde_error(&error.to_string()) })?.validated()
     }
 }
 
-impl Image {
+impl ImageSpec {
     /// Itself, if all of it can be what it says.
-    fn checked(mut self) -> Result<Self, BadImage> {
+    fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
-            Self::Named(Named { name }) if catalogue::names().all(|known| known != name.as_str()) => {
-                return Err(BadImage::Unknown { given: name.clone() });
+            Self::Named(CatalogueName { name }) if catalogue::names().all(|known| known != name.as_str()) => {
+                return Err(ParseImageError::Unknown { given: name.clone() });
             }
             Self::Named(_) => {}
-            Self::Remote(Remote { url, sha256 }) => {
+            Self::Remote(RemoteImage { url, sha256 }) => {
                 require_url(url)?;
                 sha256.make_ascii_lowercase();
                 if !is_sha256(sha256) {
-                    return Err(BadImage::Hash { given: sha256.clone() });
+                    return Err(ParseImageError::Hash { given: sha256.clone() });
                 }
             }
             Self::File(file) => require_file(file)?,
@@ -262,14 +263,14 @@ impl Image {
     }
 }
 
-impl fmt::Display for Image {
+impl fmt::Display for ImageSpec {
     /// As people name it: without hashes, with the packages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(Named { name }) => f.write_str(name),
-            Self::Remote(Remote { url, .. }) => f.write_str(url),
-            Self::File(LocalFile { file, .. }) => f.write_str(file),
-            Self::Built(Built { built, packages, size }) => {
+            Self::Named(CatalogueName { name }) => f.write_str(name),
+            Self::Remote(RemoteImage { url, .. }) => f.write_str(url),
+            Self::File(LocalImage { file, .. }) => f.write_str(file),
+            Self::Built(BuiltImage { built, packages, size }) => {
                 write!(f, "built:{built}")?;
                 if !is_disk_size(size) {
                     write!(f, " of {size}")?;
@@ -284,34 +285,34 @@ fn is_sha256(digits: &str) -> bool {
     digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn require_url(url: &str) -> Result<(), BadImage> {
+fn require_url(url: &str) -> Result<(), ParseImageError> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#', ':']));
     if !has_host || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(BadImage::Url { given: url.to_owned() });
+        return Err(ParseImageError::Url { given: url.to_owned() });
     }
     require_uncompressed(url)
 }
 
-fn require_uncompressed(name: &str) -> Result<(), BadImage> {
+fn require_uncompressed(name: &str) -> Result<(), ParseImageError> {
     let packed = [".xz", ".gz", ".zst", ".bz2", ".zip", ".tar"].iter().any(|end| name.ends_with(end));
-    if packed { Err(BadImage::Compressed { given: name.to_owned() }) } else { Ok(()) }
+    if packed { Err(ParseImageError::Compressed { given: name.to_owned() }) } else { Ok(()) }
 }
 
-fn require_file(image: &LocalFile) -> Result<(), BadImage> {
+fn require_file(image: &LocalImage) -> Result<(), ParseImageError> {
     let given = [Some(&image.file), image.kernel.as_ref(), image.initrd.as_ref()];
     if let Some(relative) = given.into_iter().flatten().find(|path| !path.starts_with('/')) {
-        return Err(BadImage::Relative { given: relative.clone() });
+        return Err(ParseImageError::Relative { given: relative.clone() });
     }
     match (&image.kernel, &image.initrd, &image.arguments) {
         (None, None, None) | (Some(_), Some(_), Some(_)) => require_uncompressed(&image.file),
-        _ => Err(BadImage::HalfAKernel),
+        _ => Err(ParseImageError::IncompleteKernel),
     }
 }
 
-fn require_built(image: &mut Built) -> Result<(), BadImage> {
+fn require_built(image: &mut BuiltImage) -> Result<(), ParseImageError> {
     if image.built.is_empty() || !image.built.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Err(BadImage::Release { given: image.built.clone() });
+        return Err(ParseImageError::Release { given: image.built.clone() });
     }
     // As Debian's policy has it (5.6.1).
     let is_package = |name: &&String| {
@@ -320,13 +321,13 @@ fn require_built(image: &mut Built) -> Result<(), BadImage> {
             && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.'))
     };
     if let Some(other) = image.packages.iter().find(|name| !is_package(name)) {
-        return Err(BadImage::Package { given: other.clone() });
+        return Err(ParseImageError::Package { given: other.clone() });
     }
     // The order in which they are named makes no other image.
     image.packages.sort();
     image.packages.dedup();
     if !(1 << 30..=16 << 40).contains(&image.size.0) {
-        return Err(BadImage::Size { given: image.size });
+        return Err(ParseImageError::Size { given: image.size });
     }
     Ok(())
 }
@@ -338,17 +339,17 @@ mod tests {
 
     const HASH: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF";
 
-    fn refused(text: &str) -> BadImage {
-        text.parse::<Image>().unwrap_err()
+    fn refused(text: &str) -> ParseImageError {
+        text.parse::<ImageSpec>().unwrap_err()
     }
 
     #[test]
     fn an_image_is_asked_for_by_a_text() {
-        let image = |text: &str| text.parse::<Image>().unwrap();
-        assert_eq!(image("debian-12"), Image::Named(Named { name: "debian-12".to_owned() }));
+        let image = |text: &str| text.parse::<ImageSpec>().unwrap();
+        assert_eq!(image("debian-12"), ImageSpec::Named(CatalogueName { name: "debian-12".to_owned() }));
         assert_eq!(image("built"), image("built:bookworm"));
-        assert!(matches!(image("/srv/a.qcow2"), Image::File(LocalFile { kernel: None, .. })));
-        let Image::Remote(remote) = image(&format!("https://host/a.qcow2#sha256={HASH}")) else { panic!() };
+        assert!(matches!(image("/srv/a.qcow2"), ImageSpec::File(LocalImage { kernel: None, .. })));
+        let ImageSpec::Remote(remote) = image(&format!("https://host/a.qcow2#sha256={HASH}")) else { panic!() };
         assert_eq!((remote.url.as_str(), remote.sha256), ("https://host/a.qcow2", HASH.to_ascii_lowercase()));
         let built = image(r#"{"built": "trixie", "packages": ["redis-server", "fio", "fio"], "size": "8g"}"#);
         assert_eq!(built.to_string(), "built:trixie of 8g with fio, redis-server");
@@ -359,27 +360,27 @@ mod tests {
         let texts =
             ["debian-13", "built:trixie", "/a/b", r#"{"file":"/a","kernel":"/k","initrd":"/i","arguments":""}"#];
         for text in texts {
-            let image: Image = text.parse().unwrap();
+            let image: ImageSpec = text.parse().unwrap();
             let json = serde_json::to_value(&image).unwrap();
-            assert_eq!(serde_json::from_value::<Image>(json).unwrap(), image);
+            assert_eq!(serde_json::from_value::<ImageSpec>(json).unwrap(), image);
         }
     }
 
     #[test]
     fn what_cannot_be_an_image_is_refused_for_what_it_is() {
-        assert!(matches!(refused("debian-1"), BadImage::Unknown { .. }));
-        assert!(matches!(refused("https://host/a.qcow2"), BadImage::NoHash { .. }));
-        assert!(matches!(refused("https://host/a.qcow2#sha256=12"), BadImage::Hash { .. }));
-        assert!(matches!(refused(&format!("ftp://host/a#sha256={HASH}")), BadImage::Url { .. }));
-        assert!(matches!(refused(&format!("http:///a#sha256={HASH}")), BadImage::Url { .. }));
-        assert!(matches!(refused(&format!("http://h/a.raw.xz#sha256={HASH}")), BadImage::Compressed { .. }));
-        assert!(matches!(refused("images/a.qcow2"), BadImage::Relative { .. }));
-        assert!(matches!(refused("built:Book worm"), BadImage::Release { .. }));
-        assert!(matches!(refused(r#"{"built":"sid","packages":["-o"]}"#), BadImage::Package { .. }));
-        assert!(matches!(refused(r#"{"built":"sid","size":"1m"}"#), BadImage::Size { .. }));
-        assert!(matches!(refused(r#"{"file":"/a","kernel":"/k"}"#), BadImage::HalfAKernel));
-        assert!(matches!(refused(r#"{"built":"sid","url":"x"}"#), BadImage::Shape { .. }));
-        assert!(matches!(refused("{"), BadImage::Shape { .. }));
-        assert!(serde_json::from_str::<Image>("7").is_err());
+        assert!(matches!(refused("debian-1"), ParseImageError::Unknown { .. }));
+        assert!(matches!(refused("https://host/a.qcow2"), ParseImageError::NoHash { .. }));
+        assert!(matches!(refused("https://host/a.qcow2#sha256=12"), ParseImageError::Hash { .. }));
+        assert!(matches!(refused(&format!("ftp://host/a#sha256={HASH}")), ParseImageError::Url { .. }));
+        assert!(matches!(refused(&format!("http:///a#sha256={HASH}")), ParseImageError::Url { .. }));
+        assert!(matches!(refused(&format!("http://h/a.raw.xz#sha256={HASH}")), ParseImageError::Compressed { .. }));
+        assert!(matches!(refused("images/a.qcow2"), ParseImageError::Relative { .. }));
+        assert!(matches!(refused("built:Book worm"), ParseImageError::Release { .. }));
+        assert!(matches!(refused(r#"{"built":"sid","packages":["-o"]}"#), ParseImageError::Package { .. }));
+        assert!(matches!(refused(r#"{"built":"sid","size":"1m"}"#), ParseImageError::Size { .. }));
+        assert!(matches!(refused(r#"{"file":"/a","kernel":"/k"}"#), ParseImageError::IncompleteKernel));
+        assert!(matches!(refused(r#"{"built":"sid","url":"x"}"#), ParseImageError::Shape { .. }));
+        assert!(matches!(refused("{"), ParseImageError::Shape { .. }));
+        assert!(serde_json::from_str::<ImageSpec>("7").is_err());
     }
 }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use wb_agent::WorkerError;
 use wb_model::{Nanos, WorkerName};
 
-use super::error::{BadProvisioner, ProvisionError};
-use super::target::Target;
-use super::{Provisioned, given, limit};
-use crate::controller::{Controller, Ended, Program};
+use super::error::{ParseProvisionerError, ProvisionError};
+use super::target::ProvisionTarget;
+use super::{ProvisionReport, limit_or_default, parse_params};
+use crate::controller::{Controller, ControllerProgram, ProgramOutput};
 
 const NAME: &str = "ansible";
 /// The program that plays it.
@@ -30,47 +30,48 @@ pub struct Ansible {
 }
 
 impl Ansible {
-    pub(super) fn parse(value: Value) -> Result<Self, BadProvisioner> {
-        given(NAME, value)
+    pub(super) fn parse(value: Value) -> Result<Self, ParseProvisionerError> {
+        parse_params(NAME, value)
     }
 
     /// The playbook's text.
-    pub(super) fn text(&self) -> Result<Vec<u8>, BadProvisioner> {
+    pub(super) fn text(&self) -> Result<Vec<u8>, ParseProvisionerError> {
         let path = || self.playbook.display().to_string();
-        std::fs::read(&self.playbook).map_err(|error| BadProvisioner::Playbook { path: path(), why: error.to_string() })
+        std::fs::read(&self.playbook)
+            .map_err(|error| ParseProvisionerError::Playbook { path: path(), why: error.to_string() })
     }
 
     pub(super) async fn run(
         &self,
         controller: &Controller,
-        targets: &[Target],
+        targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
-    ) -> Result<Provisioned, ProvisionError> {
+    ) -> Result<ProvisionReport, ProvisionError> {
         let failed = |source| ProvisionError::Worker { name: NAME.to_owned(), source };
-        let ended = self.play(controller, targets, ssh_config).await.map_err(failed)?;
-        let result = ended.succeeded();
+        let ended = self.run_playbook(controller, targets, ssh_config).await.map_err(failed)?;
+        let result = ended.result();
         let said = String::from_utf8_lossy(&ended.stdout);
-        let told = recap(&said);
-        let of = |target: &Target| match (told.get(target.name.as_str()), &result) {
+        let told = parse_recap(&said);
+        let of = |target: &ProvisionTarget| match (told.get(target.name.as_str()), &result) {
             (Some(true), _) => Ok(()),
-            (Some(false), _) => Err(why(&said, &target.name).unwrap_or_else(|| "a task failed".to_owned())),
+            (Some(false), _) => Err(host_failure(&said, &target.name).unwrap_or_else(|| "a task failed".to_owned())),
             // A playbook may be for some of the hosts.
             (None, result) => result.clone(),
         };
-        Ok(Provisioned {
+        Ok(ProvisionReport {
             hosts: targets.iter().map(|target| (target.name.clone(), of(target))).collect(),
             logs: vec![(None, ended.log(&format!("{PROGRAM} {}", self.playbook.display())))],
             elapsed: ended.elapsed,
         })
     }
 
-    async fn play(
+    async fn run_playbook(
         &self,
         controller: &Controller,
-        targets: &[Target],
+        targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
-    ) -> Result<Ended, WorkerError> {
-        let group = controller.worker().group().await?;
+    ) -> Result<ProgramOutput, WorkerError> {
+        let group = controller.worker().new_group().await?;
         let file = |name: &str| format!("{}/{name}", group.folder());
         let (hosts, vars) = (file("inventory.json"), file("vars.json"));
         controller.worker().put(&hosts, inventory(targets, ssh_config).to_string().as_bytes(), 0o600).await?;
@@ -87,20 +88,20 @@ impl Ansible {
             ("ANSIBLE_SSH_CONTROL_PATH_DIR", file("cp")),
             ("ANSIBLE_RETRY_FILES_ENABLED", "0".to_owned()),
         ];
-        let program = Program {
+        let program = ControllerProgram {
             argv: argv.map(str::to_owned).to_vec(),
             env: env.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             stdin: Vec::new(),
         };
-        let ended = controller.run_in(&group, program, limit(self.limit), |_| {}).await;
+        let ended = controller.run_in(&group, program, limit_or_default(self.limit), |_| {}).await;
         group.teardown().await?;
         ended
     }
 }
 
 /// The hosts as Ansible reads them.
-fn inventory(targets: &[Target], ssh_config: Option<&Path>) -> Value {
-    let of = |target: &Target| {
+fn inventory(targets: &[ProvisionTarget], ssh_config: Option<&Path>) -> Value {
+    let of = |target: &ProvisionTarget| {
         let mut vars = Map::new();
         let mut say = |name: &str, value: Value| drop(vars.insert(name.to_owned(), value));
         match target.local {
@@ -121,7 +122,7 @@ fn inventory(targets: &[Target], ssh_config: Option<&Path>) -> Value {
 }
 
 /// Of each host in the summary, whether nothing failed there: `a : ok=2 changed=1 unreachable=0 failed=0 …`.
-fn recap(said: &str) -> BTreeMap<String, bool> {
+fn parse_recap(said: &str) -> BTreeMap<String, bool> {
     let lines = said.lines().skip_while(|line| !line.starts_with("PLAY RECAP")).skip(1);
     let host = |line: &str| {
         let (host, counts) = line.split_once(" : ").or_else(|| line.split_once(":"))?;
@@ -133,7 +134,7 @@ fn recap(said: &str) -> BTreeMap<String, bool> {
 }
 
 /// What it said of a host that failed.
-fn why(said: &str, host: &WorkerName) -> Option<String> {
+fn host_failure(said: &str, host: &WorkerName) -> Option<String> {
     let start = format!("fatal: [{host}]: ");
     let line = said.lines().rev().find_map(|line| line.trim().strip_prefix(start.as_str()))?;
     Some(line.chars().take(600).collect())
@@ -155,17 +156,17 @@ b                          : ok=0    changed=0    unreachable=1    failed=0    s
 
     #[test]
     fn the_summary_says_which_hosts_failed_and_the_task_why() {
-        assert_eq!(recap(SAID), BTreeMap::from([("a".to_owned(), true), ("b".to_owned(), false)]));
-        assert!(recap("ERROR! no such file\n").is_empty());
-        assert!(why(SAID, &"b".parse().unwrap()).unwrap().contains("no route"));
-        assert_eq!(why(SAID, &"a".parse().unwrap()), None);
+        assert_eq!(parse_recap(SAID), BTreeMap::from([("a".to_owned(), true), ("b".to_owned(), false)]));
+        assert!(parse_recap("ERROR! no such file\n").is_empty());
+        assert!(host_failure(SAID, &"b".parse().unwrap()).unwrap().contains("no route"));
+        assert_eq!(host_failure(SAID, &"a".parse().unwrap()), None);
     }
 
     #[test]
     fn hosts_are_reached_as_ssh_reaches_them() {
-        let mut there = Target::here("a".parse().unwrap(), Default::default());
+        let mut there = ProvisionTarget::local("a".parse().unwrap(), Default::default());
         (there.local, there.address, there.port) = (false, "10.0.0.1".to_owned(), Some(2222));
-        let here = Target::here("b".parse().unwrap(), Default::default());
+        let here = ProvisionTarget::local("b".parse().unwrap(), Default::default());
         let made = inventory(&[there, here], Some(Path::new("/my config")));
         let a = json!({"ansible_host": "10.0.0.1", "ansible_port": 2222, "ansible_ssh_common_args": "-F '/my config'"});
         assert_eq!(made["all"]["hosts"], json!({"a": a, "b": {"ansible_connection": "local"}}));

@@ -4,57 +4,63 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::Value;
 use wb_model::Nanos;
-use wb_model::secrets::masked_arguments;
+use wb_model::secrets::mask_arguments;
 
-use super::error::BadProvisioner;
-use super::target::{Asks, Part, Place, Target, parts};
-use super::{Provisioned, given, limit};
-use crate::controller::{Controller, Program};
+use super::error::ParseProvisionerError;
+use super::target::{CommandPart, Placeholder, ProvisionTarget, RequiredFacts, parse_template};
+use super::{ProvisionReport, limit_or_default, parse_params};
+use crate::controller::{Controller, ControllerProgram};
 
 /// A command with places for what each host is: words, not a shell's line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PerHost {
-    words: Vec<Vec<Part>>,
+pub struct CommandProvisioner {
+    words: Vec<Vec<CommandPart>>,
     limit: Nanos,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct CommandParams {
     command: String,
     limit: Option<Nanos>,
 }
 
-impl PerHost {
-    pub(super) fn parse(value: Value) -> Result<Self, BadProvisioner> {
-        let Given { command, limit: most } = given("command", value)?;
+impl CommandProvisioner {
+    pub(super) fn parse(value: Value) -> Result<Self, ParseProvisionerError> {
+        let CommandParams { command, limit: most } = parse_params("command", value)?;
         let words = shell_words::split(&command).ok().filter(|words| !words.is_empty());
-        let words = words.ok_or(BadProvisioner::Command { command })?;
-        Ok(Self { words: words.iter().map(|word| parts(word)).collect::<Result<_, _>>()?, limit: limit(most) })
+        let words = words.ok_or(ParseProvisionerError::Command { command })?;
+        Ok(Self {
+            words: words.iter().map(|word| parse_template(word)).collect::<Result<_, _>>()?,
+            limit: limit_or_default(most),
+        })
     }
 
-    pub(super) fn asks(&self) -> Asks {
-        let has = |places: &[Place]| {
+    pub(super) fn required_facts(&self) -> RequiredFacts {
+        let has = |places: &[Placeholder]| {
             let mut parts = self.words.iter().flatten();
-            parts.any(|part| matches!(part, Part::Place(place) if places.contains(place)))
+            parts.any(|part| matches!(part, CommandPart::Place(place) if places.contains(place)))
         };
-        Asks { login: has(&[Place::User, Place::Port]), machine: has(&[Place::Arch, Place::Distro]) }
+        RequiredFacts {
+            login: has(&[Placeholder::User, Placeholder::Port]),
+            machine: has(&[Placeholder::Arch, Placeholder::Distro]),
+        }
     }
 
     /// The program that it runs, where that is the same for all hosts.
     pub(super) fn program(&self) -> Option<String> {
         let mut program = String::new();
         for part in self.words.first()? {
-            let Part::Text(text) = part else { return None };
+            let CommandPart::Text(text) = part else { return None };
             program.push_str(text);
         }
         Some(program)
     }
 
     /// For all hosts at the same time.
-    pub(super) async fn run(&self, controller: &Controller, targets: &[Target]) -> Provisioned {
-        let all = join_all(targets.iter().map(|target| self.one(controller, target))).await;
-        let mut provisioned = Provisioned { hosts: Default::default(), logs: Vec::new(), elapsed: Nanos(0) };
+    pub(super) async fn run(&self, controller: &Controller, targets: &[ProvisionTarget]) -> ProvisionReport {
+        let all = join_all(targets.iter().map(|target| self.run_on_host(controller, target))).await;
+        let mut provisioned = ProvisionReport { hosts: Default::default(), logs: Vec::new(), elapsed: Nanos(0) };
         for (target, (result, log, elapsed)) in targets.iter().zip(all) {
             provisioned.hosts.insert(target.name.clone(), result);
             provisioned.logs.push((Some(target.name.clone()), log));
@@ -63,24 +69,28 @@ impl PerHost {
         provisioned
     }
 
-    async fn one(&self, controller: &Controller, target: &Target) -> (Result<(), String>, Vec<u8>, Nanos) {
+    async fn run_on_host(
+        &self,
+        controller: &Controller,
+        target: &ProvisionTarget,
+    ) -> (Result<(), String>, Vec<u8>, Nanos) {
         let argv = match self.words_for(target) {
             Ok(argv) => argv,
             Err(why) => return (Err(why.clone()), format!("{why}\n").into_bytes(), Nanos(0)),
         };
-        let what = shell_words::join(masked_arguments(&argv));
-        match controller.run(Program { argv, ..Program::default() }, self.limit, |_| {}).await {
-            Ok(ended) => (ended.succeeded(), ended.log(&what), ended.elapsed),
+        let what = shell_words::join(mask_arguments(&argv));
+        match controller.run(ControllerProgram { argv, ..ControllerProgram::default() }, self.limit, |_| {}).await {
+            Ok(ended) => (ended.result(), ended.log(&what), ended.elapsed),
             Err(error) => (Err(error.to_string()), format!("{what}\n{error}\n").into_bytes(), Nanos(0)),
         }
     }
 
-    fn words_for(&self, target: &Target) -> Result<Vec<String>, String> {
-        let word = |parts: &Vec<Part>| {
-            let part = |part: &Part| match part {
-                Part::Text(text) => Ok(text.clone()),
-                Part::Place(place) => target.value(*place).ok_or_else(|| {
-                    let place = place.written();
+    fn words_for(&self, target: &ProvisionTarget) -> Result<Vec<String>, String> {
+        let word = |parts: &Vec<CommandPart>| {
+            let part = |part: &CommandPart| match part {
+                CommandPart::Text(text) => Ok(text.clone()),
+                CommandPart::Place(place) => target.value(*place).ok_or_else(|| {
+                    let place = place.placeholder();
                     format!("nobody knows its {place}: say it in the inventory or with --force-params")
                 }),
             };
@@ -96,14 +106,14 @@ mod tests {
 
     #[test]
     fn what_a_host_is_is_put_into_words_and_divides_none() {
-        let per_host = |command: &str| PerHost::parse(serde_json::json!({ "command": command })).unwrap();
-        let mut target = Target::here("a".parse().unwrap(), Default::default());
+        let per_host = |command: &str| CommandProvisioner::parse(serde_json::json!({ "command": command })).unwrap();
+        let mut target = ProvisionTarget::local("a".parse().unwrap(), Default::default());
         target.user = Some("joe blow".to_owned());
         let words = |command: &str| per_host(command).words_for(&target);
         let argv = words("x --on=%(user)s@%(host)s '100 %%' %(name)s").unwrap();
         assert_eq!(argv, ["x", "--on=joe blow@localhost", "100 %", "a"]);
         assert!(words("x %(distro)s").unwrap_err().contains("nobody knows its %(distro)s"));
-        assert_eq!(per_host("x %(port)s").asks(), Asks { login: true, machine: false });
-        assert_eq!(per_host("x %(arch)s").asks(), Asks { login: false, machine: true });
+        assert_eq!(per_host("x %(port)s").required_facts(), RequiredFacts { login: true, machine: false });
+        assert_eq!(per_host("x %(arch)s").required_facts(), RequiredFacts { login: false, machine: true });
     }
 }

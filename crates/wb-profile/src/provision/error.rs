@@ -4,7 +4,7 @@ use wb_agent::WorkerError;
 
 /// Something that is no provisioner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadProvisioner {
+pub enum ParseProvisionerError {
     /// Its name cannot be one.
     #[error("`{name}` is no provisioner: NAME or NAME:{{JSON}} is expected, such as command:{{\"command\": \"…\"}}")]
     Name {
@@ -20,7 +20,7 @@ pub enum BadProvisioner {
         why: String,
     },
     /// Something in the place of a host's property that none has.
-    #[error("a command has no `{place}`; there are {}", super::target::Place::all())]
+    #[error("a command has no `{place}`; there are {}", super::target::Placeholder::all())]
     Place {
         /// What was written.
         place: String,

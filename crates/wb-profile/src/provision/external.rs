@@ -8,17 +8,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wb_model::{Nanos, WorkerName};
 
-use super::error::{BadProvisioner, ProvisionError};
-use super::target::Target;
-use super::{Provisioned, limit};
-use crate::controller::{Controller, Ended, Program};
+use super::error::{ParseProvisionerError, ProvisionError};
+use super::target::ProvisionTarget;
+use super::{ProvisionReport, limit_or_default};
+use crate::controller::{Controller, ControllerProgram, ProgramOutput};
 
 /// The version of the contract.
 const CONTRACT: u32 = 1;
 
 /// What the executable is given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct External {
+pub struct ExternalProvisioner {
     params: Value,
     limit: Nanos,
 }
@@ -26,34 +26,34 @@ pub struct External {
 /// Something that it says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-enum Said {
+enum ProvisionerEvent {
     /// For the user to read.
-    Told { text: String, host: Option<WorkerName> },
+    Message { text: String, host: Option<WorkerName> },
     /// A host is ready.
     Done { host: WorkerName },
     /// A host could not be made ready.
     Failed { host: WorkerName, why: String },
 }
 
-impl External {
+impl ExternalProvisioner {
     /// The executable of a provisioner of this name.
     pub(super) fn program(name: &str) -> String {
         format!("weighbridge-provision-{name}")
     }
 
-    pub(super) fn parse(name: &str, params: Value) -> Result<Self, BadProvisioner> {
-        let most = params.get("limit").map(|most| super::given::<Nanos>(name, most.clone())).transpose()?;
-        Ok(Self { params, limit: limit(most) })
+    pub(super) fn parse(name: &str, params: Value) -> Result<Self, ParseProvisionerError> {
+        let most = params.get("limit").map(|most| super::parse_params::<Nanos>(name, most.clone())).transpose()?;
+        Ok(Self { params, limit: limit_or_default(most) })
     }
 
     pub(super) async fn run(
         &self,
         name: &str,
         controller: &Controller,
-        targets: &[Target],
+        targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
         tell: &mut dyn FnMut(String),
-    ) -> Result<Provisioned, ProvisionError> {
+    ) -> Result<ProvisionReport, ProvisionError> {
         let failed = |source| ProvisionError::Worker { name: name.to_owned(), source };
         let program = Self::program(name);
         let ssh_config = ssh_config.and_then(|config| std::path::absolute(config).ok());
@@ -63,15 +63,15 @@ impl External {
         });
         let stdin = format!("{input}\n").into_bytes();
         let hear = |line: &str| {
-            if let Ok(Said::Told { text, host }) = serde_json::from_str(line) {
+            if let Ok(ProvisionerEvent::Message { text, host }) = serde_json::from_str(line) {
                 let whose = host.map(|host| format!(" `{host}`:")).unwrap_or_default();
                 tell(format!("{name}:{whose} {text}"));
             }
         };
-        let ran = Program { argv: vec![program.clone()], env: Vec::new(), stdin };
+        let ran = ControllerProgram { argv: vec![program.clone()], env: Vec::new(), stdin };
         let ended = controller.run(ran, self.limit, hear).await.map_err(failed)?;
-        Ok(Provisioned {
-            hosts: outcome(&ended, targets),
+        Ok(ProvisionReport {
+            hosts: host_results(&ended, targets),
             logs: vec![(None, ended.log(&program))],
             elapsed: ended.elapsed,
         })
@@ -79,10 +79,10 @@ impl External {
 }
 
 /// What became of each host. Where it did not end well, what it said it had done is not to be relied on.
-fn outcome(ended: &Ended, targets: &[Target]) -> BTreeMap<WorkerName, Result<(), String>> {
-    let (said, fault) = match events(&ended.stdout, targets) {
-        Ok(said) => (said, ended.succeeded()),
-        Err(why) => (BTreeMap::new(), ended.succeeded().and(Err(why))),
+fn host_results(ended: &ProgramOutput, targets: &[ProvisionTarget]) -> BTreeMap<WorkerName, Result<(), String>> {
+    let (said, fault) = match parse_events(&ended.stdout, targets) {
+        Ok(said) => (said, ended.result()),
+        Err(why) => (BTreeMap::new(), ended.result().and(Err(why))),
     };
     let silent = || "the provisioner said neither done nor failed of it".to_owned();
     let of = |name: &WorkerName| match said.get(name) {
@@ -94,15 +94,18 @@ fn outcome(ended: &Ended, targets: &[Target]) -> BTreeMap<WorkerName, Result<(),
 }
 
 /// What it said of hosts.
-fn events(stdout: &[u8], targets: &[Target]) -> Result<BTreeMap<WorkerName, Result<(), String>>, String> {
+fn parse_events(
+    stdout: &[u8],
+    targets: &[ProvisionTarget],
+) -> Result<BTreeMap<WorkerName, Result<(), String>>, String> {
     let text = String::from_utf8_lossy(stdout);
     let mut said = BTreeMap::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let event = serde_json::from_str(line).map_err(|error| format!("line {} is no event: {error}", at + 1))?;
         let (host, result) = match event {
-            Said::Told { .. } => continue,
-            Said::Done { host } => (host, Ok(())),
-            Said::Failed { host, why } => (host, Err(why)),
+            ProvisionerEvent::Message { .. } => continue,
+            ProvisionerEvent::Done { host } => (host, Ok(())),
+            ProvisionerEvent::Failed { host, why } => (host, Err(why)),
         };
         if !targets.iter().any(|target| target.name == host) {
             return Err(format!("line {} is of `{host}`, which is none of the hosts", at + 1));
@@ -114,19 +117,19 @@ fn events(stdout: &[u8], targets: &[Target]) -> Result<BTreeMap<WorkerName, Resu
 
 #[cfg(test)]
 mod tests {
-    use wb_agent::Ending;
+    use wb_agent::ExitReason;
 
     use super::*;
 
     fn outcome_of(stdout: &str, status: i32) -> Vec<String> {
-        let targets = ["a", "b"].map(|name| Target::here(name.parse().unwrap(), Default::default()));
-        let ended = Ended {
-            ending: Ending::Exited { status },
+        let targets = ["a", "b"].map(|name| ProvisionTarget::local(name.parse().unwrap(), Default::default()));
+        let ended = ProgramOutput {
+            ending: ExitReason::Exited { status },
             stdout: stdout.as_bytes().to_vec(),
             stderr: Vec::new(),
             elapsed: Nanos(0),
         };
-        outcome(&ended, &targets)
+        host_results(&ended, &targets)
             .into_values()
             .map(|result| result.err().unwrap_or_else(|| "done".to_owned()))
             .collect()

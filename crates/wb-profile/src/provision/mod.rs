@@ -16,42 +16,42 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::Value;
-use wb_model::wording::without_rust_types;
+use wb_model::serde_message::humanize_serde_error;
 use wb_model::{Nanos, Sha256, WorkerName};
 
 use wb_plan::tools::is_program;
 
 pub use ansible::Ansible;
-pub use command::PerHost;
-pub use error::{BadProvisioner, ProvisionError};
-pub use external::External;
-pub use target::{Asks, Target};
+pub use command::CommandProvisioner;
+pub use error::{ParseProvisionerError, ProvisionError};
+pub use external::ExternalProvisioner;
+pub use target::{ProvisionTarget, RequiredFacts};
 
 use crate::controller::Controller;
 
 /// How long a provisioner may take where nothing else is said.
-const LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
+const DEFAULT_LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
 
 /// A provisioner, as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provisioner {
     /// What it is called: `command`, `ansible`, or what an executable on the path ends in.
     pub name: String,
-    kind: Kind,
+    kind: ProvisionerKind,
     /// The hash of all that it was given.
     sha256: Sha256,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    PerHost(PerHost),
+enum ProvisionerKind {
+    PerHost(CommandProvisioner),
     Ansible(Ansible),
-    External(External),
+    External(ExternalProvisioner),
 }
 
 /// What a provisioner came to.
 #[derive(Debug)]
-pub struct Provisioned {
+pub struct ProvisionReport {
     /// Each host, and what went wrong with it if anything.
     pub hosts: BTreeMap<WorkerName, Result<(), String>>,
     /// What was said, of one host or of all together.
@@ -62,10 +62,10 @@ pub struct Provisioned {
 
 impl Provisioner {
     /// What it has to know of a host beside its name and its address.
-    pub fn asks(&self) -> Asks {
+    pub fn required_facts(&self) -> RequiredFacts {
         match &self.kind {
-            Kind::PerHost(per_host) => per_host.asks(),
-            Kind::Ansible(_) | Kind::External(_) => Asks::default(),
+            ProvisionerKind::PerHost(per_host) => per_host.required_facts(),
+            ProvisionerKind::Ansible(_) | ProvisionerKind::External(_) => RequiredFacts::default(),
         }
     }
 
@@ -75,9 +75,9 @@ impl Provisioner {
     /// When there is no such program.
     pub fn require_program(&self) -> Result<(), ProvisionError> {
         let (program, package) = match &self.kind {
-            Kind::PerHost(per_host) => (per_host.program(), None),
-            Kind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
-            Kind::External(_) => (Some(External::program(&self.name)), None),
+            ProvisionerKind::PerHost(per_host) => (per_host.program(), None),
+            ProvisionerKind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
+            ProvisionerKind::External(_) => (Some(ExternalProvisioner::program(&self.name)), None),
         };
         match program.filter(|program| !is_program(program)) {
             None => Ok(()),
@@ -97,48 +97,50 @@ impl Provisioner {
     pub async fn run(
         &self,
         controller: &Controller,
-        targets: &[Target],
+        targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
         tell: &mut dyn FnMut(String),
-    ) -> Result<Provisioned, ProvisionError> {
+    ) -> Result<ProvisionReport, ProvisionError> {
         match &self.kind {
-            Kind::PerHost(per_host) => Ok(per_host.run(controller, targets).await),
-            Kind::Ansible(ansible) => ansible.run(controller, targets, ssh_config).await,
-            Kind::External(external) => external.run(&self.name, controller, targets, ssh_config, tell).await,
+            ProvisionerKind::PerHost(per_host) => Ok(per_host.run(controller, targets).await),
+            ProvisionerKind::Ansible(ansible) => ansible.run(controller, targets, ssh_config).await,
+            ProvisionerKind::External(external) => {
+                external.run(&self.name, controller, targets, ssh_config, tell).await
+            }
         }
     }
 }
 
 impl FromStr for Provisioner {
-    type Err = BadProvisioner;
+    type Err = ParseProvisionerError;
 
     /// `NAME`, or `NAME:{JSON}`.
-    fn from_str(text: &str) -> Result<Self, BadProvisioner> {
+    fn from_str(text: &str) -> Result<Self, ParseProvisionerError> {
         let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if !is_name {
-            return Err(BadProvisioner::Name { name: name.to_owned() });
+            return Err(ParseProvisionerError::Name { name: name.to_owned() });
         }
         let given: Value = match json {
             None => Value::Object(serde_json::Map::default()),
-            Some(json) => serde_json::from_str(json).map_err(|error| BadProvisioner::Json {
+            Some(json) => serde_json::from_str(json).map_err(|error| ParseProvisionerError::Json {
                 name: name.to_owned(),
-                why: without_rust_types(&error.to_string()),
+                why: humanize_serde_error(&error.to_string()),
             })?,
         };
         if !given.is_object() {
-            return Err(BadProvisioner::Json { name: name.to_owned(), why: "an object is expected".to_owned() });
+            return Err(ParseProvisionerError::Json { name: name.to_owned(), why: "an object is expected".to_owned() });
         }
         let mut identity = format!("{name}\0{given}").into_bytes();
         let kind = match name {
-            "command" => Kind::PerHost(PerHost::parse(given)?),
+            "command" => ProvisionerKind::PerHost(CommandProvisioner::parse(given)?),
             "ansible" => {
                 let ansible = Ansible::parse(given)?;
                 identity.extend(ansible.text()?);
-                Kind::Ansible(ansible)
+                ProvisionerKind::Ansible(ansible)
             }
-            _ => Kind::External(External::parse(name, given)?),
+            _ => ProvisionerKind::External(ExternalProvisioner::parse(name, given)?),
         };
         Ok(Self { name: name.to_owned(), kind, sha256: Sha256::of(&identity) })
     }
@@ -151,14 +153,16 @@ impl fmt::Display for Provisioner {
 }
 
 /// Reads what a provisioner was given into its type.
-fn given<T: serde::de::DeserializeOwned>(name: &str, given: Value) -> Result<T, BadProvisioner> {
-    serde_json::from_value(given)
-        .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: without_rust_types(&error.to_string()) })
+fn parse_params<T: serde::de::DeserializeOwned>(name: &str, given: Value) -> Result<T, ParseProvisionerError> {
+    serde_json::from_value(given).map_err(|error| ParseProvisionerError::Json {
+        name: name.to_owned(),
+        why: humanize_serde_error(&error.to_string()),
+    })
 }
 
 /// The limit that was given, or the usual one.
-fn limit(given: Option<Nanos>) -> Nanos {
-    given.unwrap_or(LIMIT)
+fn limit_or_default(given: Option<Nanos>) -> Nanos {
+    given.unwrap_or(DEFAULT_LIMIT)
 }
 
 #[cfg(test)]
@@ -173,7 +177,7 @@ mod tests {
     fn a_provisioner_is_a_name_and_an_object() {
         let read = |text: &str| Provisioner::from_str(text).unwrap();
         let one = read(r#"command:{"command": "sh -c 'x %(name)s'", "limit": "5min"}"#);
-        assert_eq!((one.name.as_str(), one.asks()), ("command", Asks::default()));
+        assert_eq!((one.name.as_str(), one.required_facts()), ("command", RequiredFacts::default()));
         assert_ne!(read("beaker").sha256(), read(r#"beaker:{"pool": "a"}"#).sha256());
         assert_eq!(read("beaker").sha256(), read("beaker:{}").sha256());
     }

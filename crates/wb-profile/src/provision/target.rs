@@ -1,15 +1,15 @@
 //! A host as provisioners see it.
 
 use serde::Serialize;
-use wb_fleet::{Host, Params};
+use wb_fleet::{Host, HostParams};
 use wb_model::WorkerName;
 
-use super::error::BadProvisioner;
+use super::error::ParseProvisionerError;
 
 /// A host that is to be provisioned.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Target {
+pub struct ProvisionTarget {
     /// What it is called.
     pub name: WorkerName,
     /// Where it is, as ssh takes it; `localhost` where it is this machine.
@@ -23,12 +23,12 @@ pub struct Target {
     /// Its distribution, where that is known.
     pub distro: Option<String>,
     /// What is said of it.
-    pub params: Params,
+    pub params: HostParams,
 }
 
 /// What has to be known of a host beside what is said of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asks {
+pub struct RequiredFacts {
     /// Its user and port, for which ssh's configuration is asked.
     pub login: bool,
     /// Its architecture or distribution, for which it is asked itself.
@@ -37,7 +37,7 @@ pub struct Asks {
 
 /// A property of a host that a command can have put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placeholder {
     Host,
     Name,
     User,
@@ -46,9 +46,9 @@ pub(super) enum Place {
     Distro,
 }
 
-impl Target {
+impl ProvisionTarget {
     /// Another machine.
-    pub fn there(host: &Host) -> Self {
+    pub fn remote(host: &Host) -> Self {
         Self {
             name: host.name.clone(),
             address: host.address.host.clone(),
@@ -61,33 +61,33 @@ impl Target {
     }
 
     /// This one, under a name.
-    pub fn here(name: WorkerName, params: Params) -> Self {
+    pub fn local(name: WorkerName, params: HostParams) -> Self {
         let distro = params.distro.clone();
         Self { name, address: "localhost".to_owned(), user: None, port: None, local: true, distro, params }
     }
 
     /// What of the asked is not known.
-    pub fn lacks(&self, asks: Asks) -> Asks {
-        Asks {
+    pub fn missing_facts(&self, asks: RequiredFacts) -> RequiredFacts {
+        RequiredFacts {
             login: asks.login && (self.user.is_none() || self.port.is_none()),
             machine: asks.machine && (self.params.arch.is_none() || self.distro.is_none()),
         }
     }
 
     /// What stands for a property; none where it is not known.
-    pub(super) fn value(&self, place: Place) -> Option<String> {
+    pub(super) fn value(&self, place: Placeholder) -> Option<String> {
         match place {
-            Place::Host => Some(self.address.clone()),
-            Place::Name => Some(self.name.to_string()),
-            Place::User => self.user.clone(),
-            Place::Port => self.port.map(|port| port.to_string()),
-            Place::Arch => self.params.arch.clone(),
-            Place::Distro => self.distro.clone(),
+            Placeholder::Host => Some(self.address.clone()),
+            Placeholder::Name => Some(self.name.to_string()),
+            Placeholder::User => self.user.clone(),
+            Placeholder::Port => self.port.map(|port| port.to_string()),
+            Placeholder::Arch => self.params.arch.clone(),
+            Placeholder::Distro => self.distro.clone(),
         }
     }
 }
 
-impl Place {
+impl Placeholder {
     const ALL: [(&'static str, Self); 6] = [
         ("host", Self::Host),
         ("name", Self::Name),
@@ -103,7 +103,7 @@ impl Place {
     }
 
     /// As it is written in a command.
-    pub(super) fn written(self) -> String {
+    pub(super) fn placeholder(self) -> String {
         let name = Self::ALL.iter().find(|(_, place)| *place == self).map_or("", |(name, _)| name);
         format!("%({name})s")
     }
@@ -111,32 +111,33 @@ impl Place {
 
 /// A word of a command, in parts: what stands as it is, and properties of hosts. `%%` is `%`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+pub(super) enum CommandPart {
     Text(String),
-    Place(Place),
+    Place(Placeholder),
 }
 
 /// Reads a word.
-pub(super) fn parts(word: &str) -> Result<Vec<Part>, BadProvisioner> {
+pub(super) fn parse_template(word: &str) -> Result<Vec<CommandPart>, ParseProvisionerError> {
     let mut parts = Vec::new();
     let mut rest = word;
     while let Some(at) = rest.find('%') {
-        parts.push(Part::Text(rest[..at].to_owned()));
+        parts.push(CommandPart::Text(rest[..at].to_owned()));
         let after = &rest[at + 1..];
         if let Some(after) = after.strip_prefix('%') {
-            parts.push(Part::Text("%".to_owned()));
+            parts.push(CommandPart::Text("%".to_owned()));
             rest = after;
             continue;
         }
         let named = after.strip_prefix('(').and_then(|after| after.split_once(")s"));
-        let known = named.and_then(|(name, rest)| Some((Place::ALL.iter().find(|(known, _)| *known == name)?.1, rest)));
+        let known =
+            named.and_then(|(name, rest)| Some((Placeholder::ALL.iter().find(|(known, _)| *known == name)?.1, rest)));
         let Some((place, after)) = known else {
             let shown = after.split_whitespace().next().unwrap_or_default();
-            return Err(BadProvisioner::Place { place: format!("%{shown}") });
+            return Err(ParseProvisionerError::Place { place: format!("%{shown}") });
         };
-        parts.push(Part::Place(place));
+        parts.push(CommandPart::Place(place));
         rest = after;
     }
-    parts.push(Part::Text(rest.to_owned()));
+    parts.push(CommandPart::Text(rest.to_owned()));
     Ok(parts)
 }

@@ -7,30 +7,30 @@ use super::element::Element;
 use super::scale::Scale;
 
 /// The scale that the bars of a group share.
-pub(crate) struct Bars {
+pub(crate) struct SummaryBars {
     scale: Scale,
 }
 
 pub(super) const WIDTH: f64 = 170.0;
 pub(super) const HEIGHT: f64 = 18.0;
 /// Small scatter must stay small beside the figure it belongs to.
-const LEAST_SPAN: f64 = 0.1;
+const MIN_SPAN: f64 = 0.1;
 
-impl Bars {
+impl SummaryBars {
     /// For these summaries.
     pub(crate) fn new<'a>(unit: &Unit, summaries: impl IntoIterator<Item = &'a Summary>) -> Self {
         let values = summaries.into_iter().flat_map(|summary| [summary.min, summary.max]);
-        Self { scale: Scale::fit(unit, values, LEAST_SPAN).over(4.0, WIDTH - 4.0) }
+        Self { scale: Scale::fit(unit, values, MIN_SPAN).with_range(4.0, WIDTH - 4.0) }
     }
 
     /// The scale itself, under the last bar.
     pub(crate) fn axis(&self) -> String {
-        axis(&self.scale)
+        draw_axis(&self.scale)
     }
 }
 
 /// A scale under the bars that share it.
-pub(super) fn axis(scale: &Scale) -> String {
+pub(super) fn draw_axis(scale: &Scale) -> String {
     let (ticks, unit) = scale.ticks(4);
     let mut body = vec![Element::line("axis", (4.0, 1.0), (WIDTH - 4.0, 1.0))];
     let mut free = WIDTH;
@@ -45,12 +45,12 @@ pub(super) fn axis(scale: &Scale) -> String {
         }
     }
     let kind = if scale.is_log() { "logarithmic scale" } else { "scale" };
-    drawn(&format!("{kind} of the bars above"), body)
+    small_svg(&format!("{kind} of the bars above"), body)
 }
 
 /// The bar of one cell.
-pub(crate) fn bar(bars: &Bars, summary: &Summary, told: &str) -> String {
-    let x = |value| bars.scale.place(value);
+pub(crate) fn summary_bar(bars: &SummaryBars, summary: &Summary, told: &str) -> String {
+    let x = |value| bars.scale.position(value);
     let middle = HEIGHT / 2.0;
     let track = Element::line("grid", (4.0, middle), (WIDTH - 4.0, middle));
     let mut body = vec![track, Element::line("whisker", (x(summary.min), middle), (x(summary.max), middle))];
@@ -61,12 +61,19 @@ pub(crate) fn bar(bars: &Bars, summary: &Summary, told: &str) -> String {
         body.push(Element::rect("interval", (low, middle - 3.5), (high, middle + 3.5)));
     }
     body.push(Element::line("median", (x(summary.median), middle - 6.5), (x(summary.median), middle + 6.5)));
-    drawn(told, body)
+    small_svg(told, body)
 }
 
 /// A picture of this size, and what is to be seen in it.
-pub(super) fn drawn(told: &str, body: Vec<Element>) -> String {
-    let svg = Element::new("svg").with("class", "chart").with("role", "img").with("aria-label", told);
+pub(super) fn small_svg(told: &str, body: Vec<Element>) -> String {
+    let svg = Element::new("svg")
+        .with_attribute("class", "chart")
+        .with_attribute("role", "img")
+        .with_attribute("aria-label", told);
     let view = format!("0 0 {WIDTH} {HEIGHT}");
-    svg.with("viewBox", view).at("width", WIDTH).at("height", HEIGHT).holding(body).to_string()
+    svg.with_attribute("viewBox", view)
+        .with_coordinate("width", WIDTH)
+        .with_coordinate("height", HEIGHT)
+        .with_children(body)
+        .to_string()
 }

@@ -3,10 +3,10 @@
 use wb_model::Unit;
 use wb_stats::Summary;
 
-use super::element::{Element, pixels};
+use super::element::{Element, format_pixels};
 use super::scale::{Scale, Tick};
-use super::{Chart, Dot, Drawing, Mark, fitted, text_width};
-use crate::words;
+use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
+use crate::phrasing;
 
 /// Boxes on one scale, logarithmic where they differ more than tenfold.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct BoxPlot {
     /// The boxes, from the top.
     pub rows: Vec<BoxRow>,
     /// Lines across all boxes.
-    pub lines: Vec<Baseline>,
+    pub reference_lines: Vec<ReferenceLine>,
     /// The ends of the scale; without, it has room for everything. What lies beyond is drawn at an end, with an arrow.
     pub span: Option<(f64, f64)>,
     /// What else is to be said of what is drawn, beneath it.
@@ -29,20 +29,20 @@ pub struct BoxPlot {
 #[derive(Debug, Clone)]
 pub struct BoxRow {
     /// What this box and those below it have in common, on a line of its own.
-    pub above: Option<String>,
+    pub heading: Option<String>,
     /// The cell's name.
     pub label: String,
     /// What is drawn.
     pub summary: Summary,
     /// The samples that count.
-    pub dots: Vec<Dot>,
+    pub dots: Vec<SampleDot>,
     /// What it is held against: a line across this box alone.
     pub reference: Option<f64>,
 }
 
 /// A value that others are seen against.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Baseline {
+pub struct ReferenceLine {
     /// Whose it is.
     pub label: String,
     /// Where the line is.
@@ -53,29 +53,29 @@ const ROW: f64 = 34.0;
 const NAME_LINE: f64 = 15.0;
 const HEADING: f64 = 24.0;
 const AXIS: f64 = 30.0;
-const LEAST_SPAN: f64 = 0.01;
+const MIN_SPAN: f64 = 0.01;
 
 impl BoxPlot {
     /// With no more than boxes.
     pub fn new(title: String, unit: Unit, rows: Vec<BoxRow>) -> Self {
-        Self { title, unit, rows, lines: Vec::new(), span: None, note: None }
+        Self { title, unit, rows, reference_lines: Vec::new(), span: None, note: None }
     }
 
     fn scale(&self) -> Scale {
         if let Some((low, high)) = self.span {
-            return Scale::between(&self.unit, low, high);
+            return Scale::linear_between(&self.unit, low, high);
         }
         let ends = self.rows.iter().flat_map(|row| [row.summary.min, row.summary.max]);
         let references = self.rows.iter().filter_map(|row| row.reference);
-        let lines = self.lines.iter().map(|line| line.value);
-        Scale::fit(&self.unit, ends.chain(references).chain(lines), LEAST_SPAN)
+        let lines = self.reference_lines.iter().map(|line| line.value);
+        Scale::fit(&self.unit, ends.chain(references).chain(lines), MIN_SPAN)
     }
 }
 
 impl BoxRow {
     /// A box by itself.
     pub fn new(label: String, summary: Summary) -> Self {
-        Self { above: None, label, summary, dots: Vec::new(), reference: None }
+        Self { heading: None, label, summary, dots: Vec::new(), reference: None }
     }
 }
 
@@ -85,58 +85,65 @@ impl Chart for BoxPlot {
     }
 
     fn description(&self) -> String {
-        let figure = |value| self.unit.figure(value).to_string();
+        let figure = |value| self.unit.quantity(value).to_string();
         let rows = self.rows.iter().map(|row| {
             let s = &row.summary;
-            let above = row.above.as_ref().map(|above| format!("{above}: ")).unwrap_or_default();
-            let ends = words::interval(s, &self.unit).map(|ends| format!(", interval {ends}")).unwrap_or_default();
+            let above = row.heading.as_ref().map(|above| format!("{above}: ")).unwrap_or_default();
+            let ends =
+                phrasing::format_interval(s, &self.unit).map(|ends| format!(", interval {ends}")).unwrap_or_default();
             let (median, min, max) = (figure(s.median), figure(s.min), figure(s.max));
             format!("{above}{}: median {median}{ends}, range {min} to {max}", row.label)
         });
-        let lines = self.lines.iter().map(|line| format!("line at {} for {}", figure(line.value), line.label));
+        let lines =
+            self.reference_lines.iter().map(|line| format!("line at {} for {}", figure(line.value), line.label));
         rows.chain(lines).collect::<Vec<_>>().join("; ")
     }
 
     fn draw(&self, width: f64) -> Drawing {
         let longest = self.rows.iter().map(|row| text_width(&row.label, 12.0) + 14.0).fold(0.0, f64::max);
         let beside = longest <= width * 0.36;
-        let medians = self.rows.iter().map(|row| self.unit.figure(row.summary.median).to_string());
+        let medians = self.rows.iter().map(|row| self.unit.quantity(row.summary.median).to_string());
         let values = medians.map(|median| text_width(&median, 11.0) + 14.0).fold(0.0, f64::max);
         let (left, right) = if beside { (longest, width - values) } else { (6.0, width - 6.0) };
-        let scale = self.scale().over(left, right);
+        let scale = self.scale().with_range(left, right);
         let ticks = scale.ticks(((right - left) / 80.0).max(3.0) as usize);
 
-        let (mut body, mut top) = named_lines(&self.lines, &scale, width);
+        let (mut body, mut top) = line_labels(&self.reference_lines, &scale, width);
         let upper = top;
         for row in &self.rows {
-            if let Some(above) = &row.above {
-                let heading = Element::text("start", (0.0, top + HEADING - 7.0), &fitted(above, 12.0, width));
-                body.push(heading.with("class", "heading"));
+            if let Some(above) = &row.heading {
+                let heading =
+                    Element::text("start", (0.0, top + HEADING - 7.0), &truncate_to_width(above, 12.0, width));
+                body.push(heading.with_attribute("class", "heading"));
                 top += HEADING;
             }
             let middle = if beside { top + ROW / 2.0 } else { top + NAME_LINE + ROW / 2.0 };
             let line = if beside { middle + 4.0 } else { top + 12.0 };
             let room = if beside { left } else { width - values };
-            body.push(Element::text("start", (0.0, line), &fitted(&row.label, 12.0, room)).with("class", "case"));
-            let median = self.unit.figure(row.summary.median).to_string();
-            body.push(Element::text("end", (width, line), &median).with("class", "value"));
+            body.push(
+                Element::text("start", (0.0, line), &truncate_to_width(&row.label, 12.0, room))
+                    .with_attribute("class", "case"),
+            );
+            let median = self.unit.quantity(row.summary.median).to_string();
+            body.push(Element::text("end", (width, line), &median).with_attribute("class", "value"));
             let (above, below) = (middle - ROW / 2.0, middle + ROW / 2.0);
             body.extend(ticks.0.iter().map(|tick| Element::line("grid", (tick.at, above), (tick.at, below))));
-            body.extend(boxed(row, &scale, middle));
+            body.extend(draw_box(row, &scale, middle));
             if let Some(reference) = row.reference {
-                let x = scale.place(reference);
+                let x = scale.position(reference);
                 body.push(Element::line("middle", (x, above), (x, below)));
             }
             top += if beside { ROW } else { ROW + NAME_LINE };
         }
         let bottom = top + 4.0;
-        let across = |line: &Baseline| {
-            let x = scale.place(line.value);
-            Element::line("baseline", (x, upper - 2.0), (x, bottom - 2.0)).titled(&line.label)
+        let across = |line: &ReferenceLine| {
+            let x = scale.position(line.value);
+            Element::line("baseline", (x, upper - 2.0), (x, bottom - 2.0)).with_title(&line.label)
         };
-        body.extend(self.lines.iter().map(across));
-        body.extend(axis(&scale, &ticks, (left, right), bottom));
-        let note = |text: &String| Element::text("start", (0.0, bottom + AXIS + 13.0), &fitted(text, 11.0, width));
+        body.extend(self.reference_lines.iter().map(across));
+        body.extend(draw_axis(&scale, &ticks, (left, right), bottom));
+        let note =
+            |text: &String| Element::text("start", (0.0, bottom + AXIS + 13.0), &truncate_to_width(text, 11.0, width));
         body.extend(self.note.as_ref().map(note));
         let below = if self.note.is_some() { AXIS + NAME_LINE } else { AXIS };
         Drawing { width, height: bottom + below, body }
@@ -144,14 +151,14 @@ impl Chart for BoxPlot {
 }
 
 /// The names of lines above them, none over another, and where the boxes begin below.
-fn named_lines(lines: &[Baseline], scale: &Scale, width: f64) -> (Vec<Element>, f64) {
+fn line_labels(lines: &[ReferenceLine], scale: &Scale, width: f64) -> (Vec<Element>, f64) {
     let mut sorted: Vec<(f64, &str)> =
-        lines.iter().map(|line| (scale.place(line.value), line.label.as_str())).collect();
+        lines.iter().map(|line| (scale.position(line.value), line.label.as_str())).collect();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut levels: Vec<f64> = Vec::new();
     let mut body = Vec::new();
     for (x, label) in sorted {
-        let label = fitted(label, 11.0, width);
+        let label = truncate_to_width(label, 11.0, width);
         let half = text_width(&label, 11.0) / 2.0;
         let x = x.clamp(half.min(width / 2.0), (width - half).max(width / 2.0));
         let level = levels.iter().position(|end| *end + 8.0 <= x - half).unwrap_or(levels.len());
@@ -159,22 +166,28 @@ fn named_lines(lines: &[Baseline], scale: &Scale, width: f64) -> (Vec<Element>, 
             levels.push(0.0);
         }
         levels[level] = x + half;
-        body.push(Element::text("middle", (x, 11.0 + level as f64 * NAME_LINE), &label).with("class", "line-name"));
+        body.push(
+            Element::text("middle", (x, 11.0 + level as f64 * NAME_LINE), &label).with_attribute("class", "line-name"),
+        );
     }
     (body, levels.len() as f64 * NAME_LINE)
 }
 
-fn boxed(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
+fn draw_box(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
     let s = &row.summary;
-    let x = |value| scale.place(value);
+    let x = |value| scale.position(value);
     let mut body = vec![Element::line("whisker", (x(s.min), middle), (x(s.max), middle))];
     for (end, inwards) in [(s.min, 4.0), (s.max, -4.0)] {
-        body.push(match scale.holds(end) {
+        body.push(match scale.contains(end) {
             true => Element::line("whisker", (x(end), middle - 4.0), (x(end), middle + 4.0)),
             false => {
-                let arrow =
-                    format!("M{} {}l{} 4l{inwards} 4", pixels(x(end) + inwards), pixels(middle - 4.0), -inwards);
-                Element::new("path").with("class", "beyond").with("d", arrow)
+                let arrow = format!(
+                    "M{} {}l{} 4l{inwards} 4",
+                    format_pixels(x(end) + inwards),
+                    format_pixels(middle - 4.0),
+                    -inwards
+                );
+                Element::new("path").with_attribute("class", "beyond").with_attribute("d", arrow)
             }
         });
     }
@@ -188,16 +201,25 @@ fn boxed(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
         let Some(value) = dot.value else { continue };
         let place = (x(value), middle);
         let shape = match dot.mark {
-            Mark::Disturbed => dot.mark.draw(place),
-            _ => Element::new("circle").with("class", "dot").at("cx", place.0).at("cy", place.1).at("r", 2.2),
+            SampleMark::Disturbed => dot.mark.draw(place),
+            _ => Element::new("circle")
+                .with_attribute("class", "dot")
+                .with_coordinate("cx", place.0)
+                .with_coordinate("cy", place.1)
+                .with_coordinate("r", 2.2),
         };
-        body.push(shape.with("fill-opacity", "0.65").titled(&dot.remark));
+        body.push(shape.with_attribute("fill-opacity", "0.65").with_title(&dot.tooltip));
     }
     body
 }
 
 /// The values of the lines, and their unit, below the boxes.
-fn axis(scale: &Scale, (ticks, unit): &(Vec<Tick>, String), (left, right): (f64, f64), bottom: f64) -> Vec<Element> {
+fn draw_axis(
+    scale: &Scale,
+    (ticks, unit): &(Vec<Tick>, String),
+    (left, right): (f64, f64),
+    bottom: f64,
+) -> Vec<Element> {
     let mut body = Vec::new();
     for tick in ticks {
         body.push(Element::text("middle", (tick.at, bottom + 13.0), &tick.label));

@@ -1,11 +1,11 @@
 //! Counts of kinds: a bar for each row, made of as many parts as there are kinds.
 
 use super::element::Element;
-use super::{Chart, Drawing, fitted, text_width};
+use super::{Chart, Drawing, text_width, truncate_to_width};
 
 /// Bars on one scale.
 #[derive(Debug, Clone)]
-pub(crate) struct Counts {
+pub(crate) struct CountsChart {
     pub(crate) title: String,
     /// The bars, from the top.
     pub(crate) rows: Vec<CountRow>,
@@ -23,7 +23,7 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 18.0;
 const NAME_LINE: f64 = 15.0;
 
-impl Chart for Counts {
+impl Chart for CountsChart {
     fn title(&self) -> String {
         self.title.clone()
     }
@@ -47,7 +47,10 @@ impl Chart for Counts {
         for (at, row) in self.rows.iter().enumerate() {
             let top = at as f64 * (ROW + line);
             let (name, room) = if beside { (top + BAR / 2.0 + 4.0, left) } else { (top + 11.0, width) };
-            body.push(Element::text("start", (0.0, name), &fitted(&row.label, 12.0, room)).with("class", "case"));
+            body.push(
+                Element::text("start", (0.0, name), &truncate_to_width(&row.label, 12.0, room))
+                    .with_attribute("class", "case"),
+            );
             body.extend(row.bar((left, top + line), per_check));
         }
         Drawing { width, height: self.rows.len() as f64 * (ROW + line), body }
@@ -66,11 +69,11 @@ impl CountRow {
             // A hair between parts, and something to see of the smallest.
             let end = (right - 1.0).max(left + 0.7);
             let part = Element::rect(class, (left, top), (end, top + BAR));
-            body.push(part.titled(&format!("{}: {count} {name}", self.label)));
+            body.push(part.with_title(&format!("{}: {count} {name}", self.label)));
             let text = count.to_string();
             if text_width(&text, 11.0) + 4.0 < end - left {
                 let within = Element::text("middle", ((left + end) / 2.0, top + BAR / 2.0 + 4.0), &text);
-                body.push(within.with("class", format!("on {class}")));
+                body.push(within.with_attribute("class", format!("on {class}")));
             }
             left = right;
         }
@@ -80,6 +83,12 @@ impl CountRow {
 
 /// A kind's style by itself, for a legend.
 pub(crate) fn count_key(class: &'static str) -> String {
-    let svg = Element::new("svg").with("class", "chart key").with("aria-hidden", "true").with("viewBox", "0 0 12 12");
-    svg.at("width", 12.0).at("height", 12.0).holding([Element::rect(class, (1.0, 1.0), (11.0, 11.0))]).to_string()
+    let svg = Element::new("svg")
+        .with_attribute("class", "chart key")
+        .with_attribute("aria-hidden", "true")
+        .with_attribute("viewBox", "0 0 12 12");
+    svg.with_coordinate("width", 12.0)
+        .with_coordinate("height", 12.0)
+        .with_children([Element::rect(class, (1.0, 1.0), (11.0, 11.0))])
+        .to_string()
 }

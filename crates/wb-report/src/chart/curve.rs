@@ -1,11 +1,11 @@
 //! Curves: one quantity over another, with the intervals as bands.
 
 use wb_model::Unit;
-use wb_study::result::{Curve, Line, Point};
+use wb_study::result::{Curve, CurveLine, LinePoint};
 
-use super::element::{Element, pixels};
+use super::element::{Element, format_pixels};
 use super::scale::Scale;
-use super::{Chart, Drawing, fitted};
+use super::{Chart, Drawing, truncate_to_width};
 
 /// A curve to draw.
 #[derive(Debug, Clone, Copy)]
@@ -14,8 +14,8 @@ pub struct CurveChart<'a>(pub &'a Curve);
 const TOP: f64 = 18.0;
 const BELOW: f64 = 36.0;
 const LEFT: f64 = 46.0;
-const NAMES: f64 = 66.0;
-const LINES: usize = 4;
+const LABEL_WIDTH: f64 = 66.0;
+const STYLES: usize = 4;
 
 impl Chart for CurveChart<'_> {
     fn title(&self) -> String {
@@ -24,8 +24,8 @@ impl Chart for CurveChart<'_> {
 
     fn description(&self) -> String {
         let (x, y) = (&self.0.x.1, &self.0.y.1);
-        let told = |line: &Line| {
-            let point = |point: &Point| format!("{} at {}", y.figure(point.y), x.figure(point.x));
+        let told = |line: &CurveLine| {
+            let point = |point: &LinePoint| format!("{} at {}", y.quantity(point.y), x.quantity(point.x));
             let ends = [line.points.first(), line.points.last()];
             let ends: Vec<String> = ends.into_iter().flatten().map(point).collect();
             format!("{}: from {}", line.name, ends.join(" to "))
@@ -36,31 +36,31 @@ impl Chart for CurveChart<'_> {
     fn draw(&self, width: f64) -> Drawing {
         let curve = self.0;
         let height = (width * 0.44).clamp(210.0, 320.0);
-        let (right, bottom) = (width - NAMES, height - BELOW);
-        let x = self.along().over(LEFT, right);
-        let y = self.up().over(bottom, TOP);
-        let mut body = axes(&x, &y, curve, (right, bottom));
+        let (right, bottom) = (width - LABEL_WIDTH, height - BELOW);
+        let x = self.x_scale().with_range(LEFT, right);
+        let y = self.y_scale().with_range(bottom, TOP);
+        let mut body = draw_axes(&x, &y, curve, (right, bottom));
         let mut names = Vec::new();
         for (at, line) in curve.lines.iter().enumerate() {
-            let style = at % LINES;
-            body.extend(band(line, &x, &y, style));
-            body.push(path(line, &x, &y, at));
-            body.extend(line.points.iter().map(|point| dot(point, &x, &y, line, curve, style)));
+            let style = at % STYLES;
+            body.extend(interval_band(line, &x, &y, style));
+            body.push(line_path(line, &x, &y, at));
+            body.extend(line.points.iter().map(|point| draw_point(point, &x, &y, line, curve, style)));
             if let Some(last) = line.points.last() {
-                names.push((y.place(last.y), style, line.name.as_str()));
+                names.push((y.position(last.y), style, line.name.as_str()));
             }
         }
-        body.extend(named(names, right));
+        body.extend(line_labels(names, right));
         Drawing { width, height, body }
     }
 }
 
 impl CurveChart<'_> {
-    fn points(&self) -> impl Iterator<Item = &Point> {
+    fn points(&self) -> impl Iterator<Item = &LinePoint> {
         self.0.lines.iter().flat_map(|line| &line.points)
     }
 
-    fn along(&self) -> Scale {
+    fn x_scale(&self) -> Scale {
         let unit = &self.0.x.1;
         let (low, high) =
             self.points().fold((f64::MAX, 0.0), |(low, high): (f64, f64), p| (low.min(p.x), high.max(p.x)));
@@ -68,19 +68,23 @@ impl CurveChart<'_> {
         if binary && low > 0.0 && low <= high {
             Scale::log_between(unit, low, high)
         } else {
-            Scale::between(unit, low.min(high), high)
+            Scale::linear_between(unit, low.min(high), high)
         }
     }
 
     /// From 0, except where the values differ more than tenfold.
-    fn up(&self) -> Scale {
+    fn y_scale(&self) -> Scale {
         let values = self.points().flat_map(|point| point.interval.map_or([point.y; 2], |(low, high)| [low, high]));
         let fitted = Scale::fit(&self.0.y.1, values, 0.1);
-        if fitted.is_log() { fitted } else { Scale::between(&self.0.y.1, fitted.ends().0.min(0.0), fitted.ends().1) }
+        if fitted.is_log() {
+            fitted
+        } else {
+            Scale::linear_between(&self.0.y.1, fitted.domain().0.min(0.0), fitted.domain().1)
+        }
     }
 }
 
-fn axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -> Vec<Element> {
+fn draw_axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -> Vec<Element> {
     let mut body = Vec::new();
     let (ticks, unit) = y.ticks(5);
     for tick in ticks {
@@ -88,87 +92,91 @@ fn axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -> Vec
         body.push(Element::text("end", (LEFT - 6.0, tick.at + 4.0), &tick.label));
     }
     let log = if y.is_log() { "logarithmic" } else { "" };
-    body.push(Element::text("start", (0.0, 10.0), &joined(&[&curve.y.0, &unit, log])));
+    body.push(Element::text("start", (0.0, 10.0), &join_nonempty(&[&curve.y.0, &unit, log])));
     let (ticks, unit) = x.ticks(((right - LEFT) / 62.0) as usize);
     for tick in ticks {
         body.push(Element::line("whisker", (tick.at, bottom), (tick.at, bottom + 4.0)));
         body.push(Element::text("middle", (tick.at, bottom + 16.0), &tick.label));
     }
     body.push(Element::line("axis", (LEFT, bottom), (right, bottom)));
-    body.push(Element::text("middle", ((LEFT + right) / 2.0, bottom + 32.0), &joined(&[&curve.x.0, &unit])));
+    body.push(Element::text("middle", ((LEFT + right) / 2.0, bottom + 32.0), &join_nonempty(&[&curve.x.0, &unit])));
     body
 }
 
-fn joined(parts: &[&str]) -> String {
+fn join_nonempty(parts: &[&str]) -> String {
     parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-const BANDS: [&str; LINES] = ["b0", "b1", "b2", "b3"];
-const STROKES: [&str; LINES] = ["l0", "l1", "l2", "l3"];
-const NAMED: [&str; LINES] = ["t0", "t1", "t2", "t3"];
+const BANDS: [&str; STYLES] = ["b0", "b1", "b2", "b3"];
+const STROKES: [&str; STYLES] = ["l0", "l1", "l2", "l3"];
+const LABEL_CLASSES: [&str; STYLES] = ["t0", "t1", "t2", "t3"];
 const DASHES: [&str; 3] = ["", " dash-1", " dash-2"];
 
 /// The intervals of neighbouring points, joined; none where no point has one.
-fn band(line: &Line, x: &Scale, y: &Scale, style: usize) -> Option<Element> {
+fn interval_band(line: &CurveLine, x: &Scale, y: &Scale, style: usize) -> Option<Element> {
     let ends: Vec<(f64, f64, f64)> = line
         .points
         .iter()
-        .filter_map(|p| p.interval.map(|(low, high)| (x.place(p.x), y.place(low), y.place(high))))
+        .filter_map(|p| p.interval.map(|(low, high)| (x.position(p.x), y.position(low), y.position(high))))
         .collect();
     let upper = ends.iter().map(|(x, _, high)| (*x, *high));
     let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
-    let d = format!("{}z", traced(upper.chain(lower)));
-    (ends.len() > 1).then(|| Element::new("path").with("class", BANDS[style]).with("d", d))
+    let d = format!("{}z", path_data(upper.chain(lower)));
+    (ends.len() > 1).then(|| Element::new("path").with_attribute("class", BANDS[style]).with_attribute("d", d))
 }
 
-fn path(line: &Line, x: &Scale, y: &Scale, at: usize) -> Element {
-    let class = format!("curve {}{}", STROKES[at % LINES], DASHES[(at / LINES) % DASHES.len()]);
-    let d = traced(line.points.iter().map(|point| (x.place(point.x), y.place(point.y))));
-    Element::new("path").with("class", class).with("d", d)
+fn line_path(line: &CurveLine, x: &Scale, y: &Scale, at: usize) -> Element {
+    let class = format!("curve {}{}", STROKES[at % STYLES], DASHES[(at / STYLES) % DASHES.len()]);
+    let d = path_data(line.points.iter().map(|point| (x.position(point.x), y.position(point.y))));
+    Element::new("path").with_attribute("class", class).with_attribute("d", d)
 }
 
-pub(super) fn traced(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
     for (x, y) in points {
         let verb = if d.is_empty() { "M" } else { "L" };
-        d += &format!("{verb}{} {}", pixels(x), pixels(y));
+        d += &format!("{verb}{} {}", format_pixels(x), format_pixels(y));
     }
     d
 }
 
 /// A point of a line; each line has its own shape.
-fn dot(point: &Point, x: &Scale, y: &Scale, line: &Line, curve: &Curve, style: usize) -> Element {
-    let (px, py) = (x.place(point.x), y.place(point.y));
+fn draw_point(point: &LinePoint, x: &Scale, y: &Scale, line: &CurveLine, curve: &Curve, style: usize) -> Element {
+    let (px, py) = (x.position(point.x), y.position(point.y));
     let class = format!("point {}", STROKES[style]);
-    let shape = |d: String| Element::new("path").with("class", class.as_str()).with("d", d);
-    let (sx, sy) = (pixels(px), pixels(py));
+    let shape = |d: String| Element::new("path").with_attribute("class", class.as_str()).with_attribute("d", d);
+    let (sx, sy) = (format_pixels(px), format_pixels(py));
     let shape = match style {
-        0 => Element::new("circle").with("class", class.as_str()).at("cx", px).at("cy", py).at("r", 2.4),
+        0 => Element::new("circle")
+            .with_attribute("class", class.as_str())
+            .with_coordinate("cx", px)
+            .with_coordinate("cy", py)
+            .with_coordinate("r", 2.4),
         1 => Element::new("rect")
-            .with("class", class.as_str())
-            .at("x", px - 2.2)
-            .at("y", py - 2.2)
-            .at("width", 4.4)
-            .at("height", 4.4),
+            .with_attribute("class", class.as_str())
+            .with_coordinate("x", px - 2.2)
+            .with_coordinate("y", py - 2.2)
+            .with_coordinate("width", 4.4)
+            .with_coordinate("height", 4.4),
         2 => shape(format!("M{sx} {sy}m0-3.2l3.2 5.4h-6.4z")),
         _ => shape(format!("M{sx} {sy}m0-3.4l3.4 3.4l-3.4 3.4l-3.4-3.4z")),
     };
     let unit = &curve.y.1;
-    let ends = point.interval.map(|(low, high)| format!(" ({} to {})", unit.figure(low), unit.figure(high)));
-    let at = curve.x.1.figure(point.x);
-    shape.titled(&format!("{} at {at}: {}{}", line.name, unit.figure(point.y), ends.unwrap_or_default()))
+    let ends = point.interval.map(|(low, high)| format!(" ({} to {})", unit.quantity(low), unit.quantity(high)));
+    let at = curve.x.1.quantity(point.x);
+    shape.with_title(&format!("{} at {at}: {}{}", line.name, unit.quantity(point.y), ends.unwrap_or_default()))
 }
 
 /// The lines' names beside their ends, moved apart where they would overlap.
-fn named(mut names: Vec<(f64, usize, &str)>, right: f64) -> Vec<Element> {
+fn line_labels(mut names: Vec<(f64, usize, &str)>, right: f64) -> Vec<Element> {
     names.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut free = 0.0;
     let mut body = Vec::new();
     for (y, style, name) in names {
         let y = f64::max(y, free);
         free = y + 13.0;
-        let text = Element::text("start", (right + 8.0, y + 4.0), &fitted(name, 11.0, NAMES - 8.0));
-        body.push(text.with("class", NAMED[style]).titled(name));
+        let text = Element::text("start", (right + 8.0, y + 4.0), &truncate_to_width(name, 11.0, LABEL_WIDTH - 8.0));
+        body.push(text.with_attribute("class", LABEL_CLASSES[style]).with_title(name));
     }
     body
 }

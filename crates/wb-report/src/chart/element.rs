@@ -25,7 +25,8 @@ impl Element {
     /// A line from one point to another.
     pub(crate) fn line(class: &'static str, from: (f64, f64), to: (f64, f64)) -> Self {
         let ends = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)];
-        ends.into_iter().fold(Self::new("line").with("class", class), |line, (name, at)| line.at(name, at))
+        ends.into_iter()
+            .fold(Self::new("line").with_attribute("class", class), |line, (name, at)| line.with_coordinate(name, at))
     }
 
     /// A rectangle between two corners, in whichever order.
@@ -35,48 +36,48 @@ impl Element {
         sides
             .into_iter()
             .chain(sizes)
-            .fold(Self::new("rect").with("class", class), |rect, (name, at)| rect.at(name, at))
+            .fold(Self::new("rect").with_attribute("class", class), |rect, (name, at)| rect.with_coordinate(name, at))
     }
 
     /// A text whose baseline starts, is centred or ends at a point.
     pub(crate) fn text(anchor: &'static str, at: (f64, f64), text: &str) -> Self {
-        let empty = Self::new("text").at("x", at.0).at("y", at.1);
-        let placed = if anchor == "start" { empty } else { empty.with("text-anchor", anchor) };
-        placed.containing(text)
+        let empty = Self::new("text").with_coordinate("x", at.0).with_coordinate("y", at.1);
+        let placed = if anchor == "start" { empty } else { empty.with_attribute("text-anchor", anchor) };
+        placed.with_text(text)
     }
 
     /// The same with an attribute.
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn with_attribute(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.attributes.push((name, value.into()));
         self
     }
 
     /// The same with a coordinate, to a tenth of a pixel.
-    pub(crate) fn at(self, name: &'static str, value: f64) -> Self {
-        let text = pixels(value);
-        self.with(name, text)
+    pub(crate) fn with_coordinate(self, name: &'static str, value: f64) -> Self {
+        let text = format_pixels(value);
+        self.with_attribute(name, text)
     }
 
     /// The same with a text in it.
-    pub(crate) fn containing(mut self, text: &str) -> Self {
+    pub(crate) fn with_text(mut self, text: &str) -> Self {
         self.children.push(Node::Text(text.to_owned()));
         self
     }
 
     /// The same with elements in it.
-    pub(crate) fn holding(mut self, elements: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn with_children(mut self, elements: impl IntoIterator<Item = Self>) -> Self {
         self.children.extend(elements.into_iter().map(Node::Element));
         self
     }
 
     /// The same with what a pointer resting on it is told.
-    pub(crate) fn titled(self, text: &str) -> Self {
-        self.holding([Self::new("title").containing(text)])
+    pub(crate) fn with_title(self, text: &str) -> Self {
+        self.with_children([Self::new("title").with_text(text)])
     }
 }
 
 /// A coordinate, to a tenth of a pixel; what is no number is drawn at 0 rather than breaking the chart.
-pub(crate) fn pixels(value: f64) -> String {
+pub(crate) fn format_pixels(value: f64) -> String {
     let rounded = if value.is_finite() { (value * 10.0).round() / 10.0 + 0.0 } else { 0.0 };
     rounded.to_string()
 }
@@ -123,7 +124,8 @@ mod tests {
 
     #[test]
     fn whatever_is_put_in_stays_text() {
-        let element = Element::text("end", (1.0, 2.04), "<b>&\u{1b}").with("class", "a\"b").titled("x < y");
+        let element =
+            Element::text("end", (1.0, 2.04), "<b>&\u{1b}").with_attribute("class", "a\"b").with_title("x < y");
         let drawn =
             r#"<text x="1" y="2" text-anchor="end" class="a&quot;b">&lt;b&gt;&amp; <title>x &lt; y</title></text>"#;
         assert_eq!(element.to_string(), drawn);
@@ -131,6 +133,9 @@ mod tests {
 
     #[test]
     fn a_coordinate_that_is_no_number_does_not_break_the_chart() {
-        assert_eq!((pixels(f64::NAN), pixels(-0.01), pixels(1.25)), ("0".into(), "0".into(), "1.3".into()));
+        assert_eq!(
+            (format_pixels(f64::NAN), format_pixels(-0.01), format_pixels(1.25)),
+            ("0".into(), "0".into(), "1.3".into())
+        );
     }
 }

@@ -13,30 +13,30 @@ mod box_plot;
 mod counts;
 mod curve;
 mod element;
-mod mark;
 mod palette;
 mod png;
 mod ratio;
+mod sample_mark;
 mod scale;
-mod sequence;
-mod strip;
+mod telemetry;
+mod timeline;
 mod trend;
 
-pub(crate) use bar::{Bars, bar};
-pub use box_plot::{Baseline, BoxPlot, BoxRow};
-pub(crate) use counts::{CountRow, Counts, count_key};
+pub(crate) use bar::{SummaryBars, summary_bar};
+pub use box_plot::{BoxPlot, BoxRow, ReferenceLine};
+pub(crate) use counts::{CountRow, CountsChart, count_key};
 pub use curve::CurveChart;
-pub(crate) use mark::key as mark_key;
-pub use mark::{Dot, Mark};
-pub(crate) use palette::variables;
+pub(crate) use palette::css_variables;
 pub use png::{PngError, png};
-pub(crate) use ratio::{Ratio, RatioBars};
-pub(crate) use scale::prefixed;
-pub use sequence::{Sequence, SequenceRow};
-pub use strip::{Segment, Strip};
-pub(crate) use trend::{Trend, TrendColumn};
+pub(crate) use ratio::{RatioBars, RatioEstimate};
+pub(crate) use sample_mark::legend_symbol as mark_key;
+pub use sample_mark::{SampleDot, SampleMark};
+pub(crate) use scale::common_prefix;
+pub use telemetry::{TelemetryChart, TelemetrySegment};
+pub use timeline::{SampleTimeline, TimelineRow};
+pub(crate) use trend::{TrendChart, TrendColumn};
 
-use element::{Element, pixels};
+use element::{Element, format_pixels};
 
 /// The style of all charts; needs the palette's variables.
 pub(crate) const CSS: &str = include_str!("chart.css");
@@ -61,38 +61,40 @@ pub struct Drawing {
 
 /// A chart as a file of its own, with its name, on light ground.
 pub fn svg(chart: &dyn Chart, width: f64) -> String {
-    let drawing = chart.draw(width - 2.0 * EDGE);
-    let style = Element::new("style").containing(&palette::resolved(CSS));
-    let name = Element::text("start", (EDGE, EDGE + 10.0), &fitted(&chart.title(), 14.0, width - 2.0 * EDGE));
-    let moved = format!("translate({} {})", pixels(EDGE), pixels(EDGE + NAME));
-    let body = Element::new("g").with("transform", moved).holding(drawing.body);
-    let framed = Drawing { width, height: drawing.height + NAME + 2.0 * EDGE, body: Vec::new() };
-    let ground = Element::rect("paper", (0.0, 0.0), (width, framed.height)).with("fill", palette::PALETTE[0].1);
-    let root = root(chart, &framed, "chart").with("xmlns", "http://www.w3.org/2000/svg");
-    format!("{}\n", root.holding([style, ground, name.with("class", "name"), body]))
+    let drawing = chart.draw(width - 2.0 * MARGIN);
+    let style = Element::new("style").with_text(&palette::inline_variables(CSS));
+    let name =
+        Element::text("start", (MARGIN, MARGIN + 10.0), &truncate_to_width(&chart.title(), 14.0, width - 2.0 * MARGIN));
+    let moved = format!("translate({} {})", format_pixels(MARGIN), format_pixels(MARGIN + TITLE_HEIGHT));
+    let body = Element::new("g").with_attribute("transform", moved).with_children(drawing.body);
+    let framed = Drawing { width, height: drawing.height + TITLE_HEIGHT + 2.0 * MARGIN, body: Vec::new() };
+    let ground =
+        Element::rect("paper", (0.0, 0.0), (width, framed.height)).with_attribute("fill", palette::PALETTE[0].1);
+    let root = root(chart, &framed, "chart").with_attribute("xmlns", "http://www.w3.org/2000/svg");
+    format!("{}\n", root.with_children([style, ground, name.with_attribute("class", "name"), body]))
 }
 
 /// Free ground around a chart that is a file, and the line of its name.
-const EDGE: f64 = 16.0;
-const NAME: f64 = 26.0;
+const MARGIN: f64 = 16.0;
+const TITLE_HEIGHT: f64 = 26.0;
 
 /// A chart within a page that has the style. `id` is unique within the page.
 pub(crate) fn inline(chart: &dyn Chart, width: f64, id: &str) -> String {
     let drawing = chart.draw(width);
-    root(chart, &drawing, id).holding(drawing.body).to_string()
+    root(chart, &drawing, id).with_children(drawing.body).to_string()
 }
 
 fn root(chart: &dyn Chart, drawing: &Drawing, id: &str) -> Element {
     let (title, description) = (format!("{id}-t"), format!("{id}-d"));
-    let named = |name, id: &str, text: &str| Element::new(name).with("id", id).containing(text);
+    let named = |name, id: &str, text: &str| Element::new(name).with_attribute("id", id).with_text(text);
     Element::new("svg")
-        .with("class", "chart")
-        .with("role", "img")
-        .with("aria-labelledby", format!("{title} {description}"))
-        .with("viewBox", format!("0 0 {} {}", pixels(drawing.width), pixels(drawing.height)))
-        .at("width", drawing.width)
-        .at("height", drawing.height)
-        .holding([named("title", &title, &chart.title()), named("desc", &description, &chart.description())])
+        .with_attribute("class", "chart")
+        .with_attribute("role", "img")
+        .with_attribute("aria-labelledby", format!("{title} {description}"))
+        .with_attribute("viewBox", format!("0 0 {} {}", format_pixels(drawing.width), format_pixels(drawing.height)))
+        .with_coordinate("width", drawing.width)
+        .with_coordinate("height", drawing.height)
+        .with_children([named("title", &title, &chart.title()), named("desc", &description, &chart.description())])
 }
 
 /// About how wide a text is in the charts' font.
@@ -101,7 +103,7 @@ fn text_width(text: &str, size: f64) -> f64 {
 }
 
 /// A text cut to fit.
-fn fitted(text: &str, size: f64, room: f64) -> String {
+fn truncate_to_width(text: &str, size: f64, room: f64) -> String {
     if text_width(text, size) <= room {
         return text.to_owned();
     }

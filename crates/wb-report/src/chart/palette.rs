@@ -25,7 +25,7 @@ pub(crate) const PALETTE: [(&str, &str, &str); 17] = [
 ];
 
 /// The palette as CSS variables.
-pub(crate) fn variables() -> String {
+pub(crate) fn css_variables() -> String {
     let all = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
         PALETTE.iter().map(|colour| format!("--{}:{};", colour.0, pick(colour))).collect()
     };
@@ -37,6 +37,6 @@ pub(crate) fn variables() -> String {
 }
 
 /// Style sheets with the variables replaced by the colours on light ground, for viewers that know no variables.
-pub(crate) fn resolved(css: &str) -> String {
+pub(crate) fn inline_variables(css: &str) -> String {
     PALETTE.iter().fold(css.to_owned(), |css, (name, light, _)| css.replace(&format!("var(--{name})"), light))
 }

@@ -29,9 +29,9 @@ pub enum PngError {
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
 /// Beyond so many points of height one pixel a point has to do.
-const TALL: f32 = 6000.0;
+const MAX_DOUBLED_HEIGHT: f32 = 6000.0;
 /// So many pixels at most, four bytes each in memory.
-const MOST: u64 = 120_000_000;
+const MAX_PIXELS: u64 = 120_000_000;
 
 /// Draws a chart of [`super::svg`], two pixels to a point; one where it is very tall.
 ///
@@ -40,16 +40,16 @@ pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let options = Options { fontdb: font(), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
     let tree = Tree::from_str(svg, &options)?;
     let size = tree.size();
-    let scale = if size.height() > TALL { 1.0 } else { 2.0 };
+    let scale = if size.height() > MAX_DOUBLED_HEIGHT { 1.0 } else { 2.0 };
     let [width, height] = [size.width(), size.height()].map(|points| (points * scale).ceil() as u32);
-    let room = u64::from(width) * u64::from(height) <= MOST;
+    let room = u64::from(width) * u64::from(height) <= MAX_PIXELS;
     let mut pixels = Pixmap::new(width, height).filter(|_| room).ok_or(PngError::TooLarge { width, height })?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    Ok(encoded(&pixels)?)
+    Ok(encode(&pixels)?)
 }
 
 /// Charts have no transparent places, and lines and flat ground that need no thorough search for what repeats.
-fn encoded(pixels: &Pixmap) -> Result<Vec<u8>, EncodingError> {
+fn encode(pixels: &Pixmap) -> Result<Vec<u8>, EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, pixels.width(), pixels.height());
     encoder.set_color(ColorType::Rgb);

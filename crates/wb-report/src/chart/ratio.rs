@@ -3,13 +3,13 @@
 
 use wb_model::Unit;
 
-use super::bar::{HEIGHT, WIDTH, axis, drawn};
+use super::bar::{HEIGHT, WIDTH, draw_axis, small_svg};
 use super::element::Element;
 use super::scale::Scale;
 
 /// A ratio and the ends of its interval, where it has one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ratio {
+pub(crate) struct RatioEstimate {
     pub(crate) estimate: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
@@ -18,30 +18,30 @@ pub(crate) struct Ratio {
 pub(crate) struct RatioBars {
     scale: Scale,
     /// Ratios that do not matter.
-    equal: (f64, f64),
+    equivalent: (f64, f64),
 }
 
 impl RatioBars {
     /// For these ratios; `threshold` is the share by which a ratio must differ to matter.
-    pub(crate) fn new(threshold: f64, ratios: impl IntoIterator<Item = Ratio>) -> Self {
-        let equal = (1.0 - threshold, 1.0 + threshold);
-        let of = |ratio: Ratio| {
+    pub(crate) fn new(threshold: f64, ratios: impl IntoIterator<Item = RatioEstimate>) -> Self {
+        let equivalent = (1.0 - threshold, 1.0 + threshold);
+        let of = |ratio: RatioEstimate| {
             let (low, high) = ratio.interval.unwrap_or((ratio.estimate, ratio.estimate));
             [ratio.estimate, low, high]
         };
-        let values = ratios.into_iter().flat_map(of).chain([equal.0, 1.0, equal.1]);
-        Self { scale: Scale::fit(&Unit::new(""), values, 0.0).over(4.0, WIDTH - 4.0), equal }
+        let values = ratios.into_iter().flat_map(of).chain([equivalent.0, 1.0, equivalent.1]);
+        Self { scale: Scale::fit(&Unit::new(""), values, 0.0).with_range(4.0, WIDTH - 4.0), equivalent }
     }
 
     /// The bar of a variant; of the first one, which has no ratio, the line at 1 alone.
-    pub(crate) fn bar(&self, ratio: Option<Ratio>, description: &str) -> String {
-        let x = |value| self.scale.place(value);
+    pub(crate) fn bar(&self, ratio: Option<RatioEstimate>, description: &str) -> String {
+        let x = |value| self.scale.position(value);
         let middle = HEIGHT / 2.0;
         let mut body = vec![
-            Element::rect("band", (x(self.equal.0), 0.0), (x(self.equal.1), HEIGHT)),
+            Element::rect("band", (x(self.equivalent.0), 0.0), (x(self.equivalent.1), HEIGHT)),
             Element::line("axis", (x(1.0), 0.0), (x(1.0), HEIGHT)),
         ];
-        if let Some(Ratio { estimate, interval }) = ratio {
+        if let Some(RatioEstimate { estimate, interval }) = ratio {
             if let Some((low, high)) = interval {
                 let (low, high) = (x(low), x(high).max(x(low) + 2.0));
                 body.push(Element::rect("interval", (low, middle - 3.5), (high, middle + 3.5)));
@@ -50,12 +50,12 @@ impl RatioBars {
         } else {
             body.push(Element::line("median", (x(1.0), middle - 6.5), (x(1.0), middle + 6.5)));
         }
-        drawn(description, body)
+        small_svg(description, body)
     }
 
     /// The scale itself, under the last bar.
     pub(crate) fn axis(&self) -> String {
-        axis(&self.scale)
+        draw_axis(&self.scale)
     }
 }
 
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn bars_of_one_case_share_a_scale() {
-        let better = Ratio { estimate: 1.10, interval: Some((1.05, 1.15)) };
-        let worse = Ratio { estimate: 0.90, interval: Some((0.85, 0.95)) };
+        let better = RatioEstimate { estimate: 1.10, interval: Some((1.05, 1.15)) };
+        let worse = RatioEstimate { estimate: 0.90, interval: Some((0.85, 0.95)) };
         let bars = RatioBars::new(0.05, [better, worse]);
         let [first, better, worse] = [None, Some(better), Some(worse)].map(|ratio| bars.bar(ratio, ""));
         let one = place(&first, "median");

@@ -4,7 +4,7 @@ use wb_model::Unit;
 
 /// How values are spread over the pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScaleKind {
     Linear,
     Log,
 }
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
     unit: Unit,
-    kind: Kind,
+    kind: ScaleKind,
     low: f64,
     high: f64,
     from: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Tick {
 }
 
 /// Beyond this ratio of the largest to the smallest value a linear scale hides the small ones.
-const LOG_FROM: f64 = 10.0;
+const LOG_THRESHOLD: f64 = 10.0;
 
 impl Scale {
     /// One that has room for these values; logarithmic where they differ more than tenfold. It spans at least
@@ -37,56 +37,63 @@ impl Scale {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) = finite.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
-        if low > 0.0 && high / low > LOG_FROM {
+        if low > 0.0 && high / low > LOG_THRESHOLD {
             let pad = (high / low).powf(0.03);
-            return Self { unit: unit.clone(), kind: Kind::Log, low: low / pad, high: high * pad, from: 0.0, to: 1.0 };
+            return Self {
+                unit: unit.clone(),
+                kind: ScaleKind::Log,
+                low: low / pad,
+                high: high * pad,
+                from: 0.0,
+                to: 1.0,
+            };
         }
         let middle = (low + high) / 2.0;
         let least = if middle == 0.0 { 1.0 } else { middle.abs() * least_span };
         let half = ((high - low) * 1.06).max(least) / 2.0;
         let floor = if low >= 0.0 { 0.0 } else { f64::MIN };
         let low = (middle - half).max(floor);
-        Self { unit: unit.clone(), kind: Kind::Linear, low, high: middle + half, from: 0.0, to: 1.0 }
+        Self { unit: unit.clone(), kind: ScaleKind::Linear, low, high: middle + half, from: 0.0, to: 1.0 }
     }
 
     /// A linear one between these ends.
-    pub(crate) fn between(unit: &Unit, low: f64, high: f64) -> Self {
+    pub(crate) fn linear_between(unit: &Unit, low: f64, high: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
-        Self { unit: unit.clone(), kind: Kind::Linear, low, high, from: 0.0, to: 1.0 }
+        Self { unit: unit.clone(), kind: ScaleKind::Linear, low, high, from: 0.0, to: 1.0 }
     }
 
     /// A logarithmic one between these ends, both above 0.
     pub(crate) fn log_between(unit: &Unit, low: f64, high: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
-        Self { kind: Kind::Log, ..Self::between(unit, low, high.max(low * 2.0)) }
+        Self { kind: ScaleKind::Log, ..Self::linear_between(unit, low, high.max(low * 2.0)) }
     }
 
     /// The same over these pixels.
-    pub(crate) fn over(mut self, from: f64, to: f64) -> Self {
+    pub(crate) fn with_range(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
     }
 
     /// Whether it is logarithmic.
     pub(crate) fn is_log(&self) -> bool {
-        self.kind == Kind::Log
+        self.kind == ScaleKind::Log
     }
 
     /// The values at its ends.
-    pub(crate) fn ends(&self) -> (f64, f64) {
+    pub(crate) fn domain(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
     /// Whether a value has a place of its own on it.
-    pub(crate) fn holds(&self, value: f64) -> bool {
+    pub(crate) fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
     /// Where a value is drawn; at an end where it lies beyond.
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let part = match self.kind {
-            Kind::Linear => (value - self.low) / (self.high - self.low),
-            Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            ScaleKind::Linear => (value - self.low) / (self.high - self.low),
+            ScaleKind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
@@ -94,17 +101,18 @@ impl Scale {
     /// About `count` places at round values, with the unit that their labels leave out, if they do.
     pub(crate) fn ticks(&self, count: usize) -> (Vec<Tick>, String) {
         let (values, step) = match self.kind {
-            Kind::Linear => self.linear(count.max(2)),
-            Kind::Log => (self.decades(count.max(2)), 0.0),
+            ScaleKind::Linear => self.linear_ticks(count.max(2)),
+            ScaleKind::Log => (self.log_ticks(count.max(2)), 0.0),
         };
-        let (labels, unit) = if step > 0.0 { self.common_labels(&values, step) } else { self.own_labels(&values) };
-        let ticks = values.iter().zip(labels).map(|(value, label)| Tick { at: self.place(*value), label });
+        let (labels, unit) =
+            if step > 0.0 { self.common_labels(&values, step) } else { self.labels_with_units(&values) };
+        let ticks = values.iter().zip(labels).map(|(value, label)| Tick { at: self.position(*value), label });
         (ticks.collect(), unit)
     }
 
-    fn linear(&self, count: usize) -> (Vec<f64>, f64) {
+    fn linear_ticks(&self, count: usize) -> (Vec<f64>, f64) {
         let rough = (self.high - self.low) / count as f64;
-        let step = if binary(&self.unit) {
+        let step = if is_binary(&self.unit) {
             rough.log2().ceil().exp2()
         } else {
             let decade = 10f64.powf(rough.log10().floor());
@@ -119,15 +127,15 @@ impl Scale {
         (places.map(|at| at * step).collect(), step)
     }
 
-    fn decades(&self, count: usize) -> Vec<f64> {
-        let base: f64 = if binary(&self.unit) { 2.0 } else { 10.0 };
+    fn log_ticks(&self, count: usize) -> Vec<f64> {
+        let base: f64 = if is_binary(&self.unit) { 2.0 } else { 10.0 };
         let powers = |multiples: &[f64], every: i32| -> Vec<f64> {
             let (first, last) = (self.low.log(base).floor() as i32, self.high.log(base).ceil() as i32);
             let kept = (first..=last).filter(|power| power.rem_euclid(every) == 0);
             let values = kept.flat_map(|power| multiples.iter().map(move |multiple| multiple * base.powi(power)));
             values.filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001).collect()
         };
-        let dense = if binary(&self.unit) { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
+        let dense = if is_binary(&self.unit) { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
         let choices = std::iter::once(powers(dense, 1)).chain([1, 2, 5, 10, 20, 50].map(|every| powers(&[1.0], every)));
         let fitting = choices.filter(|values| values.len() <= count + 1).max_by_key(Vec::len);
         fitting.unwrap_or_default()
@@ -136,13 +144,13 @@ impl Scale {
     /// Labels in one prefix, with the decimals that the step needs; the unit is told once.
     fn common_labels(&self, values: &[f64], step: f64) -> (Vec<String>, String) {
         let largest = values.iter().copied().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let (factor, suffix) = prefixed(&self.unit, largest);
+        let (factor, suffix) = common_prefix(&self.unit, largest);
         let decimals = (-(step / factor).log10().floor()).clamp(0.0, 9.0) as usize;
         (values.iter().map(|value| format!("{:.decimals$}", value / factor)).collect(), suffix)
     }
 
     /// Labels each with its own prefix; the unit is left out where all have the same.
-    fn own_labels(&self, values: &[f64]) -> (Vec<String>, String) {
+    fn labels_with_units(&self, values: &[f64]) -> (Vec<String>, String) {
         let texts: Vec<(String, String)> = values.iter().map(|value| plain_figure(&self.unit, *value)).collect();
         let first = texts.first().map(|(_, suffix)| suffix.clone()).unwrap_or_default();
         if texts.iter().all(|(_, suffix)| *suffix == first) {
@@ -152,23 +160,24 @@ impl Scale {
     }
 }
 
-fn binary(unit: &Unit) -> bool {
+fn is_binary(unit: &Unit) -> bool {
     matches!(unit.as_str(), "B" | "B/s")
 }
 
 /// By what values are divided so that the largest reads well, and the unit that they then have.
-pub(crate) fn prefixed(unit: &Unit, largest: f64) -> (f64, String) {
-    let text = unit.figure(largest).to_string();
+pub(crate) fn common_prefix(unit: &Unit, largest: f64) -> (f64, String) {
+    let text = unit.quantity(largest).to_string();
     let (number, suffix) = text.split_once(' ').unwrap_or((&text, ""));
     let shown: f64 = number.parse().unwrap_or(largest);
     let ratio = if largest > 0.0 && shown > 0.0 { largest / shown } else { 1.0 };
-    let factor = if binary(unit) { 1024f64.powf(ratio.log(1024.0).round()) } else { 10f64.powf(ratio.log10().round()) };
+    let factor =
+        if is_binary(unit) { 1024f64.powf(ratio.log(1024.0).round()) } else { 10f64.powf(ratio.log10().round()) };
     (factor, suffix.to_owned())
 }
 
 /// A round value's figure without the zeros that only show its precision, and its unit.
 fn plain_figure(unit: &Unit, value: f64) -> (String, String) {
-    let text = unit.figure(value).to_string();
+    let text = unit.quantity(value).to_string();
     let (number, suffix) = text.split_once(' ').unwrap_or((&text, ""));
     let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
     (number.to_owned(), suffix.to_owned())
@@ -178,11 +187,11 @@ fn plain_figure(unit: &Unit, value: f64) -> (String, String) {
 pub(crate) fn time_ticks(scale: &Scale, count: usize) -> Vec<Tick> {
     const STEPS: [f64; 14] =
         [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0];
-    let (low, high) = scale.ends();
+    let (low, high) = scale.domain();
     let rough = (high - low) / count.max(1) as f64;
     let step = STEPS.into_iter().find(|step| *step >= rough).unwrap_or_else(|| (rough / 14_400.0).ceil() * 14_400.0);
     let places = (0..=2 * count + 2).map(|at| ((low / step).ceil() + at as f64) * step).take_while(|at| *at <= high);
-    places.map(|at| Tick { at: scale.place(at), label: crate::words::moment(at) }).collect()
+    places.map(|at| Tick { at: scale.position(at), label: crate::phrasing::format_elapsed(at) }).collect()
 }
 
 #[cfg(test)]
@@ -200,7 +209,7 @@ mod tests {
         let unit = Unit::new("mflops");
         assert_eq!(labels(&Scale::fit(&unit, [4210.0, 4225.0], 0.001), 4), "4.210 4.215 4.220 4.225 [Gflops]");
         assert_eq!(labels(&Scale::fit(&unit, [900.0, 4225.0], 0.1), 4), "1 2 3 4 [Gflops]");
-        assert_eq!(labels(&Scale::between(&Unit::new("ns"), 0.0, 2e6), 4), "0.0 0.5 1.0 1.5 2.0 [ms]");
+        assert_eq!(labels(&Scale::linear_between(&Unit::new("ns"), 0.0, 2e6), 4), "0.0 0.5 1.0 1.5 2.0 [ms]");
     }
 
     #[test]
@@ -215,9 +224,9 @@ mod tests {
 
     #[test]
     fn nothing_to_show_still_makes_a_scale() {
-        let scale = Scale::fit(&Unit::new("s"), [f64::NAN], 0.1).over(0.0, 100.0);
-        assert!((0.0..=100.0).contains(&scale.place(f64::INFINITY)));
+        let scale = Scale::fit(&Unit::new("s"), [f64::NAN], 0.1).with_range(0.0, 100.0);
+        assert!((0.0..=100.0).contains(&scale.position(f64::INFINITY)));
         assert!(!scale.ticks(4).0.is_empty());
-        assert!(Scale::fit(&Unit::new("s"), [0.0, 0.0], 0.1).place(0.0).is_finite());
+        assert!(Scale::fit(&Unit::new("s"), [0.0, 0.0], 0.1).position(0.0).is_finite());
     }
 }

@@ -7,13 +7,13 @@ use wb_model::Unit;
 use wb_stats::Summary;
 
 use super::counts::CountRow;
-use super::element::{Element, pixels};
+use super::element::{Element, format_pixels};
 use super::scale::Scale;
-use super::{Chart, Drawing, fitted};
+use super::{Chart, Drawing, truncate_to_width};
 
 /// Builds from left to right, gains in percent from the bottom to the top.
 #[derive(Debug, Clone)]
-pub(crate) struct Trend {
+pub(crate) struct TrendChart {
     pub(crate) title: String,
     /// The builds in their order.
     pub(crate) columns: Vec<TrendColumn>,
@@ -41,9 +41,9 @@ const LABELS: f64 = 17.0;
 /// What the name of a build is given at least.
 const NAME: f64 = 58.0;
 /// A box or a bar is this wide at most.
-const WIDEST: f64 = 18.0;
+const MAX_WIDTH: f64 = 18.0;
 
-impl Chart for Trend {
+impl Chart for TrendChart {
     fn title(&self) -> String {
         self.title.clone()
     }
@@ -54,18 +54,18 @@ impl Chart for Trend {
 
     fn draw(&self, width: f64) -> Drawing {
         let (low, high) = self.span;
-        let scale = Scale::between(&Unit::new("%"), low.min(-self.tolerance), high.max(self.tolerance));
-        let scale = scale.over(TOP + UPPER, TOP);
+        let scale = Scale::linear_between(&Unit::new("%"), low.min(-self.tolerance), high.max(self.tolerance));
+        let scale = scale.with_range(TOP + UPPER, TOP);
         let step = (width - LEFT) / self.columns.len().max(1) as f64;
         let middle = |at: usize| LEFT + (at as f64 + 0.5) * step;
         let bottom = TOP + UPPER + GAP + LOWER;
-        let mut body = self.ground(&scale, width);
-        body.extend(self.spread(&scale, &middle, (step * 0.55).min(WIDEST) / 2.0));
-        body.extend(self.bars(bottom, &middle, (step * 0.8).min(WIDEST) / 2.0));
-        body.extend(self.names(bottom + 13.0, &middle, step));
+        let mut body = self.draw_background(&scale, width);
+        body.extend(self.draw_boxes(&scale, &middle, (step * 0.55).min(MAX_WIDTH) / 2.0));
+        body.extend(self.draw_bars(bottom, &middle, (step * 0.8).min(MAX_WIDTH) / 2.0));
+        body.extend(self.draw_names(bottom + 13.0, &middle, step));
         body.extend(self.columns.iter().enumerate().map(|(at, column)| {
             let (left, right) = (LEFT + at as f64 * step, LEFT + (at + 1) as f64 * step);
-            Element::rect("hit", (left, 0.0), (right, bottom)).titled(&column.description())
+            Element::rect("hit", (left, 0.0), (right, bottom)).with_title(&column.description())
         }));
         Drawing { width, height: bottom + LABELS, body }
     }
@@ -89,23 +89,23 @@ impl TrendColumn {
     }
 }
 
-impl Trend {
+impl TrendChart {
     /// The tolerance, the grid and its figures.
-    fn ground(&self, scale: &Scale, width: f64) -> Vec<Element> {
-        let (upper, lower) = (scale.place(self.tolerance), scale.place(-self.tolerance));
+    fn draw_background(&self, scale: &Scale, width: f64) -> Vec<Element> {
+        let (upper, lower) = (scale.position(self.tolerance), scale.position(-self.tolerance));
         let mut body = vec![Element::rect("ground", (LEFT, upper), (width, lower))];
         let (ticks, unit) = scale.ticks(4);
         for tick in ticks {
             body.push(Element::line("grid", (LEFT, tick.at), (width, tick.at)));
             body.push(Element::text("end", (LEFT - 5.0, tick.at + 4.0), &format!("{} {unit}", tick.label)));
         }
-        let zero = scale.place(0.0);
+        let zero = scale.position(0.0);
         body.push(Element::line("middle", (LEFT, zero), (width, zero)));
         body
     }
 
     /// Range, quartiles and median of each build; the medians are a line.
-    fn spread(&self, scale: &Scale, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
+    fn draw_boxes(&self, scale: &Scale, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
         let [mut whiskers, mut boxes, mut medians, mut line, mut beyond] = [const { String::new() }; 5];
         let mut pen = 'M';
         for (at, column) in self.columns.iter().enumerate() {
@@ -113,8 +113,8 @@ impl Trend {
                 pen = 'M';
                 continue;
             };
-            let (x, y) = (middle(at), |value| pixels(scale.place(value)));
-            let (left, right, centre) = (pixels(x - half), pixels(x + half), pixels(x));
+            let (x, y) = (middle(at), |value| format_pixels(scale.position(value)));
+            let (left, right, centre) = (format_pixels(x - half), format_pixels(x + half), format_pixels(x));
             let (q1, q3, median) = (y(summary.q1), y(summary.q3), y(summary.median));
             line += &format!("{pen}{centre} {median}");
             medians += &format!("M{left} {median}H{right}");
@@ -123,9 +123,15 @@ impl Trend {
                 boxes += &format!("M{left} {q1}H{right}V{q3}H{left}z");
             }
             let ends = [(summary.min, -4.0), (summary.max, 4.0)];
-            for (end, inwards) in ends.into_iter().filter(|(end, _)| !scale.holds(*end)) {
-                let tip = scale.place(end);
-                beyond += &format!("M{} {}l4 {}l4 {}", pixels(x - 4.0), pixels(tip + inwards), -inwards, inwards);
+            for (end, inwards) in ends.into_iter().filter(|(end, _)| !scale.contains(*end)) {
+                let tip = scale.position(end);
+                beyond += &format!(
+                    "M{} {}l4 {}l4 {}",
+                    format_pixels(x - 4.0),
+                    format_pixels(tip + inwards),
+                    -inwards,
+                    inwards
+                );
             }
             pen = 'L';
         }
@@ -134,18 +140,18 @@ impl Trend {
     }
 
     /// A bar for each build, from what is good at the bottom to what is bad at the top.
-    fn bars(&self, bottom: f64, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
+    fn draw_bars(&self, bottom: f64, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
         let most = self.columns.iter().map(|column| column.counts.count()).max().unwrap_or_default();
         let per_check = LOWER / most.max(1) as f64;
         // In the order of the kinds, which is that of the parts.
         let mut paths: BTreeMap<usize, (&'static str, String)> = BTreeMap::new();
         for (at, column) in self.columns.iter().enumerate() {
             let mut lower = bottom;
-            let [left, right] = [middle(at) - half, middle(at) + half].map(pixels);
+            let [left, right] = [middle(at) - half, middle(at) + half].map(format_pixels);
             for (kind, (class, _, count)) in column.counts.parts.iter().enumerate().filter(|(_, part)| part.2 > 0) {
                 let upper = lower - *count as f64 * per_check;
                 let (_, path) = paths.entry(kind).or_insert((class, String::new()));
-                *path += &format!("M{left} {}H{right}V{}H{left}z", pixels(lower), pixels(upper));
+                *path += &format!("M{left} {}H{right}V{}H{left}z", format_pixels(lower), format_pixels(upper));
                 lower = upper;
             }
         }
@@ -155,25 +161,25 @@ impl Trend {
     }
 
     /// The names of as many builds as there is room for, the last one's always.
-    fn names(&self, y: f64, middle: &impl Fn(usize) -> f64, step: f64) -> Vec<Element> {
+    fn draw_names(&self, y: f64, middle: &impl Fn(usize) -> f64, step: f64) -> Vec<Element> {
         let every = (NAME / step).ceil().max(1.0) as usize;
         let last = self.columns.len().saturating_sub(1);
         let named = (0..=last).rev().step_by(every);
         let name = |at: usize| {
             let label = &self.columns[at].counts.label;
             if every == 1 {
-                return Element::text("middle", (middle(at), y), &fitted(label, 11.0, step - 6.0));
+                return Element::text("middle", (middle(at), y), &truncate_to_width(label, 11.0, step - 6.0));
             }
             // A name that is wider than its column ends with it, so that none reaches into the next one.
             let right = middle(at) + step / 2.0;
-            Element::text("end", (right, y), &fitted(label, 11.0, right.min(step * every as f64 - 6.0)))
+            Element::text("end", (right, y), &truncate_to_width(label, 11.0, right.min(step * every as f64 - 6.0)))
         };
         named.map(name).collect()
     }
 }
 
 fn path(class: &'static str, d: String) -> Element {
-    Element::new("path").with("class", class).with("d", d)
+    Element::new("path").with_attribute("class", class).with_attribute("d", d)
 }
 
 #[cfg(test)]
@@ -188,8 +194,8 @@ mod tests {
         TrendColumn { summary, counts: CountRow { label: label.to_owned(), parts } }
     }
 
-    fn trend(columns: Vec<TrendColumn>) -> Trend {
-        Trend { title: "Localhost/fio".to_owned(), columns, span: (-20.0, 4.0), tolerance: 5.0 }
+    fn trend(columns: Vec<TrendColumn>) -> TrendChart {
+        TrendChart { title: "Localhost/fio".to_owned(), columns, span: (-20.0, 4.0), tolerance: 5.0 }
     }
 
     #[test]

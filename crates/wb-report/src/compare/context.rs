@@ -1,30 +1,30 @@
 //! What else differs between two builds, for people: by section, with counts, both values on one line.
 
 use serde::Serialize;
-use wb_compare::environment::{Change, Place, SectionDifference};
-use wb_compare::outcome::ContextDifferences;
-use wb_model::counted;
+use wb_compare::comparison::ContextDifferences;
+use wb_compare::environment::{MachineRef, SectionDifference, ValueChange};
+use wb_model::pluralize;
 
 use crate::text::Style;
 
 /// A section has so many lines at most; the JSON output has all.
-const LINES: usize = 10;
+const MAX_SECTION_LINES: usize = 10;
 /// All sections together have so many.
-const ALL_LINES: usize = 60;
+const MAX_LINES: usize = 60;
 /// A value has so many characters at most.
-const LONGEST: usize = 160;
+const MAX_VALUE_CHARS: usize = 160;
 
 /// A section of differences, ready to be shown.
-pub(super) struct Section {
+pub(super) struct ContextSection {
     /// Where, and how many: `Localhost, packages: 3 differences`.
     pub(super) title: String,
     /// Each difference.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<DifferenceRow>,
 }
 
 /// A difference, ready to be shown.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct DifferenceRow {
     /// What; empty where the section has one thing alone.
     pub(super) name: String,
     pub(super) src: String,
@@ -33,16 +33,16 @@ pub(super) struct Row {
     pub(super) cells: String,
 }
 
-impl Row {
+impl DifferenceRow {
     /// Of a change.
-    pub(super) fn of(change: &Change) -> Self {
-        let [src, dst] = match (&change.src, &change.dst) {
-            (Some(src), Some(dst)) => shortened(src, dst),
-            (src, dst) => [src, dst].map(|side| side.as_deref().map_or_else(|| "nothing".to_owned(), cut)),
+    pub(super) fn of(change: &ValueChange) -> Self {
+        let [src, dst] = match (&change.before, &change.after) {
+            (Some(src), Some(dst)) => shorten_pair(src, dst),
+            (src, dst) => [src, dst].map(|side| side.as_deref().map_or_else(|| "nothing".to_owned(), truncate)),
         };
         let cells = match change.cells.len() {
             0 => String::new(),
-            cells => format!(" ({})", counted(cells, "cell")),
+            cells => format!(" ({})", pluralize(cells, "cell")),
         };
         Self { name: change.name.clone(), src, dst, cells }
     }
@@ -55,32 +55,32 @@ impl Row {
 }
 
 /// The sections in the order of their weight: metadata, programs, machines.
-pub(super) fn sections(all: &ContextDifferences) -> Vec<Section> {
+pub(super) fn sections(all: &ContextDifferences) -> Vec<ContextSection> {
     let metadata = ("metadata".to_owned(), &all.metadata);
     let programs = ("programs".to_owned(), &all.programs);
     let environment = all.environment.iter().map(|section| (title(section), &section.changes));
     let sections = [metadata, programs].into_iter().chain(environment).filter(|(_, changes)| !changes.is_empty());
-    let section = |(title, changes): (String, &Vec<Change>)| Section {
-        title: format!("{title}: {}", counted(changes.len(), "difference")),
-        rows: changes.iter().map(Row::of).collect(),
+    let section = |(title, changes): (String, &Vec<ValueChange>)| ContextSection {
+        title: format!("{title}: {}", pluralize(changes.len(), "difference")),
+        rows: changes.iter().map(DifferenceRow::of).collect(),
     };
     sections.map(section).collect()
 }
 
 /// What a terminal shows; nothing where nothing differs.
-pub(super) fn text(all: &ContextDifferences, style: Style) -> String {
+pub(super) fn render_context(all: &ContextDifferences, style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut text = style.section("what else differs");
-    let mut left = ALL_LINES;
-    for Section { title, rows } in sections(all) {
-        text += &style.indented(2, &title);
-        let shown = rows.len().min(LINES).min(left);
+    let mut text = style.heading("what else differs");
+    let mut left = MAX_LINES;
+    for ContextSection { title, rows } in sections(all) {
+        text += &style.indent(2, &title);
+        let shown = rows.len().min(MAX_SECTION_LINES).min(left);
         left -= shown;
-        text.extend(rows[..shown].iter().map(|row| style.indented(4, &row.line())));
+        text.extend(rows[..shown].iter().map(|row| style.indent(4, &row.line())));
         if rows.len() > shown {
-            text += &style.indented(4, &format!("… and {} more, in --json", rows.len() - shown));
+            text += &style.indent(4, &format!("… and {} more, in --json", rows.len() - shown));
         }
     }
     text
@@ -88,9 +88,9 @@ pub(super) fn text(all: &ContextDifferences, style: Style) -> String {
 
 /// Where a section differs, and its name: `Localhost (vm1, vm2), kernel`.
 fn title(section: &SectionDifference) -> String {
-    let environments = section.places.chunk_by(|one, next| one.environment == next.environment).map(|places| {
+    let environments = section.machines.chunk_by(|one, next| one.environment == next.environment).map(|places| {
         let workers: Vec<&str> = places.iter().filter_map(|place| place.worker.as_deref()).collect();
-        let Some(Place { environment, .. }) = places.first() else { return String::new() };
+        let Some(MachineRef { environment, .. }) = places.first() else { return String::new() };
         if workers.is_empty() { environment.clone() } else { format!("{environment} ({})", workers.join(", ")) }
     });
     let environments: Vec<String> = environments.collect();
@@ -98,7 +98,7 @@ fn title(section: &SectionDifference) -> String {
 }
 
 /// Both values of a change, short enough for a line: of hashes the beginning, of long values the words that differ.
-fn shortened(src: &str, dst: &str) -> [String; 2] {
+fn shorten_pair(src: &str, dst: &str) -> [String; 2] {
     const HASH: usize = 12;
     let is_hash = |value: &str| value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash(src) && is_hash(dst) && src[..HASH] != dst[..HASH] {
@@ -106,7 +106,7 @@ fn shortened(src: &str, dst: &str) -> [String; 2] {
     }
     // How far a line is indented matters only where nothing else differs.
     let [src, dst] = if src.trim() == dst.trim() { [src, dst] } else { [src.trim(), dst.trim()] };
-    if src.chars().count().max(dst.chars().count()) <= LONGEST {
+    if src.chars().count().max(dst.chars().count()) <= MAX_VALUE_CHARS {
         return [src, dst].map(str::to_owned);
     }
     let [old, new] = [src, dst].map(|value| value.split_whitespace().collect::<Vec<_>>());
@@ -116,11 +116,15 @@ fn shortened(src: &str, dst: &str) -> [String; 2] {
     };
     let words = [only(&old, &new), only(&new, &old)];
     // Words may differ in their order alone, or be all there are.
-    if words.iter().all(|side| side == "…  …") { [src, dst].map(cut) } else { words.map(|side| cut(&side)) }
+    if words.iter().all(|side| side == "…  …") {
+        [src, dst].map(truncate)
+    } else {
+        words.map(|side| truncate(&side))
+    }
 }
 
-fn cut(value: &str) -> String {
-    let short: String = value.chars().take(LONGEST).collect();
+fn truncate(value: &str) -> String {
+    let short: String = value.chars().take(MAX_VALUE_CHARS).collect();
     if short.len() < value.len() { short + "…" } else { short }
 }
 
@@ -128,13 +132,18 @@ fn cut(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn change(name: &str, src: Option<&str>, dst: Option<&str>) -> Change {
-        Change { name: name.to_owned(), src: src.map(str::to_owned), dst: dst.map(str::to_owned), cells: Vec::new() }
+    fn change(name: &str, src: Option<&str>, dst: Option<&str>) -> ValueChange {
+        ValueChange {
+            name: name.to_owned(),
+            before: src.map(str::to_owned),
+            after: dst.map(str::to_owned),
+            cells: Vec::new(),
+        }
     }
 
     #[test]
     fn sections_have_counts_places_and_a_line_for_each_difference() {
-        let place = |environment: &str, worker: Option<&str>| Place {
+        let place = |environment: &str, worker: Option<&str>| MachineRef {
             environment: environment.to_owned(),
             worker: worker.map(str::to_owned),
         };
@@ -142,26 +151,26 @@ mod tests {
         let hash = |digit: &str| Some(digit.repeat(64));
         let all = ContextDifferences {
             metadata: vec![change("distro", Some("Debian 12"), Some("Debian 13"))],
-            programs: vec![Change {
+            programs: vec![ValueChange {
                 name: "compile-c: affine sha256".to_owned(),
-                src: hash("a"),
-                dst: hash("b"),
+                before: hash("a"),
+                after: hash("b"),
                 cells: vec!["one".to_owned(), "two".to_owned()],
             }],
             environment: vec![
                 SectionDifference {
-                    places: vec![place("Localhost", None), place("Tuned", Some("vm1")), place("Tuned", Some("vm2"))],
+                    machines: vec![place("Localhost", None), place("Tuned", Some("vm1")), place("Tuned", Some("vm2"))],
                     section: "kernel".to_owned(),
                     changes: vec![change("release", Some("5.0.9"), Some("5.6.13"))],
                 },
                 SectionDifference {
-                    places: vec![place("Localhost", None)],
+                    machines: vec![place("Localhost", None)],
                     section: "packages".to_owned(),
                     changes: packages,
                 },
             ],
         };
-        insta::assert_snapshot!(text(&all, Style { width: 100, colour: false }), @r"
+        insta::assert_snapshot!(render_context(&all, Style { width: 100, colour: false }), @r"
         what else differs
           metadata: 1 difference
             distro  Debian 12 → Debian 13
@@ -182,14 +191,14 @@ mod tests {
             package-09  1 → nothing
             … and 2 more, in --json
         ");
-        assert_eq!(text(&ContextDifferences::default(), Style { width: 100, colour: false }), "");
+        assert_eq!(render_context(&ContextDifferences::default(), Style { width: 100, colour: false }), "");
     }
 
     #[test]
     fn of_a_long_command_line_the_words_that_differ_are_shown() {
         let line = |last: &str| format!("{} {last}", "word ".repeat(40));
         assert_eq!(
-            shortened(&line("quiet"), &line("nosmt mitigations=off")),
+            shorten_pair(&line("quiet"), &line("nosmt mitigations=off")),
             ["… quiet …", "… nosmt mitigations=off …"]
         );
     }

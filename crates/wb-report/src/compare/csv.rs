@@ -1,18 +1,18 @@
 //! Comparisons as comma-separated values.
 
-use wb_compare::Outcome;
+use wb_compare::ComparisonResult;
 
-use super::figures::failed;
-use crate::csv::written;
+use super::figures::describe_error;
+use crate::csv::to_csv;
 
-const CHECKS: [&str; 23] = [
+const CHECK_COLUMNS: [&str; 23] = [
     "id",
     "statistic",
     "primary",
     "direction",
-    "src",
-    "dst",
-    "raw_percent",
+    "before",
+    "after",
+    "difference_percent",
     "score_percent",
     "tolerance_percent",
     "status",
@@ -21,11 +21,11 @@ const CHECKS: [&str; 23] = [
     "low",
     "high",
     "confidence",
-    "p",
-    "n_src",
-    "n_dst",
-    "disturbed_src",
-    "disturbed_dst",
+    "p_value",
+    "n_before",
+    "n_after",
+    "disturbed_before",
+    "disturbed_after",
     "reason",
     "decided_by",
     "decided",
@@ -33,11 +33,11 @@ const CHECKS: [&str; 23] = [
 
 /// One row per check, and before them one per error of the first and the last build: `error` is what it decides, and
 /// the reason its text.
-pub fn checks(outcome: &Outcome) -> String {
+pub fn checks(outcome: &ComparisonResult) -> String {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let rows = outcome.checks.iter().map(|check| {
         let found = check.statistics.as_ref();
-        let interval = found.and_then(|found| found.ci);
+        let interval = found.and_then(|found| found.interval);
         let count = |side: usize| found.map_or(String::new(), |found| found.n[side].to_string());
         let disturbed = |side: usize| {
             found.and_then(|found| found.disturbed[side]).map_or(String::new(), |count| count.to_string())
@@ -47,9 +47,9 @@ pub fn checks(outcome: &Outcome) -> String {
             check.statistic.to_string(),
             check.primary.to_string(),
             check.direction.to_string(),
-            number(check.src),
-            number(check.dst),
-            number(check.raw),
+            number(check.before),
+            number(check.after),
+            number(check.difference),
             number(check.score),
             check.tolerance.to_string(),
             check.status.to_string(),
@@ -58,37 +58,37 @@ pub fn checks(outcome: &Outcome) -> String {
             number(interval.map(|interval| interval.low)),
             number(interval.map(|interval| interval.high)),
             number(interval.map(|interval| interval.confidence)),
-            number(found.and_then(|found| found.p)),
+            number(found.and_then(|found| found.p_value)),
             count(0),
             count(1),
             disturbed(0),
             disturbed(1),
             check.reason.clone().unwrap_or_default(),
             check.decided_by.as_str().to_owned(),
-            check.decided.as_str().to_owned(),
+            check.final_verdict.as_str().to_owned(),
         ]
     });
     let errors = outcome.errors().map(|(build, place, text)| {
         let mut row = vec![place.to_owned(), "error".to_owned(), true.to_string()];
-        row.resize(CHECKS.len(), String::new());
-        row[REASON] = failed(build, text);
-        row[CHECKS.len() - 1] = "error".to_owned();
+        row.resize(CHECK_COLUMNS.len(), String::new());
+        row[REASON_COLUMN] = describe_error(build, text);
+        row[CHECK_COLUMNS.len() - 1] = "error".to_owned();
         row
     });
-    written(&CHECKS, errors.chain(rows))
+    to_csv(&CHECK_COLUMNS, errors.chain(rows))
 }
 
 /// The column of reasons.
-const REASON: usize = 20;
+const REASON_COLUMN: usize = 20;
 
-const GROUPS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
+const GROUP_COLUMNS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
 
 /// One row per group.
-pub fn groups(outcome: &Outcome) -> String {
+pub fn groups(outcome: &ComparisonResult) -> String {
     let rows = outcome.groups.iter().map(|group| {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
         vec![group.id.clone(), members, score, tolerance, group.status.to_string(), decides]
     });
-    written(&GROUPS, rows)
+    to_csv(&GROUP_COLUMNS, rows)
 }

@@ -4,23 +4,23 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
-use wb_compare::Outcome;
-use wb_compare::outcome::Decided;
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::FinalVerdict;
 use wb_compare::tolerance::Status;
-use wb_model::counted;
+use wb_model::pluralize;
 
-use super::figures::{failed, signed, why};
+use super::figures::{describe_error, explain_check, format_signed};
 
 /// A primary check or group as a test case.
-struct Case<'a> {
+struct TestCase<'a> {
     /// What reports of continuous integration sort by: `PROFILE.TEST`, a package and a class to them.
     class: String,
     name: &'a str,
-    outcome: Kind,
+    outcome: TestCaseOutcome,
     text: String,
 }
 
-enum Kind {
+enum TestCaseOutcome {
     Passed,
     Failed,
     Error,
@@ -29,37 +29,43 @@ enum Kind {
 
 /// Primary checks, those of a test in a class of their own, groups and errors: a loss is a failure, what is missing, invalid
 /// or defined otherwise an error, what cannot be told yet is skipped, each with its text.
-pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
+pub fn junit(outcome: &ComparisonResult, fail_on_gain: bool) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
-    let checks = primary.map(|check| Case {
-        class: class(&check.id),
+    let checks = primary.map(|check| TestCase {
+        class: class_name(&check.id),
         name: &check.id,
-        outcome: kind(check.decided, fail_on_gain),
-        text: why(check),
+        outcome: case_outcome(check.final_verdict, fail_on_gain),
+        text: explain_check(check),
     });
-    let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| Case {
+    let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
         class: "groups".to_owned(),
         name: &group.id,
         outcome: match group.status {
-            Status::Regression => Kind::Failed,
-            Status::Improvement if fail_on_gain => Kind::Failed,
-            _ => Kind::Passed,
+            Status::Regression => TestCaseOutcome::Failed,
+            Status::Improvement if fail_on_gain => TestCaseOutcome::Failed,
+            _ => TestCaseOutcome::Passed,
         },
-        text: format!("{} % of ±{:.2} %, {}", signed(group.score), group.tolerance, counted(group.members, "check")),
+        text: format!(
+            "{} % of ±{:.2} %, {}",
+            format_signed(group.score),
+            group.tolerance,
+            pluralize(group.members, "check")
+        ),
     });
-    let errors = outcome.errors().map(|(build, place, text)| Case {
-        class: class(place),
+    let errors = outcome.errors().map(|(build, place, text)| TestCase {
+        class: class_name(place),
         name: place,
-        outcome: Kind::Error,
-        text: failed(build, text),
+        outcome: TestCaseOutcome::Error,
+        text: describe_error(build, text),
     });
-    let cases: Vec<Case<'_>> = checks.chain(groups).chain(errors).collect();
-    let count = |wanted: fn(&Kind) -> bool| cases.iter().filter(|case| wanted(&case.outcome)).count().to_string();
+    let cases: Vec<TestCase<'_>> = checks.chain(groups).chain(errors).collect();
+    let count =
+        |wanted: fn(&TestCaseOutcome) -> bool| cases.iter().filter(|case| wanted(&case.outcome)).count().to_string();
     let totals = [
         ("tests", cases.len().to_string()),
-        ("failures", count(|kind| matches!(kind, Kind::Failed))),
-        ("errors", count(|kind| matches!(kind, Kind::Error))),
-        ("skipped", count(|kind| matches!(kind, Kind::Skipped))),
+        ("failures", count(|kind| matches!(kind, TestCaseOutcome::Failed))),
+        ("errors", count(|kind| matches!(kind, TestCaseOutcome::Error))),
+        ("skipped", count(|kind| matches!(kind, TestCaseOutcome::Skipped))),
     ];
     let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
     let names = names.join(" → ");
@@ -70,7 +76,7 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
         writer
             .create_element("testsuite")
             .with_attributes(attributes())
-            .write_inner_content(|writer| cases.iter().try_for_each(|case| written(writer, case)))?;
+            .write_inner_content(|writer| cases.iter().try_for_each(|case| write_case(writer, case)))?;
         Ok(())
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
@@ -84,35 +90,37 @@ fn is_allowed(character: char) -> bool {
 }
 
 /// The profile and the test of a check or of the place of an error.
-fn class(id: &str) -> String {
+fn class_name(id: &str) -> String {
     let mut parts = id.split('/');
     let (profile, test) = (parts.next().unwrap_or_default(), parts.next().unwrap_or("*"));
     format!("{profile}.{test}")
 }
 
-fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
+fn case_outcome(decided: FinalVerdict, fail_on_gain: bool) -> TestCaseOutcome {
     match decided {
-        Decided::Loss => Kind::Failed,
-        Decided::Gain if fail_on_gain => Kind::Failed,
-        Decided::Gain | Decided::MinorGain | Decided::Equal | Decided::MinorLoss => Kind::Passed,
-        Decided::Missing | Decided::Invalid | Decided::Incomparable => Kind::Error,
-        Decided::Differs | Decided::Inconclusive => Kind::Skipped,
+        FinalVerdict::Loss => TestCaseOutcome::Failed,
+        FinalVerdict::Gain if fail_on_gain => TestCaseOutcome::Failed,
+        FinalVerdict::Gain | FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss => {
+            TestCaseOutcome::Passed
+        }
+        FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => TestCaseOutcome::Error,
+        FinalVerdict::Differs | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
     }
 }
 
-fn written(writer: &mut Writer<Vec<u8>>, case: &Case<'_>) -> io::Result<()> {
+fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase<'_>) -> io::Result<()> {
     let element =
         writer.create_element("testcase").with_attributes([("classname", case.class.as_str()), ("name", case.name)]);
     let named = match case.outcome {
-        Kind::Passed => {
+        TestCaseOutcome::Passed => {
             element.write_inner_content(|writer| {
                 writer.create_element("system-out").write_text_content(BytesText::new(&case.text)).map(drop)
             })?;
             return Ok(());
         }
-        Kind::Failed => "failure",
-        Kind::Error => "error",
-        Kind::Skipped => "skipped",
+        TestCaseOutcome::Failed => "failure",
+        TestCaseOutcome::Error => "error",
+        TestCaseOutcome::Skipped => "skipped",
     };
     element.write_inner_content(|writer| {
         let element = writer.create_element(named).with_attribute(("message", case.text.as_str()));

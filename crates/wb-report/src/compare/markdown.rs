@@ -1,19 +1,21 @@
 //! Comparisons as a comment on a pull request.
 
-use wb_compare::Outcome;
-use wb_compare::outcome::{Checked, Decided};
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{CheckResult, FinalVerdict};
 
-use super::context::{Row, Section, sections};
-use super::figures::{difference, failed, in_unit, readable, regressed_by, sides, why_beside};
+use super::context::{ContextSection, DifferenceRow, sections};
+use super::figures::{
+    describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
+};
 
 /// What a comment on GitHub may have, in characters, less some room.
-const LENGTH: usize = 60_000;
+const MAX_LENGTH: usize = 60_000;
 
 /// The totals in a line, a table of errors and of what is not as it was, and what else differs; cut before it gets too long for a
 /// comment.
-pub fn markdown(outcome: &Outcome) -> String {
+pub fn markdown(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
-    let names: Vec<String> = outcome.builds.iter().map(|build| format!("`{}`", escaped(&build.name))).collect();
+    let names: Vec<String> = outcome.builds.iter().map(|build| format!("`{}`", escape(&build.name))).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
     let counted = [
         ("loss", "losses", totals.losses),
@@ -29,22 +31,23 @@ pub fn markdown(outcome: &Outcome) -> String {
         .map(|(one, many, count)| format!("**{count} {}**", if *count == 1 { one } else { many }))
         .collect();
     let told = if told.is_empty() { "**no difference that counts**".to_owned() } else { told.join(", ") };
-    let by = regressed_by(outcome).map_or(String::new(), |methods| format!("; regression by {methods}"));
+    let by = regressing_methods(outcome).map_or(String::new(), |methods| format!("; regression by {methods}"));
     text += &format!("{told}; {} primary checks compared{by}.\n\n", totals.compared());
-    let rows: Vec<&Checked> = outcome.checks.iter().filter(|check| check.primary && is_told(check.decided)).collect();
+    let rows: Vec<&CheckResult> =
+        outcome.checks.iter().filter(|check| check.primary && is_reported(check.final_verdict)).collect();
     let errors = outcome.errors().map(|(build, place, text)| {
-        format!("| error | `{}` | | | | {} |\n", escaped(place), escaped(&failed(build, text)))
+        format!("| error | `{}` | | | | {} |\n", escape(place), escape(&describe_error(build, text)))
     });
     let checks = rows.into_iter().map(|check| {
-        let [src, dst] = sides(check);
+        let [src, dst] = side_figures(check);
         format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
-            check.decided.as_str(),
-            escaped(&readable(&check.id)),
+            check.final_verdict.as_str(),
+            escape(&readable_id(&check.id)),
             src,
             dst,
-            in_unit(check.statistic, difference(check)),
-            escaped(&why_beside(check)),
+            format_difference(check.statistic, difference(check)),
+            escape(&explain_briefly(check)),
         )
     });
     let rows: Vec<String> = errors.chain(checks).collect();
@@ -53,7 +56,7 @@ pub fn markdown(outcome: &Outcome) -> String {
     }
     let mut left = rows.len();
     for row in rows {
-        if text.len() + row.len() > LENGTH {
+        if text.len() + row.len() > MAX_LENGTH {
             break;
         }
         text += &row;
@@ -62,20 +65,20 @@ pub fn markdown(outcome: &Outcome) -> String {
     if left > 0 {
         text += &format!("\n… and {left} more.\n");
     }
-    text += &else_differing(outcome, LENGTH.saturating_sub(text.len()));
+    text += &context_details(outcome, MAX_LENGTH.saturating_sub(text.len()));
     text
 }
 
 /// What else differs, in no more than this many bytes.
-fn else_differing(outcome: &Outcome, length: usize) -> String {
+fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     const HEAD: &str = "\n<details><summary>what else differs</summary>\n\n";
     const TAIL: &str = "\n</details>\n";
-    let row = |Row { name, src, dst, cells }: &Row| {
-        let name = if name.is_empty() { String::new() } else { format!("{}: ", escaped(name)) };
-        format!("  - {name}`{}` → `{}`{cells}\n", escaped(src), escaped(dst))
+    let row = |DifferenceRow { name, src, dst, cells }: &DifferenceRow| {
+        let name = if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) };
+        format!("  - {name}`{}` → `{}`{cells}\n", escape(src), escape(dst))
     };
-    let lines = |Section { title, rows }: &Section| {
-        [format!("- {}\n", escaped(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()
+    let lines = |ContextSection { title, rows }: &ContextSection| {
+        [format!("- {}\n", escape(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()
     };
     let mut text = HEAD.to_owned();
     for line in sections(&outcome.context).iter().flat_map(lines) {
@@ -88,11 +91,11 @@ fn else_differing(outcome: &Outcome, length: usize) -> String {
     if text.len() == HEAD.len() { String::new() } else { text + TAIL }
 }
 
-fn is_told(decided: Decided) -> bool {
-    !matches!(decided, Decided::Equal | Decided::MinorGain | Decided::MinorLoss)
+fn is_reported(decided: FinalVerdict) -> bool {
+    !matches!(decided, FinalVerdict::Equal | FinalVerdict::MinorGain | FinalVerdict::MinorLoss)
 }
 
 /// What would end a cell or a code span.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('`', "'").replace('\n', " ").replace('<', "&lt;")
 }

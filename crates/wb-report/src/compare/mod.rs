@@ -5,8 +5,8 @@
 mod averages;
 mod context;
 mod csv;
+pub(crate) mod experiment;
 mod figures;
-pub(crate) mod held;
 mod junit;
 mod lines;
 mod markdown;
@@ -17,7 +17,7 @@ mod plots;
 mod totals;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
-pub use held::held_text;
+pub use experiment::experiment_text;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
@@ -25,22 +25,22 @@ pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 
-use wb_compare::outcome::{BuildTold, Method};
-use wb_compare::{Outcome, tolerance::averages::AverageRow, tolerance::averages::Distribution};
-use wb_model::counted;
+use wb_compare::comparison::{BuildSummary, ComparisonMethod};
+use wb_compare::{ComparisonResult, tolerance::averages::AverageRow, tolerance::averages::Distribution};
+use wb_model::pluralize;
 
 use crate::systems::SystemTable;
 use crate::text::Style;
 
 /// A table of averages, and over what it is: `case`.
-pub type Averages<'a> = (&'a str, Vec<AverageRow<'a>>);
+pub type AveragesTable<'a> = (&'a str, Vec<AverageRow<'a>>);
 
 /// The scores of the checks of a verdict, and what that is called: `losses`.
-pub type Scores<'a> = (&'a str, Option<Distribution>);
+pub type ScoreDistribution<'a> = (&'a str, Option<Distribution>);
 
 /// Which checks and groups get a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum Verbosity {
     /// What got worse or better, is not sure or not there.
     Changes,
     /// All.
@@ -48,43 +48,43 @@ pub enum Shown {
 }
 
 /// Which builds, and what decides.
-fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
-    let named = |build: &BuildTold| match build.runs.len() {
+fn header(outcome: &ComparisonResult, asked: &[String], style: Style) -> String {
+    let named = |build: &BuildSummary| match build.runs.len() {
         1 => build.name.clone(),
-        runs => format!("{} ({})", build.name, counted(runs, "run")),
+        runs => format!("{} ({})", build.name, pluralize(runs, "run")),
     };
     let [first, between @ .., last] = &outcome.builds[..] else { return String::new() };
     let history = match between.len() {
         0 => String::new(),
-        builds => format!(", {} between", counted(builds, "build")),
+        builds => format!(", {} between", pluralize(builds, "build")),
     };
     let by = match outcome.method {
-        Some(Method::Tolerance) => "tolerances decide",
-        Some(Method::Statistical) => "statistics decide",
-        None => figures::BY_EVIDENCE,
+        Some(ComparisonMethod::Tolerance) => "tolerances decide",
+        Some(ComparisonMethod::Statistical) => "statistics decide",
+        None => figures::DEFAULT_METHOD_RULE,
     };
-    style.indented(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
-        + &style.indented(0, &asked.join("; "))
+    style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
+        + &style.indent(0, &asked.join("; "))
         + "\n"
 }
 
 /// The comparison for a terminal: the builds, what was `asked` of them, errors, the checks and groups that `shown` selects,
 /// the averages and the scores, with [`Shown::All`] the systems, what differs in the builds' surroundings, and the totals.
 pub fn text(
-    outcome: &Outcome,
+    outcome: &ComparisonResult,
     asked: &[String],
-    averages: &[Averages<'_>],
-    scores: &[Scores<'_>],
-    shown: Shown,
+    averages: &[AveragesTable<'_>],
+    scores: &[ScoreDistribution<'_>],
+    shown: Verbosity,
     style: Style,
 ) -> String {
-    let systems = SystemTable::of_sides(&outcome.builds).filter(|_| shown == Shown::All);
-    head(outcome, asked, style)
-        + &lines::errors(outcome, style)
-        + &lines::checks(outcome, shown, style)
-        + &lines::groups(outcome, shown, style)
-        + &averages::tables(averages, style)
-        + &averages::scores(scores, style)
+    let systems = SystemTable::of_sides(&outcome.builds).filter(|_| shown == Verbosity::All);
+    header(outcome, asked, style)
+        + &lines::error_lines(outcome, style)
+        + &lines::check_lines(outcome, shown, style)
+        + &lines::group_lines(outcome, shown, style)
+        + &averages::render_averages(averages, style)
+        + &averages::render_scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))
-        + &totals::totals(outcome, style)
+        + &totals::render_totals(outcome, style)
 }

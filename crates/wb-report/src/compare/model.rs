@@ -1,24 +1,28 @@
 //! What a model says is normal.
 
-use wb_compare::Model;
-use wb_model::counted;
+use wb_compare::ToleranceModel;
+use wb_model::pluralize;
 
-use super::figures::{readable, value};
-use crate::text::{Style, Table, heads_of, named};
+use super::figures::{format_value, readable_id};
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// A line for each check: the average that the model was made of, and between which values nothing is out of the
 /// ordinary.
-pub fn model_text(model: &Model, style: Style) -> String {
-    let mut table = Table::new(&heads_of("", &["average", "from", "to", "score of a value"]));
+pub fn model_text(model: &ToleranceModel, style: Style) -> String {
+    let mut table = Table::new(&figure_columns("", &["average", "from", "to", "score of a value"]));
     for (id, entry) in &model.entries {
         let range = model.tolerance.and_then(|tolerance| entry.range(tolerance));
         let equation = format!("{:.6e} · value {:+.6}", entry.equation.slope, entry.equation.intercept);
-        let figures =
-            [value(entry.raw), value(range.map(|range| range.0)), value(range.map(|range| range.1)), equation];
-        table.row(named(readable(id), figures));
+        let figures = [
+            format_value(entry.average),
+            format_value(range.map(|range| range.0)),
+            format_value(range.map(|range| range.1)),
+            equation,
+        ];
+        table.row(figure_row(readable_id(id), figures));
     }
     let tolerance = model.tolerance.map_or("not known".to_owned(), |tolerance| format!("±{tolerance} %"));
     let about =
-        format!("{}; the ends of each range have a score of {tolerance}", counted(model.entries.len(), "check"));
-    table.draw(style) + &style.indented(0, &about)
+        format!("{}; the ends of each range have a score of {tolerance}", pluralize(model.entries.len(), "check"));
+    table.draw(style) + &style.indent(0, &about)
 }

@@ -1,13 +1,13 @@
 //! How many came to what.
 
-use wb_compare::{Outcome, SampleCounts};
+use wb_compare::{ComparisonResult, SampleCounts};
 
 use super::context;
-use super::figures::regressed_by;
-use crate::text::{Style, definitions};
+use super::figures::regressing_methods;
+use crate::text::{Style, definition_list};
 
 /// What differs around the builds, and the totals.
-pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
+pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {
     let totals = &outcome.totals;
     let counted = [
         ("gains", totals.gains),
@@ -38,12 +38,12 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
         .map(|(name, count)| (*name, count.to_string()))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
-        .chain(regressed_by(outcome).map(|methods| ("regression by", methods)));
-    context::text(&outcome.context, style) + &style.section("totals") + &definitions(pairs, style)
+        .chain(regressing_methods(outcome).map(|methods| ("regression by", methods)));
+    context::render_context(&outcome.context, style) + &style.heading("totals") + &definition_list(pairs, style)
 }
 
 /// How many samples of the first and the last build were disturbed; none where neither records it.
-fn disturbed_samples(outcome: &Outcome) -> Option<String> {
+fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
     let [src, .., dst] = &outcome.builds[..] else { return None };
     let counts = [src, dst].into_iter().filter_map(|build| {
         let SampleCounts { counted, disturbed } = build.samples.filter(|samples| samples.counted > 0)?;

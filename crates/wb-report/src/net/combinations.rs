@@ -3,8 +3,8 @@
 use wb_net::engine::usage::Usage;
 use wb_net::result::{RunResult, RunStatus};
 
-use super::figures::{bits, figure, nanos, percent, ratio};
-use crate::text::{Align, Cell, Style, Table};
+use super::figures::{format_bit_rate, format_figure, format_nanos, format_percent, ratio};
+use crate::text::{Align, Style, Table, TableCell};
 
 /// What was measured, and what came of it.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
         let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(one.result) as f64);
         let mut cells = vec![
             format!("{}, {}, n={}", one.protocol, one.size, one.instances),
-            bits(totals.throughput),
-            figure(totals.rounds_per_second, "/s"),
-            nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
-            nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
+            format_bit_rate(totals.throughput),
+            format_figure(totals.rounds_per_second, "/s"),
+            format_nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
+            format_nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
         ];
-        cells.extend(lossy.then(|| percent(lost)));
-        cells.push(figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"));
-        cells.push(word(&one.result.outcome).to_owned());
-        table.row(cells.into_iter().map(Cell::from).collect());
+        cells.extend(lossy.then(|| format_percent(lost)));
+        cells.push(format_figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"));
+        cells.push(outcome_word(&one.result.outcome).to_owned());
+        table.row(cells.into_iter().map(TableCell::from).collect());
     }
     table.draw(style)
 }
@@ -58,10 +58,10 @@ fn cpu_seconds(result: &RunResult) -> f64 {
     (sum.user_ns + sum.system_ns) as f64 / 1e9
 }
 
-fn word(outcome: &RunStatus) -> &'static str {
+fn outcome_word(outcome: &RunStatus) -> &'static str {
     match outcome {
         RunStatus::Completed => "completed",
-        RunStatus::Cut => "cut",
+        RunStatus::Truncated => "cut",
         RunStatus::Interrupted => "interrupted",
         RunStatus::Unsupported { .. } => "unsupported",
         RunStatus::Failed { .. } => "failed",

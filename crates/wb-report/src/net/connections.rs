@@ -3,42 +3,42 @@
 use wb_net::result::RunResult;
 use wb_net::transport::ConnectionInfo;
 
-use super::figures::{bytes, figure, nanos};
-use crate::text::{Style, Table, heads_of, named};
-use crate::words::NONE;
+use super::figures::{format_bytes, format_figure, format_nanos};
+use crate::phrasing::NO_VALUE;
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// How many, what was sent again, their round-trip times, and the buffers that were granted.
-pub(super) fn connections(result: &RunResult, style: Style) -> String {
+pub(super) fn connections_table(result: &RunResult, style: Style) -> String {
     let columns = ["connections", "retransmits", "RTT", "largest RTT", "send buffer", "receive buffer"];
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     let mut lost = String::new();
     for group in &result.groups {
         for (side, info) in [("client", &group.client_connections), ("server", &group.server_connections)] {
-            table.row(named(format!("  {}, {side}", group.name), row(info)));
+            table.row(figure_row(format!("  {}, {side}", group.name), connection_row(info)));
         }
         if let Some(datagrams) = &group.datagrams {
             for (sender, sent, gone) in [
                 ("client", datagrams.client_sent, datagrams.client_lost),
                 ("server", datagrams.server_sent, datagrams.server_lost),
             ] {
-                let share = figure((sent > 0).then(|| gone as f64 / sent as f64 * 100.0), "%");
+                let share = format_figure((sent > 0).then(|| gone as f64 / sent as f64 * 100.0), "%");
                 let text = format!("{gone} of {sent} datagrams that the {sender} sent were lost, {share}");
                 lost += &style.remark(&group.name, &text);
             }
         }
     }
-    style.section("connections") + &table.draw(style) + &lost
+    style.heading("connections") + &table.draw(style) + &lost
 }
 
-fn row(info: &ConnectionInfo) -> [String; 6] {
-    let known = |value: u64, text: String| if value > 0 { text } else { NONE.to_owned() };
-    let counted = |count: u64| if info.connections > 0 { count.to_string() } else { NONE.to_owned() };
+fn connection_row(info: &ConnectionInfo) -> [String; 6] {
+    let known = |value: u64, text: String| if value > 0 { text } else { NO_VALUE.to_owned() };
+    let counted = |count: u64| if info.connections > 0 { count.to_string() } else { NO_VALUE.to_owned() };
     [
         info.connections.to_string(),
         counted(info.retransmits),
-        known(info.rtt_ns, nanos(Some(info.rtt_ns as f64))),
-        known(info.rtt_max_ns, nanos(Some(info.rtt_max_ns as f64))),
-        known(info.send_buffer, bytes(info.send_buffer)),
-        known(info.receive_buffer, bytes(info.receive_buffer)),
+        known(info.rtt_ns, format_nanos(Some(info.rtt_ns as f64))),
+        known(info.rtt_max_ns, format_nanos(Some(info.rtt_max_ns as f64))),
+        known(info.send_buffer, format_bytes(info.send_buffer)),
+        known(info.receive_buffer, format_bytes(info.receive_buffer)),
     ]
 }

@@ -2,30 +2,38 @@
 
 use wb_net::result::{FlowopResult, FlowopSide, RunResult};
 
-use super::figures::{LATENCY, bytes, figure, latency, nanos, percent, place, ratio};
-use super::transactions::lateness;
-use crate::text::{Style, Table, heads_of, named};
-use crate::words::NONE;
+use super::figures::{
+    LATENCY_COLUMNS, format_bytes, format_figure, format_nanos, format_percent, latency_figures, qualified_name, ratio,
+};
+use super::transactions::lag_remark;
+use crate::phrasing::NO_VALUE;
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// Everything that is known of flowops.
-pub(super) fn flowops(result: &RunResult, style: Style) -> String {
-    [times(result, style), both(result, style), remarks(result, style), counters(result, style)].concat()
+pub(super) fn flowop_tables(result: &RunResult, style: Style) -> String {
+    [
+        latency_table(result, style),
+        client_server_table(result, style),
+        remarks(result, style),
+        counter_table(result, style),
+    ]
+    .concat()
 }
 
 /// A flowop and its transaction as it is called.
-fn all(result: &RunResult) -> impl Iterator<Item = (String, &FlowopResult)> {
+fn named_flowops(result: &RunResult) -> impl Iterator<Item = (String, &FlowopResult)> {
     let parts = result.groups.iter().flat_map(|group| group.transactions.iter().map(move |part| (group, part)));
     parts.flat_map(move |(group, part)| {
-        let name = place(result, group, &part.name);
+        let name = qualified_name(result, group, &part.name);
         part.flowops.iter().map(move |flowop| (name.clone(), flowop))
     })
 }
 
 /// A transaction's name, a flowop's, and one of its sides.
-type Side<'a> = (String, String, &'a FlowopSide);
+type NamedSide<'a> = (String, String, &'a FlowopSide);
 
-fn sides(result: &RunResult) -> impl Iterator<Item = Side<'_>> {
-    all(result).flat_map(|(transaction, flowop)| {
+fn sides(result: &RunResult) -> impl Iterator<Item = NamedSide<'_>> {
+    named_flowops(result).flat_map(|(transaction, flowop)| {
         let named = |side: &str| format!("{}, {side}", flowop.name);
         let server = flowop.server.as_ref().map(|side| (transaction.clone(), named("server"), side));
         std::iter::once((transaction.clone(), named("client"), &flowop.client)).chain(server)
@@ -33,14 +41,14 @@ fn sides(result: &RunResult) -> impl Iterator<Item = Side<'_>> {
 }
 
 /// A table whose rows stand under the names of their transactions.
-struct ByTransaction {
+struct TransactionTable {
     table: Table,
     last: Option<String>,
 }
 
-impl ByTransaction {
+impl TransactionTable {
     fn new(columns: &[&str]) -> Self {
-        Self { table: Table::new(&heads_of("", columns)), last: None }
+        Self { table: Table::new(&figure_columns("", columns)), last: None }
     }
 
     fn row(&mut self, transaction: &str, name: &str, figures: Vec<String>) {
@@ -48,51 +56,52 @@ impl ByTransaction {
             self.table.heading(&format!("  {transaction}"));
             self.last = Some(transaction.to_owned());
         }
-        self.table.row(named(format!("    {name}"), figures));
+        self.table.row(figure_row(format!("    {name}"), figures));
     }
 }
 
-fn times(result: &RunResult, style: Style) -> String {
+fn latency_table(result: &RunResult, style: Style) -> String {
     let with_cpu = sides(result).any(|(_, _, side)| side.cpu_ns.is_some());
     let cpu = with_cpu.then_some("CPU");
-    let columns: Vec<&str> = ["count", "mean"].into_iter().chain(cpu).chain(LATENCY.into_iter().skip(1)).collect();
-    let mut table = ByTransaction::new(&columns);
+    let columns: Vec<&str> =
+        ["count", "mean"].into_iter().chain(cpu).chain(LATENCY_COLUMNS.into_iter().skip(1)).collect();
+    let mut table = TransactionTable::new(&columns);
     for (transaction, name, side) in sides(result) {
         let mut figures = vec![side.count.to_string()];
-        figures.extend(latency(side.latency.as_ref()));
+        figures.extend(latency_figures(side.latency.as_ref()));
         if with_cpu {
-            figures.insert(2, nanos(side.cpu_ns.and_then(|cpu| ratio(cpu as f64, side.count as f64))));
+            figures.insert(2, format_nanos(side.cpu_ns.and_then(|cpu| ratio(cpu as f64, side.count as f64))));
         }
         table.row(&transaction, &name, figures);
         if side.response.is_some() {
             for (what, times) in [("  response", &side.response), ("  lag", &side.lag)] {
                 let mut figures = vec![times.as_ref().map_or(0, |times| times.count).to_string()];
-                figures.extend(latency(times.as_ref()));
+                figures.extend(latency_figures(times.as_ref()));
                 if with_cpu {
-                    figures.insert(2, NONE.to_owned());
+                    figures.insert(2, NO_VALUE.to_owned());
                 }
                 table.row(&transaction, what, figures);
             }
         }
     }
-    style.section("executions of flowops") + &table.table.draw(style)
+    style.heading("executions of flowops") + &table.table.draw(style)
 }
 
-fn both(result: &RunResult, style: Style) -> String {
+fn client_server_table(result: &RunResult, style: Style) -> String {
     let columns = ["client", "server", "client's bytes", "server's bytes", "difference"];
-    let mut table = ByTransaction::new(&columns);
-    for (transaction, FlowopResult { name, client, server, difference_percent, .. }) in all(result) {
-        let theirs = |part: fn(&FlowopSide) -> String| server.as_ref().map_or_else(|| NONE.to_owned(), part);
+    let mut table = TransactionTable::new(&columns);
+    for (transaction, FlowopResult { name, client, server, difference_percent, .. }) in named_flowops(result) {
+        let theirs = |part: fn(&FlowopSide) -> String| server.as_ref().map_or_else(|| NO_VALUE.to_owned(), part);
         let figures = vec![
             client.count.to_string(),
             theirs(|side| side.count.to_string()),
-            bytes(client.bytes),
-            theirs(|side| bytes(side.bytes)),
-            percent(*difference_percent),
+            format_bytes(client.bytes),
+            theirs(|side| format_bytes(side.bytes)),
+            format_percent(*difference_percent),
         ];
         table.row(&transaction, name, figures);
     }
-    style.section("client against server") + &table.table.draw(style)
+    style.heading("client against server") + &table.table.draw(style)
 }
 
 fn remarks(result: &RunResult, style: Style) -> String {
@@ -105,24 +114,25 @@ fn remarks(result: &RunResult, style: Style) -> String {
         for (count, what) in counts.filter(|(count, _)| *count > 0) {
             out += &style.remark(&name, &format!("{count} {what}"));
         }
-        out += &lateness(&name, side.lag.as_ref(), style);
+        out += &lag_remark(&name, side.lag.as_ref(), style);
     }
-    if out.is_empty() { out } else { style.section("remarks on flowops") + &out }
+    if out.is_empty() { out } else { style.heading("remarks on flowops") + &out }
 }
 
-fn counters(result: &RunResult, style: Style) -> String {
+fn counter_table(result: &RunResult, style: Style) -> String {
     let Some(names) = sides(result).map(|(_, _, side)| &side.counters).find(|counters| !counters.is_empty()) else {
         return String::new();
     };
     let names: Vec<&str> = names.keys().map(String::as_str).collect();
     let ipc = names.contains(&"cycles") && names.contains(&"instructions");
     let columns: Vec<&str> = names.iter().copied().chain(ipc.then_some("instructions per cycle")).collect();
-    let mut table = ByTransaction::new(&columns);
+    let mut table = TransactionTable::new(&columns);
     for (transaction, name, side) in sides(result).filter(|(_, _, side)| side.count > 0) {
         let of = |event: &str| side.counters.get(event).map(|count| *count as f64);
-        let each = |event: &&str| figure(of(event).and_then(|count| ratio(count, side.count as f64)), "");
-        let per_cycle = || figure(of("instructions").zip(of("cycles")).and_then(|(one, other)| ratio(one, other)), "");
+        let each = |event: &&str| format_figure(of(event).and_then(|count| ratio(count, side.count as f64)), "");
+        let per_cycle =
+            || format_figure(of("instructions").zip(of("cycles")).and_then(|(one, other)| ratio(one, other)), "");
         table.row(&transaction, &name, names.iter().map(each).chain(ipc.then(per_cycle)).collect());
     }
-    style.section("events per execution") + &table.table.draw(style)
+    style.heading("events per execution") + &table.table.draw(style)
 }

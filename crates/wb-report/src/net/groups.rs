@@ -3,55 +3,57 @@
 use wb_net::engine::usage::Usage;
 use wb_net::result::RunResult;
 
-use super::figures::{LATENCY, bits, bytes, figure, latency, percent, ratio};
-use crate::text::{Style, Table, heads_of, named};
+use super::figures::{
+    LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_percent, latency_figures, ratio,
+};
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// What groups did, how long their rounds took, and what that cost both sides.
-pub(super) fn groups(result: &RunResult, style: Style) -> String {
+pub(super) fn group_tables(result: &RunResult, style: Style) -> String {
     let columns = ["strands", "time", "received", "throughput", "difference", "rounds", "per second"];
-    let mut moved = Table::new(&heads_of("", &columns));
-    let columns: Vec<&str> = std::iter::once("rounds").chain(LATENCY).collect();
-    let mut rounds = Table::new(&heads_of("", &columns));
+    let mut moved = Table::new(&figure_columns("", &columns));
+    let columns: Vec<&str> = std::iter::once("rounds").chain(LATENCY_COLUMNS).collect();
+    let mut rounds = Table::new(&figure_columns("", &columns));
     let columns = ["CPU", "user", "system", "waits", "preemptions"];
-    let mut used = Table::new(&heads_of("", &columns));
+    let mut used = Table::new(&figure_columns("", &columns));
     for group in &result.groups {
         let totals = &group.totals;
-        let kind = match (group.processes, group.strands) {
+        let kind = match (group.processes, group.strand_count) {
             (true, 1) => "process",
             (true, _) => "processes",
             (false, 1) => "thread",
             (false, _) => "threads",
         };
         let figures = [
-            format!("{} {kind}", group.strands),
-            figure(Some(totals.seconds), "s"),
-            bytes(totals.received_bytes),
-            bits(totals.throughput),
-            percent(totals.difference_percent),
+            format!("{} {kind}", group.strand_count),
+            format_figure(Some(totals.seconds), "s"),
+            format_bytes(totals.received_bytes),
+            format_bit_rate(totals.throughput),
+            format_percent(totals.difference_percent),
             totals.rounds.to_string(),
-            figure(totals.rounds_per_second, "/s"),
+            format_figure(totals.rounds_per_second, "/s"),
         ];
-        moved.row(named(format!("  {}", group.name), figures));
-        let figures = std::iter::once(totals.rounds.to_string()).chain(latency(totals.latency.as_ref()));
-        rounds.row(named(format!("  {}", group.name), figures));
+        moved.row(figure_row(format!("  {}", group.name), figures));
+        let figures = std::iter::once(totals.rounds.to_string()).chain(latency_figures(totals.latency.as_ref()));
+        rounds.row(figure_row(format!("  {}", group.name), figures));
         for (side, usage) in [("client", group.client_usage), ("server", group.server_usage)] {
-            used.row(named(format!("  {}, {side}", group.name), usage_of(usage, totals.seconds)));
+            used.row(figure_row(format!("  {}, {side}", group.name), usage_figures(usage, totals.seconds)));
         }
     }
     [
-        style.section("groups") + &moved.draw(style),
-        style.section("rounds of groups") + &rounds.draw(style),
-        style.section("CPU and context switches of groups") + &used.draw(style),
+        style.heading("groups") + &moved.draw(style),
+        style.heading("rounds of groups") + &rounds.draw(style),
+        style.heading("CPU and context switches of groups") + &used.draw(style),
     ]
     .concat()
 }
 
 /// CPU in percent of one, its times, and context switches.
-fn usage_of(usage: Usage, seconds: f64) -> [String; 5] {
+fn usage_figures(usage: Usage, seconds: f64) -> [String; 5] {
     let share = ratio((usage.user_ns + usage.system_ns) as f64 / 1e7, seconds);
-    let time = |nanos: u64| figure(Some(nanos as f64), "ns");
+    let time = |nanos: u64| format_figure(Some(nanos as f64), "ns");
     [
-        percent(share),
+        format_percent(share),
         time(usage.user_ns),
         time(usage.system_ns),
         usage.voluntary_switches.to_string(),

@@ -8,10 +8,10 @@ mod connections;
 mod figures;
 mod flowops;
 mod groups;
-pub mod live;
 mod machines;
 mod netstat;
 mod preset;
+pub mod progress;
 mod threads;
 mod total;
 mod transactions;
@@ -19,14 +19,14 @@ pub mod xml;
 
 use wb_net::result::RunResult;
 
-use crate::text::{Style, nested};
+use crate::text::{Style, nested_latency_table};
 
 pub use combinations::{Combination, combinations};
 pub use preset::preset;
 
 /// What is to be told besides the total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ResultSections {
     /// Groups, with what their strands and connections used.
     pub groups: bool,
     /// Strands.
@@ -42,18 +42,18 @@ pub struct Wanted {
 }
 
 /// A run, the total last, where it is looked for.
-pub fn result(result: &RunResult, wanted: Wanted, style: Style) -> String {
+pub fn result_text(result: &RunResult, wanted: ResultSections, style: Style) -> String {
     let detailed = [
-        (wanted.threads, threads::threads as fn(&RunResult, Style) -> String),
-        (wanted.flowops, flowops::flowops),
-        (wanted.transactions, transactions::latencies),
-        (wanted.groups, groups::groups),
-        (wanted.groups, connections::connections),
-        (wanted.netstat, netstat::netstat),
+        (wanted.threads, threads::strands_table as fn(&RunResult, Style) -> String),
+        (wanted.flowops, flowops::flowop_tables),
+        (wanted.transactions, transactions::latency_table),
+        (wanted.groups, groups::group_tables),
+        (wanted.groups, connections::connections_table),
+        (wanted.netstat, netstat::netstat_tables),
         (wanted.nested, nested_latency),
-        (true, transactions::lines),
-        (true, machines::machines),
-        (true, total::total),
+        (true, transactions::throughput_table),
+        (true, machines::machines_table),
+        (true, total::totals_text),
         (true, notes),
     ];
     detailed.into_iter().filter(|(wanted, _)| *wanted).map(|(_, draw)| draw(result, style)).collect()
@@ -62,20 +62,20 @@ pub fn result(result: &RunResult, wanted: Wanted, style: Style) -> String {
 fn nested_latency(result: &RunResult, style: Style) -> String {
     let mut out = String::new();
     for group in &result.groups {
-        for transaction in group.transactions.iter().filter(|transaction| transaction.data) {
+        for transaction in group.transactions.iter().filter(|transaction| transaction.is_data_phase) {
             let Some(table) = &transaction.nested else { continue };
-            let interval = figures::figure(Some(table.interval_seconds), "s");
-            let name = figures::place(result, group, &transaction.name);
-            out += &style.section(&format!("{name}: rounds of each {interval}, over {} of them", table.intervals));
+            let interval = figures::format_figure(Some(table.interval_seconds), "s");
+            let name = figures::qualified_name(result, group, &transaction.name);
+            out += &style.heading(&format!("{name}: rounds of each {interval}, over {} of them", table.intervals));
             let floats = |values: &[u64]| values.iter().map(|value| *value as f64).collect();
             let rows =
                 table.rows.iter().map(|row| (row.percentile, row.cumulative_ns as f64, floats(&row.over_intervals_ns)));
-            out += &nested(&table.over_intervals, rows, style);
+            out += &nested_latency_table(&table.over_intervals, rows, style);
         }
     }
     out
 }
 
 fn notes(result: &RunResult, style: Style) -> String {
-    result.notes.iter().map(|note| style.indented(0, &format!("note: {note}"))).collect()
+    result.notes.iter().map(|note| style.indent(0, &format!("note: {note}"))).collect()
 }

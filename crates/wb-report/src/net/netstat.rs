@@ -5,55 +5,66 @@ use wb_net::{
     result::{MachineResult, RunResult},
 };
 
-use super::figures::{bits, figure, ratio};
-use crate::text::{Style, Table, heads_of, named};
-use crate::words::NONE;
+use super::figures::{format_bit_rate, format_figure, ratio};
+use crate::phrasing::NO_VALUE;
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// Packets and bits per second of the data phase, by machine and interface; then the protocols.
-pub(super) fn netstat(result: &RunResult, style: Style) -> String {
+pub(super) fn netstat_tables(result: &RunResult, style: Style) -> String {
     let columns = ["packets in", "packets out", "in", "out", "errors in", "errors out"];
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     for machine in &result.machines {
         table.heading(&format!("  {}", machine.name));
-        for row in rows(machine, result.totals.seconds) {
+        for row in interface_rows(machine, result.totals.seconds) {
             table.row(row);
         }
     }
     let about =
         "counted from beginning to end, whoever's traffic it is, headers included; per second of the data phase";
-    let interfaces = style.section("network interfaces") + &table.draw(style) + &style.indented(2, about);
-    interfaces + &protocols(result, style)
+    let interfaces = style.heading("network interfaces") + &table.draw(style) + &style.indent(2, about);
+    interfaces + &protocol_table(result, style)
 }
 
 /// What explains losses, by machine.
-fn protocols(result: &RunResult, style: Style) -> String {
+fn protocol_table(result: &RunResult, style: Style) -> String {
     let columns = ["TCP sent again", "UDP for nobody", "UDP buffer full", "when sending"];
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     for machine in &result.machines {
-        let ProtocolCounters { tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full } =
-            machine.counted.protocols;
+        let ProtocolCounters {
+            tcp_retransmits,
+            udp_no_port: udp_for_nobody,
+            udp_receive_buffer_errors: udp_receive_full,
+            udp_send_buffer_errors: udp_send_full,
+        } = machine.network.protocols;
         let figures = [tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full].map(|count| count.to_string());
-        table.row(named(format!("  {}", machine.name), figures));
+        table.row(figure_row(format!("  {}", machine.name), figures));
     }
     let about = "segments and datagrams; those for nobody had no socket: strangers', or late";
-    style.section("network protocols") + &table.draw(style) + &style.indented(2, about)
+    style.heading("network protocols") + &table.draw(style) + &style.indent(2, about)
 }
 
-fn rows(machine: &MachineResult, seconds: f64) -> impl Iterator<Item = Vec<crate::text::Cell>> {
+fn interface_rows(machine: &MachineResult, seconds: f64) -> impl Iterator<Item = Vec<crate::text::TableCell>> {
     let rate = move |count: u64| ratio(count as f64, seconds);
-    let packets = move |count: u64| figure(rate(count), "/s");
-    let interfaces = machine.counted.interfaces.iter().map(move |interface| {
+    let packets = move |count: u64| format_figure(rate(count), "/s");
+    let interfaces = machine.network.interfaces.iter().map(move |interface| {
         let figures = [
             packets(interface.packets_in),
             packets(interface.packets_out),
-            bits(rate(interface.bytes_in)),
-            bits(rate(interface.bytes_out)),
+            format_bit_rate(rate(interface.bytes_in)),
+            format_bit_rate(rate(interface.bytes_out)),
             interface.errors_in.to_string(),
             interface.errors_out.to_string(),
         ];
-        named(format!("    {}", interface.name), figures)
+        figure_row(format!("    {}", interface.name), figures)
     });
-    let none = || NONE.to_owned();
-    let figures = [none(), none(), bits(rate(machine.received_bytes)), bits(rate(machine.sent_bytes)), none(), none()];
-    interfaces.chain([named("    messages of this run".to_owned(), figures)])
+    let none = || NO_VALUE.to_owned();
+    let figures = [
+        none(),
+        none(),
+        format_bit_rate(rate(machine.received_bytes)),
+        format_bit_rate(rate(machine.sent_bytes)),
+        none(),
+        none(),
+    ];
+    interfaces.chain([figure_row("    messages of this run".to_owned(), figures)])
 }

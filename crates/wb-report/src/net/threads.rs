@@ -2,27 +2,27 @@
 
 use wb_net::result::RunResult;
 
-use super::figures::{bytes, nanos};
-use crate::text::{Style, Table, heads_of, named};
+use super::figures::{format_bytes, format_nanos};
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// What each did; quantiles are kept for all strands of a group together.
-pub(super) fn threads(result: &RunResult, style: Style) -> String {
+pub(super) fn strands_table(result: &RunResult, style: Style) -> String {
     let columns = ["operations", "rounds", "sent", "received", "mean", "min", "max"];
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     for group in &result.groups {
         table.heading(&format!("  {}", group.name));
-        for thread in &group.threads {
+        for thread in &group.strands {
             let figures = [
                 thread.operations.to_string(),
                 thread.rounds.to_string(),
-                bytes(thread.sent_bytes),
-                bytes(thread.received_bytes),
-                nanos(thread.mean_ns),
-                nanos(thread.min_ns.map(|time| time as f64)),
-                nanos(thread.max_ns.map(|time| time as f64)),
+                format_bytes(thread.sent_bytes),
+                format_bytes(thread.received_bytes),
+                format_nanos(thread.mean_ns),
+                format_nanos(thread.min_ns.map(|time| time as f64)),
+                format_nanos(thread.max_ns.map(|time| time as f64)),
             ];
-            table.row(named(format!("    {}", thread.strand), figures));
+            table.row(figure_row(format!("    {}", thread.strand), figures));
         }
     }
-    style.section("strands, and the rounds of each") + &table.draw(style)
+    style.heading("strands, and the rounds of each") + &table.draw(style)
 }

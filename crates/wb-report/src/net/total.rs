@@ -1,38 +1,44 @@
 //! The total of a run's data phase.
 
-use wb_model::counted;
+use wb_model::pluralize;
 use wb_net::result::{RunResult, Totals};
 
-use super::figures::{LATENCY, bits, bytes, bytes_per_second, figure, latency, narrow, percent};
-use crate::text::{Style, Table, definitions, heads_of, named};
+use super::figures::{
+    LATENCY_COLUMNS, format_bit_rate, format_byte_rate, format_bytes, format_figure, format_percent, latency_figures,
+    without_min,
+};
+use crate::text::{Style, Table, definition_list, figure_columns, figure_row};
 
 /// What was moved in the data phase, how fast, and what went wrong.
-pub(super) fn total(result: &RunResult, style: Style) -> String {
+pub(super) fn totals_text(result: &RunResult, style: Style) -> String {
     let totals = &result.totals;
-    let mut out = style.section("total");
-    out += &definitions(lines(totals), style);
+    let mut out = style.heading("total");
+    out += &definition_list(total_lines(totals), style);
     if totals.latency.is_some() {
-        let columns: Vec<&str> = narrow(LATENCY).collect();
-        let mut table = Table::new(&heads_of("", &columns));
-        table.row(named("  latency".to_owned(), narrow(latency(totals.latency.as_ref()))));
+        let columns: Vec<&str> = without_min(LATENCY_COLUMNS).collect();
+        let mut table = Table::new(&figure_columns("", &columns));
+        table.row(figure_row("  latency".to_owned(), without_min(latency_figures(totals.latency.as_ref()))));
         out.push('\n');
         out += &table.draw(style);
     }
     out
 }
 
-fn lines(totals: &Totals) -> Vec<(&'static str, String)> {
-    let mut lines = vec![("time", figure(Some(totals.seconds).filter(|seconds| *seconds > 0.0), "s"))];
+fn total_lines(totals: &Totals) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("time", format_figure(Some(totals.seconds).filter(|seconds| *seconds > 0.0), "s"))];
     if totals.sent_bytes + totals.received_bytes > 0 {
         let (received, sent) = (totals.throughput, totals.sent_throughput);
         lines.extend([
-            ("throughput", format!("{} received, {}", bits(received), bytes_per_second(received))),
-            ("sent", format!("{}, difference {}", bits(sent), percent(totals.difference_percent))),
-            ("bytes", format!("{} received, {} sent", bytes(totals.received_bytes), bytes(totals.sent_bytes))),
+            ("throughput", format!("{} received, {}", format_bit_rate(received), format_byte_rate(received))),
+            ("sent", format!("{}, difference {}", format_bit_rate(sent), format_percent(totals.difference_percent))),
+            (
+                "bytes",
+                format!("{} received, {} sent", format_bytes(totals.received_bytes), format_bytes(totals.sent_bytes)),
+            ),
         ]);
     }
-    lines.push(("operations", rate(totals.operations, totals.operations_per_second)));
-    lines.push(("rounds", rate(totals.rounds, totals.rounds_per_second)));
+    lines.push(("operations", format_rate(totals.operations, totals.operations_per_second)));
+    lines.push(("rounds", format_rate(totals.rounds, totals.rounds_per_second)));
     let counts = [
         ("lost", totals.lost_datagrams, "datagram", ""),
         ("errors", totals.errors, "failure", " passed over"),
@@ -40,10 +46,10 @@ fn lines(totals: &Totals) -> Vec<(&'static str, String)> {
         ("late", totals.late, "datagram", " that came after it had been given up or out of turn"),
     ];
     let some = counts.into_iter().filter(|(_, count, ..)| *count > 0);
-    lines.extend(some.map(|(name, count, what, how)| (name, format!("{}{how}", counted(count as usize, what)))));
+    lines.extend(some.map(|(name, count, what, how)| (name, format!("{}{how}", pluralize(count as usize, what)))));
     lines
 }
 
-fn rate(count: u64, per_second: Option<f64>) -> String {
-    format!("{count}, {}", figure(per_second, "/s"))
+fn format_rate(count: u64, per_second: Option<f64>) -> String {
+    format!("{count}, {}", format_figure(per_second, "/s"))
 }

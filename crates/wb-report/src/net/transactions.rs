@@ -2,60 +2,66 @@
 
 use wb_net::result::{LatencySummary, RunResult, TransactionResult};
 
-use super::figures::{LATENCY, bits, bytes, figure, latency, nanos, place};
-use crate::text::{Style, Table, heads_of, named};
-use crate::words::NONE;
+use super::figures::{
+    LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_nanos, latency_figures, qualified_name,
+};
+use crate::phrasing::NO_VALUE;
+use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// A line of each.
-pub(super) fn lines(result: &RunResult, style: Style) -> String {
-    let mut table = Table::new(&heads_of("", &["time", "received", "throughput", "operations", "per second"]));
-    for (name, transaction) in all(result) {
+pub(super) fn throughput_table(result: &RunResult, style: Style) -> String {
+    let mut table = Table::new(&figure_columns("", &["time", "received", "throughput", "operations", "per second"]));
+    for (name, transaction) in named_transactions(result) {
         let moves = transaction.sent_bytes + transaction.received_bytes > 0;
-        let or_none = |text: String| if moves { text } else { NONE.to_owned() };
+        let or_none = |text: String| if moves { text } else { NO_VALUE.to_owned() };
         let figures = [
-            figure(Some(transaction.seconds).filter(|seconds| *seconds > 0.0), "s"),
-            or_none(bytes(transaction.received_bytes)),
-            or_none(bits(transaction.throughput)),
+            format_figure(Some(transaction.seconds).filter(|seconds| *seconds > 0.0), "s"),
+            or_none(format_bytes(transaction.received_bytes)),
+            or_none(format_bit_rate(transaction.throughput)),
             transaction.operations.to_string(),
-            figure(transaction.operations_per_second, "/s"),
+            format_figure(transaction.operations_per_second, "/s"),
         ];
-        table.row(named(format!("  {name}"), figures));
+        table.row(figure_row(format!("  {name}"), figures));
     }
-    style.section("transactions") + &table.draw(style)
+    style.heading("transactions") + &table.draw(style)
 }
 
 /// How long rounds took, and how late they were where a rate wanted them.
-pub(super) fn latencies(result: &RunResult, style: Style) -> String {
-    let columns: Vec<&str> = std::iter::once("rounds").chain(LATENCY).collect();
-    let mut table = Table::new(&heads_of("", &columns));
+pub(super) fn latency_table(result: &RunResult, style: Style) -> String {
+    let columns: Vec<&str> = std::iter::once("rounds").chain(LATENCY_COLUMNS).collect();
+    let mut table = Table::new(&figure_columns("", &columns));
     let mut late = String::new();
-    for (name, transaction) in all(result) {
-        let count = transaction.rounds.map_or_else(|| NONE.to_owned(), |rounds| rounds.to_string());
-        table.row(named(format!("  {name}"), std::iter::once(count).chain(latency(transaction.latency.as_ref()))));
+    for (name, transaction) in named_transactions(result) {
+        let count = transaction.rounds.map_or_else(|| NO_VALUE.to_owned(), |rounds| rounds.to_string());
+        table.row(figure_row(
+            format!("  {name}"),
+            std::iter::once(count).chain(latency_figures(transaction.latency.as_ref())),
+        ));
         if transaction.response.is_some() {
-            table.row(paced("response", transaction.response.as_ref()));
-            table.row(paced("lag", transaction.lag.as_ref()));
+            table.row(paced_row("response", transaction.response.as_ref()));
+            table.row(paced_row("lag", transaction.lag.as_ref()));
         }
-        late += &lateness(&name, transaction.lag.as_ref(), style);
+        late += &lag_remark(&name, transaction.lag.as_ref(), style);
     }
-    style.section("rounds of transactions") + &table.draw(style) + &late
+    style.heading("rounds of transactions") + &table.draw(style) + &late
 }
 
 /// A row for what there is with a rate only.
-fn paced(what: &str, times: Option<&LatencySummary>) -> Vec<crate::text::Cell> {
-    let count = times.map_or_else(|| NONE.to_owned(), |times| times.count.to_string());
-    named(format!("    {what}"), std::iter::once(count).chain(latency(times)))
+fn paced_row(what: &str, times: Option<&LatencySummary>) -> Vec<crate::text::TableCell> {
+    let count = times.map_or_else(|| NO_VALUE.to_owned(), |times| times.count.to_string());
+    figure_row(format!("    {what}"), std::iter::once(count).chain(latency_figures(times)))
 }
 
 /// By how much the generator fell behind its rate, in words.
-pub(super) fn lateness(name: &str, lag: Option<&LatencySummary>, style: Style) -> String {
+pub(super) fn lag_remark(name: &str, lag: Option<&LatencySummary>, style: Style) -> String {
     let Some(lag) = lag else { return String::new() };
-    let time = |time: u64| nanos(Some(time as f64));
-    let (mean, p99, max) = (nanos(Some(lag.mean_ns)), time(lag.percentiles.p99_ns), time(lag.percentiles.max_ns));
+    let time = |time: u64| format_nanos(Some(time as f64));
+    let (mean, p99, max) =
+        (format_nanos(Some(lag.mean_ns)), time(lag.percentiles.p99_ns), time(lag.percentiles.max_ns));
     style.remark(name, &format!("the generator was late by {mean} on average, {p99} at p99, {max} at most"))
 }
 
-fn all(result: &RunResult) -> impl Iterator<Item = (String, &TransactionResult)> {
+fn named_transactions(result: &RunResult) -> impl Iterator<Item = (String, &TransactionResult)> {
     let parts = result.groups.iter().flat_map(|group| group.transactions.iter().map(move |part| (group, part)));
-    parts.map(|(group, transaction)| (place(result, group, &transaction.name), transaction))
+    parts.map(|(group, transaction)| (qualified_name(result, group, &transaction.name), transaction))
 }

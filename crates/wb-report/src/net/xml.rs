@@ -8,7 +8,7 @@ use wb_net::result::{LatencySummary, RunResult, RunStatus, Totals};
 
 /// A file of these runs.
 pub fn xml(results: &[RunResult]) -> io::Result<String> {
-    let mut file = File(Writer::new_with_indent(Vec::new(), b' ', 1));
+    let mut file = XmlWriter(Writer::new_with_indent(Vec::new(), b' ', 1));
     file.0.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     file.element("weighbridge-net", vec![("version", "1".to_owned())], |file| {
         results.iter().try_for_each(|result| file.run(result))
@@ -16,12 +16,12 @@ pub fn xml(results: &[RunResult]) -> io::Result<String> {
     String::from_utf8(file.0.into_inner()).map_err(io::Error::other)
 }
 
-struct File(Writer<Vec<u8>>);
+struct XmlWriter(Writer<Vec<u8>>);
 
 /// Names and values of an element.
 type Attributes = Vec<(&'static str, String)>;
 
-impl File {
+impl XmlWriter {
     fn element(
         &mut self,
         name: &str,
@@ -29,7 +29,7 @@ impl File {
         within: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut start = BytesStart::new(name);
-        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, printable(value).as_str())));
+        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
         self.0.write_event(Event::Start(start))?;
         within(self)?;
         self.0.write_event(Event::End(BytesEnd::new(name)))
@@ -37,24 +37,24 @@ impl File {
 
     fn empty(&mut self, name: &str, attributes: Attributes) -> io::Result<()> {
         let mut start = BytesStart::new(name);
-        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, printable(value).as_str())));
+        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
         self.0.write_event(Event::Empty(start))
     }
 
     fn run(&mut self, result: &RunResult) -> io::Result<()> {
-        let (state, why) = outcome(&result.outcome);
+        let (state, why) = outcome_attributes(&result.outcome);
         let mut attributes = vec![("profile", result.profile.clone()), ("seed", result.seed.to_string())];
         attributes.push(("outcome", state.to_owned()));
         attributes.extend(why.map(|why| ("why", why.to_owned())));
         self.element("run", attributes, |file| {
             for note in &result.notes {
                 file.element("note", Vec::new(), |file| {
-                    file.0.write_event(Event::Text(BytesText::new(&printable(note))))
+                    file.0.write_event(Event::Text(BytesText::new(&replace_forbidden(note))))
                 })?;
             }
             file.summary(&result.totals)?;
             for group in &result.groups {
-                let attributes = vec![("name", group.name.clone()), ("strands", group.strands.to_string())];
+                let attributes = vec![("name", group.name.clone()), ("strands", group.strand_count.to_string())];
                 file.element("group", attributes, |file| {
                     file.summary(&group.totals)?;
                     group.transactions.iter().try_for_each(|transaction| file.transaction(transaction))
@@ -68,7 +68,7 @@ impl File {
                             ("received-bytes", point.received_bytes),
                             ("operations", point.operations),
                         ];
-                        let times = [("at", point.at.to_string()), ("seconds", point.seconds.to_string())];
+                        let times = [("at", point.end_seconds.to_string()), ("seconds", point.seconds.to_string())];
                         let counts = counts.map(|(name, count)| (name, count.to_string()));
                         file.empty("interval", times.into_iter().chain(counts).collect())
                     })
@@ -150,18 +150,18 @@ impl File {
 }
 
 /// The text without what XML 1.0 has no way to write.
-fn printable(text: &str) -> String {
+fn replace_forbidden(text: &str) -> String {
     let allowed = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
     text.chars().map(|c| if allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') { c } else { '\u{fffd}' }).collect()
 }
 
-fn outcome(outcome: &RunStatus) -> (&'static str, Option<&str>) {
+fn outcome_attributes(outcome: &RunStatus) -> (&'static str, Option<&str>) {
     match outcome {
         RunStatus::Completed => ("completed", None),
-        RunStatus::Cut => ("cut", None),
+        RunStatus::Truncated => ("cut", None),
         RunStatus::Interrupted => ("interrupted", None),
-        RunStatus::Unsupported { why } => ("unsupported", Some(why)),
-        RunStatus::Failed { why } => ("failed", Some(why)),
-        RunStatus::Lost { why } => ("lost", Some(why)),
+        RunStatus::Unsupported { reason: why } => ("unsupported", Some(why)),
+        RunStatus::Failed { reason: why } => ("failed", Some(why)),
+        RunStatus::Lost { reason: why } => ("lost", Some(why)),
     }
 }

@@ -38,7 +38,7 @@ impl Document<'_> {
             environment.add_template(name, source)?;
         }
         environment.add_template("page.html", self.template)?;
-        let colours = chart::variables();
+        let colours = chart::css_variables();
         let styles = [&colours, CSS, chart::CSS].into_iter().chain(self.styles.iter().copied());
         let scripts = std::iter::once(SCRIPT).chain(self.scripts.iter().copied());
         let css = Value::from_safe_string(styles.collect());

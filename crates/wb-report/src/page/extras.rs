@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use wb_compare::variants::Held;
+use wb_compare::experiment::Experiment;
 use wb_model::Unit;
 
 /// What lies in the run folder beside the study, or is known to the caller.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Extras {
+pub struct RunExtras {
     /// What was watched during a sample, by the sample's folder relative to the run's.
-    pub telemetry: BTreeMap<String, Vec<Series>>,
+    pub telemetry: BTreeMap<String, Vec<TelemetrySeries>>,
     /// What was held against what, where the run is of `ab` or `calibrate`.
-    pub held: Option<Held>,
+    pub experiment: Option<Experiment>,
     /// Commands that repeat or re-read the run.
-    pub reproduce: Vec<Command>,
+    pub commands: Vec<ReproduceCommand>,
 }
 
 /// How one thing went during a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct TelemetrySeries {
     /// What: `CPU of the workload`.
     pub name: String,
     /// Its unit.
@@ -29,9 +29,9 @@ pub struct Series {
 
 /// A command and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct ReproduceCommand {
     /// What it does.
-    pub what: String,
+    pub purpose: String,
     /// As one types it.
     pub line: String,
 }

@@ -5,15 +5,15 @@
 //! runs and serve any page of this program.
 
 mod cell;
+pub(crate) mod components;
 pub(crate) mod document;
+mod experiment;
 mod extras;
 mod group;
-mod held;
-pub(crate) mod pieces;
 mod view;
 
 pub use document::PageError;
-pub use extras::{Command, Extras, Series};
+pub use extras::{ReproduceCommand, RunExtras, TelemetrySeries};
 
 use wb_study::result::Study;
 
@@ -24,6 +24,6 @@ const DOCUMENT: document::Document<'_> = document::Document {
 };
 
 /// The page of a study, with what the run folder has beside it.
-pub fn html(study: &Study, extras: &Extras) -> Result<String, PageError> {
-    DOCUMENT.render(view::Page::new(study, extras))
+pub fn html(study: &Study, extras: &RunExtras) -> Result<String, PageError> {
+    DOCUMENT.render(view::RunPage::new(study, extras))
 }

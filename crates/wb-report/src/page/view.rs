@@ -5,37 +5,37 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wb_study::result::Study;
 
-use super::Extras;
+use super::RunExtras;
+use super::components::{IdGenerator, NamedLinks, NamedText, named_text};
+use super::experiment::ExperimentView;
 use super::group::GroupView;
-use super::held::HeldView;
-use super::pieces::{Fact, Ids, Pair, pair};
-use crate::groups::groups;
-use crate::links::{self, BASES, Link};
+use crate::groups::group_cells;
+use crate::links::{self, BASE_URL_KEYS, Hyperlink};
+use crate::phrasing;
 use crate::systems::SystemTable;
-use crate::words;
 
 /// The page.
 #[derive(Serialize)]
-pub(super) struct Page {
+pub(super) struct RunPage {
     title: String,
     tally: String,
-    facts: Vec<Fact>,
-    machine: Vec<Pair>,
-    held: Option<HeldView>,
+    facts: Vec<NamedLinks>,
+    machine: Vec<NamedText>,
+    experiment: Option<ExperimentView>,
     groups: Vec<GroupView>,
     systems: Option<SystemTable>,
-    findings: Vec<Pair>,
-    answers: Vec<AnswerView>,
+    findings: Vec<NamedText>,
+    solutions: Vec<SolutionView>,
     changes: Vec<ChangeView>,
-    provenance: Vec<Pair>,
-    commands: Vec<Pair>,
+    provenance: Vec<NamedText>,
+    commands: Vec<NamedText>,
 }
 
 #[derive(Serialize)]
-struct AnswerView {
+struct SolutionView {
     name: String,
     figure: String,
-    because: String,
+    explanation: String,
 }
 
 #[derive(Serialize)]
@@ -45,82 +45,82 @@ struct ChangeView {
     after: Option<String>,
 }
 
-impl Page {
-    pub(super) fn new(study: &Study, extras: &Extras) -> Self {
+impl RunPage {
+    pub(super) fn new(study: &Study, extras: &RunExtras) -> Self {
         let common = common_provenance(study);
-        let mut ids = Ids::default();
-        let groups = groups(study);
+        let mut ids = IdGenerator::default();
+        let groups = group_cells(study);
         let views = groups.iter().enumerate().map(|(at, group)| GroupView::new(group, at, extras, &common, &mut ids));
         Self {
             title: study.run.name.clone(),
-            tally: words::tally(study),
-            facts: facts(study),
-            machine: study.run.machine.iter().map(|(name, text)| pair(name, text)).collect(),
-            held: extras.held.as_ref().map(HeldView::new),
+            tally: phrasing::outcome_counts(study),
+            facts: run_facts(study),
+            machine: study.run.properties.iter().map(|(name, text)| named_text(name, text)).collect(),
+            experiment: extras.experiment.as_ref().map(ExperimentView::new),
             groups: views.collect(),
             systems: SystemTable::of_run(study),
             findings: findings(study),
-            answers: answers(study),
+            solutions: answers(study),
             changes: changes(study),
-            provenance: common.iter().map(|(name, text)| pair(*name, *text)).collect(),
-            commands: extras.reproduce.iter().map(|command| pair(&command.what, &command.line)).collect(),
+            provenance: common.iter().map(|(name, text)| named_text(*name, *text)).collect(),
+            commands: extras.commands.iter().map(|command| named_text(&command.purpose, &command.line)).collect(),
         }
     }
 }
 
-fn facts(study: &Study) -> Vec<Fact> {
+fn run_facts(study: &Study) -> Vec<NamedLinks> {
     let run = &study.run;
-    let fact = |name: &str, text: Vec<Link>| Fact { name: name.to_owned(), text };
-    let share = words::workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
+    let fact = |name: &str, text: Vec<Hyperlink>| NamedLinks { name: name.to_owned(), text };
+    let share = phrasing::describe_workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
     let said = |name: &str| run.metadata.get(name).map(String::as_str);
     let mut facts = vec![
-        fact("plan", vec![Link::none(&run.plan)]),
-        fact("started", vec![Link::none(run.started.replace('T', " ").replace('Z', " UTC"))]),
-        fact("took", vec![Link::none(format!("{}{share}", words::duration(run.seconds)))]),
-        fact("weighbridge", vec![Link::none(&run.version)]),
+        fact("plan", vec![Hyperlink::plain(&run.plan)]),
+        fact("started", vec![Hyperlink::plain(run.started.replace('T', " ").replace('Z', " UTC"))]),
+        fact("took", vec![Hyperlink::plain(format!("{}{share}", phrasing::format_duration(run.seconds)))]),
+        fact("weighbridge", vec![Hyperlink::plain(&run.version)]),
     ];
-    let base = BASES.into_iter().find_map(said);
-    let machine = |name: &String| Link::to(name, base.map(|base| links::machine(base, name)).as_deref());
+    let base = BASE_URL_KEYS.into_iter().find_map(said);
+    let machine = |name: &String| Hyperlink::new(name, base.map(|base| links::machine_url(base, name)).as_deref());
     if base.is_some() || run.machines.len() > 1 {
         facts.push(fact("machine", run.machines.iter().map(machine).collect()));
     }
     // Where it can be seen is where its build leads.
-    let elsewhere = |name: &str| BASES.contains(&name) || (name == "url" && said("build").is_some());
+    let elsewhere = |name: &str| BASE_URL_KEYS.contains(&name) || (name == "url" && said("build").is_some());
     for (name, text) in run.metadata.iter().filter(|(name, _)| !elsewhere(name)) {
         let to = match name.as_str() {
             "build" => said("url"),
             "url" => Some(text.as_str()),
             _ => None,
         };
-        facts.push(fact(name, vec![Link::to(text, to)]));
+        facts.push(fact(name, vec![Hyperlink::new(text, to)]));
     }
     facts
 }
 
-fn findings(study: &Study) -> Vec<Pair> {
+fn findings(study: &Study) -> Vec<NamedText> {
     let of = |cell: &wb_study::result::CellResult| {
-        let name = words::cell_name(&cell.cell);
-        cell.findings.iter().map(move |finding| pair(name.clone(), finding)).collect::<Vec<_>>()
+        let name = phrasing::cell_name(&cell.cell);
+        cell.findings.iter().map(move |finding| named_text(name.clone(), finding)).collect::<Vec<_>>()
     };
     study.cells.iter().flat_map(of).collect()
 }
 
-fn answers(study: &Study) -> Vec<AnswerView> {
-    let view = |answer: &wb_study::result::Conclusion| AnswerView {
-        name: format!("{} {}", answer.test, answer.name),
-        figure: answer.unit.figure(answer.value).to_string(),
-        because: answer.because.clone(),
+fn answers(study: &Study) -> Vec<SolutionView> {
+    let view = |answer: &wb_study::result::Conclusion| SolutionView {
+        name: format!("{} {}", answer.cells, answer.name),
+        figure: answer.unit.quantity(answer.value).to_string(),
+        explanation: answer.explanation.clone(),
     };
-    study.answers.iter().map(view).collect()
+    study.conclusions.iter().map(view).collect()
 }
 
 fn changes(study: &Study) -> Vec<ChangeView> {
     let view = |change: &wb_study::result::EnvironmentChange| ChangeView {
-        path: change.place(),
+        path: change.path_with_worker(),
         before: change.before.clone(),
         after: change.after.clone(),
     };
-    study.changes.iter().map(view).collect()
+    study.environment_changes.iter().map(view).collect()
 }
 
 /// What is the same in every cell that says it, and is said by more than one.

@@ -6,24 +6,24 @@ use wb_model::{CellId, Unit};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult, Study};
 
 use super::Style;
-use super::definitions::definitions;
-use super::nested::nested;
-use super::table::{Table, Tone, heads_of, named};
-use super::wrap::{clean, wrap};
+use super::definitions::definition_list;
+use super::nested::nested_latency_table;
+use super::table::{Table, Tone, figure_columns, figure_row};
+use super::wrap::{sanitize, wrap};
+use crate::phrasing;
 use crate::systems;
-use crate::words;
 
 /// Every cell that `wanted` asks for, with all that the study holds of it, and the systems that measured.
 pub fn format(study: &Study, wanted: impl Fn(&CellId) -> bool, style: Style) -> String {
     let cells = study.cells.iter().filter(|cell| wanted(&cell.cell));
-    let mut parts: Vec<String> = cells.map(|result| cell(result, style)).collect();
-    parts.extend(study.run.systems.iter().map(|system| systems::section(system, style)));
+    let mut parts: Vec<String> = cells.map(|result| cell_text(result, style)).collect();
+    parts.extend(study.run.systems.iter().map(|system| systems::system_text(system, style)));
     parts.join("\n\n")
 }
 
-fn cell(cell: &CellResult, style: Style) -> String {
+fn cell_text(cell: &CellResult, style: Style) -> String {
     let mut out = String::new();
-    let (name, identifier) = (words::cell_name(&cell.cell), cell.cell.to_string());
+    let (name, identifier) = (phrasing::cell_name(&cell.cell), cell.cell.to_string());
     for line in wrap(&name, style.width) {
         out += &format!("{}\n", style.paint(&line, Tone::Strong));
     }
@@ -31,68 +31,68 @@ fn cell(cell: &CellResult, style: Style) -> String {
         ("identifier", if identifier == name { String::new() } else { identifier }),
         ("test", cell.summary.clone()),
         ("outcome", cell.outcome.to_string()),
-        ("rule", words::rule(&cell.rule)),
+        ("rule", phrasing::describe_rule(&cell.rule)),
         ("key", cell.key.to_string()),
     ];
-    out += &definitions(pairs.iter().map(|(name, text)| (*name, text.clone())), style);
+    out += &definition_list(pairs.iter().map(|(name, text)| (*name, text.clone())), style);
     let params: Vec<(&str, String)> =
         cell.params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
     let sections = [
-        ("parameters", definitions(params, style)),
-        ("metrics", metrics(&cell.metrics, style)),
-        ("samples", samples(cell, style)),
+        ("parameters", definition_list(params, style)),
+        ("metrics", metrics_table(&cell.metrics, style)),
+        ("samples", samples_table(cell, style)),
         ("remarks on samples", sample_remarks(cell, style)),
-        ("findings", cell.findings.iter().map(|finding| lines(finding, style)).collect()),
-        ("provenance", definitions(cell.provenance.iter().map(|(k, v)| (k.as_str(), v.clone())), style)),
+        ("findings", cell.findings.iter().map(|finding| indented_lines(finding, style)).collect()),
+        ("provenance", definition_list(cell.provenance.iter().map(|(k, v)| (k.as_str(), v.clone())), style)),
     ];
     let (before, after) = sections.split_at(4);
     let add = |out: &mut String, (title, body): &(&str, String)| {
         if !body.is_empty() {
-            *out += &style.section(title);
+            *out += &style.heading(title);
             *out += body;
         }
     };
     before.iter().for_each(|section| add(&mut out, section));
     for shown in &cell.curves {
-        add(&mut out, &(shown.title.as_str(), curve(shown, style)));
+        add(&mut out, &(shown.title.as_str(), curve_table(shown, style)));
     }
     for shown in &cell.latency {
-        add(&mut out, &(&format!("latency: {}", shown.title), of_seconds(shown, style)));
+        add(&mut out, &(&format!("latency: {}", shown.title), per_second_table(shown, style)));
     }
     after.iter().for_each(|section| add(&mut out, section));
     out
 }
 
-fn lines(text: &str, style: Style) -> String {
-    let wrapped = wrap(&clean(text), style.width.saturating_sub(2));
+fn indented_lines(text: &str, style: Style) -> String {
+    let wrapped = wrap(&sanitize(text), style.width.saturating_sub(2));
     wrapped.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-fn metrics(metrics: &[MetricResult], style: Style) -> String {
+fn metrics_table(metrics: &[MetricResult], style: Style) -> String {
     let heads = ["n", "median", "", "min", "q1", "q3", "max", "mean", "stddev", "interval"];
-    let mut table = Table::new(&heads_of("", &heads));
+    let mut table = Table::new(&figure_columns("", &heads));
     for result in metrics {
         let unit = &result.metric.unit;
         let versions = [(&result.summary, ""), (&result.undisturbed, " undisturbed")];
         for (summary, version) in versions {
             let Some(summary) = summary else { continue };
-            let figure = |value: f64| unit.figure(value).to_string();
+            let figure = |value: f64| unit.quantity(value).to_string();
             let figures = [
                 summary.n.to_string(),
                 figure(summary.median),
-                words::plus_minus(summary).unwrap_or_default(),
+                phrasing::format_half_width(summary).unwrap_or_default(),
                 figure(summary.min),
                 figure(summary.q1),
                 figure(summary.q3),
                 figure(summary.max),
                 figure(summary.mean),
-                summary.stddev.map_or_else(|| words::NONE.to_owned(), figure),
-                words::interval(summary, unit).unwrap_or_else(|| words::NONE.to_owned()),
+                summary.stddev.map_or_else(|| phrasing::NO_VALUE.to_owned(), figure),
+                phrasing::format_interval(summary, unit).unwrap_or_else(|| phrasing::NO_VALUE.to_owned()),
             ];
-            table.row(named(format!("  {}{version}", metric_name(result)), figures));
+            table.row(figure_row(format!("  {}{version}", metric_name(result)), figures));
         }
         if result.summary.is_none() {
-            table.row(named(format!("  {}", metric_name(result)), ["0"]));
+            table.row(figure_row(format!("  {}", metric_name(result)), ["0"]));
         }
     }
     if metrics.is_empty() { String::new() } else { table.draw(style) }
@@ -100,66 +100,66 @@ fn metrics(metrics: &[MetricResult], style: Style) -> String {
 
 fn metric_name(result: &MetricResult) -> String {
     let primary = if result.metric.primary { " (primary)" } else { "" };
-    format!("{}{primary}", words::value_key(&result.metric, result.worker.as_ref()))
+    format!("{}{primary}", phrasing::value_key(&result.metric, result.worker.as_ref()))
 }
 
-fn samples(cell: &CellResult, style: Style) -> String {
+fn samples_table(cell: &CellResult, style: Style) -> String {
     let metrics = cell.metrics.iter();
     let declared: Vec<(String, &Unit)> =
-        metrics.map(|of| (words::value_key(&of.metric, of.worker.as_ref()), &of.metric.unit)).collect();
+        metrics.map(|of| (phrasing::value_key(&of.metric, of.worker.as_ref()), &of.metric.unit)).collect();
     let units: BTreeMap<&str, &Unit> = declared.iter().map(|(key, unit)| (key.as_str(), *unit)).collect();
     let values = cell.samples.iter().flat_map(|sample| sample.values.keys().map(String::as_str));
     let undeclared: BTreeSet<&str> = values.filter(|key| !units.contains_key(key)).collect();
     let keys: Vec<&str> = declared.iter().map(|(key, _)| key.as_str()).chain(undeclared).collect();
     let columns: Vec<&str> = ["at", "took", "counted"].into_iter().chain(keys.iter().copied()).collect();
-    let mut table = Table::new(&heads_of("", &columns));
+    let mut table = Table::new(&figure_columns("", &columns));
     for sample in &cell.samples {
         let mut figures = vec![
-            words::moment(sample.at),
-            words::duration(sample.seconds),
+            phrasing::format_elapsed(sample.start_seconds),
+            phrasing::format_duration(sample.seconds),
             if sample.counted { "yes" } else { "no" }.to_owned(),
         ];
         for key in &keys {
             let unit = units.get(*key);
-            let figure = |value: &f64| unit.map_or_else(|| value.to_string(), |unit| unit.figure(*value).to_string());
-            figures.push(sample.values.get(*key).map_or_else(|| words::NONE.to_owned(), figure));
+            let figure = |value: &f64| unit.map_or_else(|| value.to_string(), |unit| unit.quantity(*value).to_string());
+            figures.push(sample.values.get(*key).map_or_else(|| phrasing::NO_VALUE.to_owned(), figure));
         }
-        table.row(named(format!("  {}", sample_name(sample)), figures));
+        table.row(figure_row(format!("  {}", sample_name(sample)), figures));
     }
     if cell.samples.is_empty() { String::new() } else { table.draw(style) }
 }
 
 fn sample_name(sample: &SampleResult) -> String {
     let attempt = if sample.attempt > 0 { format!(" attempt {}", sample.attempt) } else { String::new() };
-    format!("{} {}{attempt}", words::purpose(sample.purpose), sample.sample)
+    format!("{} {}{attempt}", phrasing::purpose_label(sample.purpose), sample.sample)
 }
 
 /// What kept a sample from counting, and what disturbed it.
 fn sample_remarks(cell: &CellResult, style: Style) -> String {
     let remarks = cell.samples.iter().flat_map(|sample| {
-        words::sample_remarks(sample).into_iter().map(move |remark| style.remark(&sample_name(sample), &remark))
+        phrasing::sample_remarks(sample).into_iter().map(move |remark| style.remark(&sample_name(sample), &remark))
     });
     remarks.collect()
 }
 
-fn curve(curve: &Curve, style: Style) -> String {
+fn curve_table(curve: &Curve, style: Style) -> String {
     let columns: Vec<&str> = curve.lines.iter().flat_map(|line| [line.name.as_str(), "interval"]).collect();
-    let mut table = Table::new(&heads_of(&format!("  {}", curve.x.0), &columns));
-    for x in words::abscissae(curve) {
+    let mut table = Table::new(&figure_columns(&format!("  {}", curve.x.0), &columns));
+    for x in phrasing::x_values(curve) {
         let mut figures = Vec::new();
         for line in &curve.lines {
             let point = line.points.iter().find(|point| point.x == x);
-            let figure = |value: f64| curve.y.1.figure(value).to_string();
+            let figure = |value: f64| curve.y.1.quantity(value).to_string();
             let ends = point.and_then(|point| point.interval);
-            figures.push(point.map_or_else(|| words::NONE.to_owned(), |point| figure(point.y)));
+            figures.push(point.map_or_else(|| phrasing::NO_VALUE.to_owned(), |point| figure(point.y)));
             figures.push(ends.map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high))));
         }
-        table.row(named(format!("  {}", curve.x.1.figure(x)), figures));
+        table.row(figure_row(format!("  {}", curve.x.1.quantity(x)), figures));
     }
     table.draw(style)
 }
 
-fn of_seconds(table: &NestedLatency, style: Style) -> String {
+fn per_second_table(table: &NestedLatency, style: Style) -> String {
     let rows = table.rows.iter().map(|row| (row.percentile, row.cumulative, row.per_second.clone()));
-    nested(&table.over_seconds, rows, style)
+    nested_latency_table(&table.over_seconds, rows, style)
 }

@@ -8,14 +8,14 @@ mod table;
 mod wrap;
 
 pub use format::format;
-pub use summary::{answers, summary};
-pub use table::{Align, Cell, Table, Tone};
+pub use summary::{solutions_text, summary};
+pub use table::{Align, Table, TableCell, Tone};
 
-pub(crate) use definitions::definitions;
-pub(crate) use nested::nested;
-pub(crate) use table::{heads_of, named};
+pub(crate) use definitions::definition_list;
+pub(crate) use nested::nested_latency_table;
+pub(crate) use table::{figure_columns, figure_row};
 
-use wrap::{clean, width, wrap};
+use wrap::{sanitize, width, wrap};
 
 /// What a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,23 +47,23 @@ impl Style {
     }
 
     /// Lines wrapped to the width, all of them indented by so many columns.
-    pub fn indented(self, columns: usize, text: &str) -> String {
-        let lines = wrap(&clean(text), self.width.saturating_sub(columns));
+    pub fn indent(self, columns: usize, text: &str) -> String {
+        let lines = wrap(&sanitize(text), self.width.saturating_sub(columns));
         lines.iter().map(|line| format!("{}{line}\n", " ".repeat(columns))).collect()
     }
 
     /// A heading after an empty line.
-    pub(crate) fn section(self, title: &str) -> String {
+    pub(crate) fn heading(self, title: &str) -> String {
         format!("\n{}\n", self.paint(title, Tone::Strong))
     }
 
     /// A named remark: the name in front, the text indented beneath where it does not fit beside.
     pub(crate) fn remark(self, name: &str, text: &str) -> String {
-        let (name, text) = (clean(name), clean(text));
+        let (name, text) = (sanitize(name), sanitize(text));
         let beside = width(&name) + 4 + width(&text) <= self.width;
         if beside {
             return format!("  {name}  {}\n", self.paint(&text, Tone::Plain));
         }
-        self.indented(2, &name) + &self.indented(4, &text)
+        self.indent(2, &name) + &self.indent(4, &text)
     }
 }

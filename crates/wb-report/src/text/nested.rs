@@ -3,18 +3,22 @@
 use wb_model::Unit;
 
 use super::Style;
-use super::table::{Table, heads_of, named};
-use crate::words;
+use super::table::{Table, figure_columns, figure_row};
+use crate::phrasing;
 
 /// Rows of a percentile, its cumulative value and its percentiles over the intervals, all in nanoseconds.
-pub(crate) fn nested(over: &[f64], rows: impl Iterator<Item = (f64, f64, Vec<f64>)>, style: Style) -> String {
+pub(crate) fn nested_latency_table(
+    over: &[f64],
+    rows: impl Iterator<Item = (f64, f64, Vec<f64>)>,
+    style: Style,
+) -> String {
     let ns = Unit::new("ns");
-    let heads: Vec<String> = over.iter().map(|percentile| words::over_seconds(*percentile)).collect();
+    let heads: Vec<String> = over.iter().map(|percentile| phrasing::percentile_label(*percentile)).collect();
     let columns: Vec<&str> = std::iter::once("all").chain(heads.iter().map(String::as_str)).collect();
-    let mut drawn = Table::new(&heads_of("  percentile", &columns));
+    let mut drawn = Table::new(&figure_columns("  percentile", &columns));
     for (percentile, cumulative, over) in rows {
         let figures = std::iter::once(cumulative).chain(over);
-        drawn.row(named(format!("  p{percentile}"), figures.map(|value| ns.figure(value).to_string())));
+        drawn.row(figure_row(format!("  p{percentile}"), figures.map(|value| ns.quantity(value).to_string())));
     }
     drawn.draw(style)
 }

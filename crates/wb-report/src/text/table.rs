@@ -5,7 +5,7 @@
 //! repeated, instead of squeezing figures into two lines; and colour without a terminal library behind it.
 
 use super::Style;
-use super::wrap::{clean, longest_part, width, wrap};
+use super::wrap::{longest_part, sanitize, width, wrap};
 
 /// How a cell or a line is to be seen. Never the only carrier of a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,76 +36,76 @@ pub enum Align {
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct TableCell {
     text: String,
     tone: Tone,
 }
 
-impl Cell {
+impl TableCell {
     /// In this tone.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: clean(text.as_ref()), tone }
+        Self { text: sanitize(text.as_ref()), tone }
     }
 }
 
-impl<T: AsRef<str>> From<T> for Cell {
+impl<T: AsRef<str>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self::toned(text, Tone::Plain)
     }
 }
 
-enum Row {
+enum TableRow {
     Heading(String),
-    Cells(Vec<Cell>),
+    Cells(Vec<TableCell>),
 }
 
 /// Rows under column heads; the first column names the row and is the one that wraps.
 pub struct Table {
     heads: Vec<(String, Align)>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
 const GAP: usize = 2;
-const NARROWEST_NAME: usize = 16;
-const NARROWEST_TEXT: usize = 13;
+const MIN_NAME_WIDTH: usize = 16;
+const MIN_TEXT_WIDTH: usize = 13;
 /// Words up to this long stay whole where the other columns leave room.
-const LONGEST_WORD: usize = 24;
+const MAX_WHOLE_WORD: usize = 24;
 
 impl Table {
     /// A table with these columns, of which there must be one.
     pub fn new(heads: &[(&str, Align)]) -> Self {
-        Self { heads: heads.iter().map(|(head, align)| (clean(head), *align)).collect(), rows: Vec::new() }
+        Self { heads: heads.iter().map(|(head, align)| (sanitize(head), *align)).collect(), rows: Vec::new() }
     }
 
     /// A line across all columns, above the rows that belong to it.
     pub fn heading(&mut self, text: &str) {
-        self.rows.push(Row::Heading(clean(text)));
+        self.rows.push(TableRow::Heading(sanitize(text)));
     }
 
     /// A row; cells that are not given are empty.
-    pub fn row(&mut self, mut cells: Vec<Cell>) {
-        cells.resize_with(self.heads.len(), Cell::default);
-        self.rows.push(Row::Cells(cells));
+    pub fn row(&mut self, mut cells: Vec<TableCell>) {
+        cells.resize_with(self.heads.len(), TableCell::default);
+        self.rows.push(TableRow::Cells(cells));
     }
 
     /// The heads, and the texts of each row that is no heading: for where it is drawn otherwise.
-    pub(crate) fn texts(&self) -> (Vec<&str>, Vec<Vec<&str>>) {
+    pub(crate) fn raw_texts(&self) -> (Vec<&str>, Vec<Vec<&str>>) {
         let rows = self.rows.iter().filter_map(|row| match row {
-            Row::Heading(_) => None,
-            Row::Cells(cells) => Some(cells.iter().map(|cell| cell.text.as_str()).collect()),
+            TableRow::Heading(_) => None,
+            TableRow::Cells(cells) => Some(cells.iter().map(|cell| cell.text.as_str()).collect()),
         });
         (self.heads.iter().map(|(head, _)| head.as_str()).collect(), rows.collect())
     }
 
     /// Whether every cell has its natural width.
     pub(crate) fn fits(&self, style: Style) -> bool {
-        total(&self.widest(width)) <= style.width
+        total_width(&self.max_widths(width)) <= style.width
     }
 
     /// The lines, each ended.
     pub fn draw(&self, style: Style) -> String {
         let widths = self.widths(style.width);
-        panels(&widths, style.width)
+        split_panels(&widths, style.width)
             .iter()
             .map(|panel| self.panel(panel, &widths, style))
             .collect::<Vec<_>>()
@@ -115,19 +115,19 @@ impl Table {
     /// Natural widths where they fit; else texts are cut down to their words, then the name, then words; else there
     /// will be panels.
     fn widths(&self, limit: usize) -> Vec<usize> {
-        let natural = self.widest(width);
-        let words = self.widest(longest_part);
+        let natural = self.max_widths(width);
+        let words = self.max_widths(longest_part);
         let mut widths = natural.clone();
         let texts = self.heads.iter().enumerate().skip(1).filter(|(_, (_, align))| *align == Align::Left);
         let texts: Vec<usize> = texts.map(|(at, _)| at).collect();
-        let whole = texts.iter().map(|at| (*at, words[*at].clamp(NARROWEST_TEXT, LONGEST_WORD)));
-        let name = [(0, NARROWEST_NAME)];
-        let cut = texts.iter().map(|at| (*at, NARROWEST_TEXT));
+        let whole = texts.iter().map(|at| (*at, words[*at].clamp(MIN_TEXT_WIDTH, MAX_WHOLE_WORD)));
+        let name = [(0, MIN_NAME_WIDTH)];
+        let cut = texts.iter().map(|at| (*at, MIN_TEXT_WIDTH));
         for (at, least) in whole.chain(name).chain(cut) {
-            let excess = total(&widths).saturating_sub(limit);
+            let excess = total_width(&widths).saturating_sub(limit);
             widths[at] = widths[at].saturating_sub(excess).max(least.min(widths[at]));
         }
-        if total(&widths) > limit {
+        if total_width(&widths) > limit {
             widths[0] = natural[0].min(limit * 2 / 5).max(1);
             let beside = limit.saturating_sub(widths[0] + GAP).max(1);
             widths.iter_mut().skip(1).for_each(|width| *width = (*width).min(beside));
@@ -136,10 +136,10 @@ impl Table {
     }
 
     /// The most of this measure in each column.
-    fn widest(&self, measure: fn(&str) -> usize) -> Vec<usize> {
+    fn max_widths(&self, measure: fn(&str) -> usize) -> Vec<usize> {
         let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| measure(head)).collect();
         for row in &self.rows {
-            if let Row::Cells(cells) = row {
+            if let TableRow::Cells(cells) = row {
                 for (widest, cell) in widths.iter_mut().zip(cells) {
                     *widest = (*widest).max(measure(&cell.text));
                 }
@@ -149,7 +149,7 @@ impl Table {
     }
 
     fn panel(&self, columns: &[usize], widths: &[usize], style: Style) -> String {
-        let heads: Vec<Cell> = self.heads.iter().map(|(head, _)| Cell::toned(head, Tone::Quiet)).collect();
+        let heads: Vec<TableCell> = self.heads.iter().map(|(head, _)| TableCell::toned(head, Tone::Quiet)).collect();
         let mut out = if self.heads.iter().all(|(head, _)| head.is_empty()) {
             String::new()
         } else {
@@ -157,19 +157,19 @@ impl Table {
         };
         for row in &self.rows {
             match row {
-                Row::Heading(text) => {
+                TableRow::Heading(text) => {
                     for line in wrap(text, style.width) {
                         out += &style.paint(&line, Tone::Strong);
                         out.push('\n');
                     }
                 }
-                Row::Cells(cells) => out += &self.line(cells, columns, widths, style),
+                TableRow::Cells(cells) => out += &self.line(cells, columns, widths, style),
             }
         }
         out
     }
 
-    fn line(&self, cells: &[Cell], columns: &[usize], widths: &[usize], style: Style) -> String {
+    fn line(&self, cells: &[TableCell], columns: &[usize], widths: &[usize], style: Style) -> String {
         let wrapped: Vec<Vec<String>> = columns.iter().map(|&at| wrap(&cells[at].text, widths[at])).collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         let mut out = String::new();
@@ -194,21 +194,21 @@ impl Table {
 }
 
 /// Heads of a table of figures: the first column names the rows.
-pub(crate) fn heads_of<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
+pub(crate) fn figure_columns<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
     std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
 }
 
 /// A row of a table of figures.
-pub(crate) fn named<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<Cell> {
-    std::iter::once(Cell::from(name)).chain(figures.into_iter().map(Cell::from)).collect()
+pub(crate) fn figure_row<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<TableCell> {
+    std::iter::once(TableCell::from(name)).chain(figures.into_iter().map(TableCell::from)).collect()
 }
 
-fn total(widths: &[usize]) -> usize {
+fn total_width(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
 /// Which columns stand beside each other: as many as fit, the first in every panel.
-fn panels(widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
+fn split_panels(widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
     let name = widths.first().copied().unwrap_or(0);
     let mut panels = vec![vec![0]];
     let mut used = name;
@@ -234,7 +234,7 @@ mod tests {
         let mut table = Table::new(&[("case", Align::Left), ("median", Align::Right), ("outcome", Align::Left)]);
         table.heading("a group of cells");
         table.row(vec!["size=S".into(), "4.21 Gflops".into(), "measured".into()]);
-        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), Cell::toned("failed", Tone::Bad)]);
+        table.row(vec!["size=M,threads=2".into(), "12 Gflops".into(), TableCell::toned("failed", Tone::Bad)]);
         table
     }
 

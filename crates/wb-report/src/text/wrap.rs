@@ -8,14 +8,14 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// The text with what would move the cursor taken out: results carry the output of foreign tools.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     let visible = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
     text.trim_end().chars().map(|c| if c.is_control() { visible(c) } else { c }).collect()
 }
 
 /// The columns of the longest part that lines are not broken in.
 pub(super) fn longest_part(text: &str) -> usize {
-    pieces(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
+    unbreakable_parts(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
 }
 
 /// Lines no wider than `limit`, broken after blanks, commas, slashes and bars, and elsewhere only where there are none.
@@ -24,16 +24,16 @@ pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
     let body = text.trim_start_matches(' ');
     let indent = text.len() - body.len();
     if indent == 0 || limit < indent + 3 || width(text) <= limit {
-        return broken(text, limit.max(1));
+        return break_lines(text, limit.max(1));
     }
-    let lines = broken(body, limit - indent - 2);
+    let lines = break_lines(body, limit - indent - 2);
     let hang = |(at, line): (usize, String)| format!("{}{line}", " ".repeat(if at == 0 { indent } else { indent + 2 }));
     lines.into_iter().enumerate().map(hang).collect()
 }
 
-fn broken(text: &str, limit: usize) -> Vec<String> {
+fn break_lines(text: &str, limit: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for piece in pieces(text, limit) {
+    for piece in unbreakable_parts(text, limit) {
         let full = lines.last().is_some_and(|line| !line.is_empty() && width(line) + width(piece.trim_end()) > limit);
         if full {
             lines.push(String::new());
@@ -49,7 +49,7 @@ fn broken(text: &str, limit: usize) -> Vec<String> {
 }
 
 /// What must stay together, each no wider than `limit`.
-fn pieces(text: &str, limit: usize) -> Vec<String> {
+fn unbreakable_parts(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     for word in text.split_inclusive([' ', ',', '/', '|']) {
         let mut piece = String::new();
@@ -85,6 +85,6 @@ mod tests {
 
     #[test]
     fn an_escape_sequence_does_not_reach_the_terminal() {
-        assert_eq!(clean("fio:\u{1b}[2J\n failed\n"), "fio:\u{fffd}[2J  failed");
+        assert_eq!(sanitize("fio:\u{1b}[2J\n failed\n"), "fio:\u{fffd}[2J  failed");
     }
 }

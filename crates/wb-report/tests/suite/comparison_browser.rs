@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::chromium::{Chromium, browser};
 use crate::comparison::specimen;
 use crate::comparison::{How, compared, read};
-use wb_compare::outcome::Method;
+use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
 use wb_synthetic::PAGE;
 
@@ -15,7 +15,7 @@ struct Page {
 }
 
 /// The page of some builds, as a file.
-fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>) -> Page {
+fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
     let builds = read(&write(folder.path()));
@@ -29,7 +29,7 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>
 /// The page of the made builds by tolerances, opened, once its script is done.
 fn opened(width: u32) -> Option<(Chromium, Page)> {
     let mut browser = browser()?;
-    let page = page(specimen::write, Some(Method::Tolerance));
+    let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.open(&page.file, width, "light");
     done(&mut browser);
     Some((browser, page))
@@ -242,7 +242,7 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
 #[ignore = "needs chromium: make test-system"]
 fn without_scripts_what_got_worse_or_better_stands_on_the_page() {
     let Some(mut browser) = browser() else { return };
-    let page = page(specimen::write, Some(Method::Tolerance));
+    let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.scripts(false);
     browser.open(&page.file, 400, "light");
     assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 5);

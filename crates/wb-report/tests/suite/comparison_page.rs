@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
-use wb_compare::outcome::Method;
+use wb_compare::comparison::ComparisonMethod;
 use wb_compare::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
@@ -24,7 +24,7 @@ const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, n
 fn page(options: &PageOptions<'_>) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
-    let how = How { method: Some(Method::Tolerance), ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, options)).unwrap();
     Page::of(text)
 }
@@ -176,7 +176,7 @@ fn failures_that_are_not_primary_stand_apart() {
     };
     latency(&folders[1], "read-64KiB", r#""mean":20.0"#, r#""mean":24.0"#);
     let builds = read(&folders);
-    let how = How { method: Some(Method::Tolerance), ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
     let heads = page.told("table.builds thead th");
@@ -201,8 +201,8 @@ fn the_model_and_the_range_that_it_tolerates_stand_with_each_check() {
     let id = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
     let file = folder.path().join("<b>model.json");
     std::fs::write(&file, format!(r#"{{"{id}": [0.125, -124]}}"#)).unwrap();
-    let models = vec![wb_compare::Model::read(&file).unwrap()];
-    let how = How { method: Some(Method::Tolerance), models, ..How::default() };
+    let models = vec![wb_compare::ToleranceModel::read(&file).unwrap()];
+    let how = How { method: Some(ComparisonMethod::Tolerance), models, ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let page = Page::of(text);
     let rows = page.told("#still tbody tr");
@@ -298,7 +298,7 @@ fn what_a_score_is_made_of_is_told_where_it_has_parts() {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&specimen::write(folder.path()));
     let weights = Weights { builds_average: 1.0, ..Weights::default() };
-    let how = How { method: Some(Method::Tolerance), weights, ..How::default() };
+    let how = How { method: Some(ComparisonMethod::Tolerance), weights, ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
     let data = Page::of(text).data();
     assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history counts for the last build alone");

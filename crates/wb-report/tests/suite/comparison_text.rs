@@ -1,10 +1,10 @@
 //! A comparison on a terminal, in a comment and for continuous integration.
 
 use serde_json::{Value, json};
-use wb_compare::Outcome;
+use wb_compare::ComparisonResult;
 use wb_compare::tolerance::averages::TABLES;
 use wb_compare::tolerance::{self, compare};
-use wb_report::compare::{Averages, Shown, junit, markdown, text};
+use wb_report::compare::{AveragesTable, Verbosity, junit, markdown, text};
 use wb_report::text::Style;
 
 use crate::comparison::{read, specimen};
@@ -17,13 +17,13 @@ fn check(id: &str, unit: Option<&str>, [src, dst]: [f64; 2], decided: &str) -> V
     let status = if decided == "gain" { "improvement" } else { "regression" };
     json!({
         "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
-        "direction": "higher", "value_unit": unit, "src": src, "dst": dst, "values": [src, dst], "raw": score,
+        "direction": "higher", "value_unit": unit, "before": src, "after": dst, "values": [src, dst], "difference": score,
         "score": score, "scores": [score], "tolerance": 5.0, "status": status, "statuses": [status],
-        "why": [["raw", score, 1.0]], "decided_by": "tolerance", "decided": decided, "differences": []
+        "score_parts": [["raw", score, 1.0]], "decided_by": "tolerance", "final_verdict": decided, "differences": []
     })
 }
 
-fn outcome(checks: &[Value]) -> Outcome {
+fn outcome(checks: &[Value]) -> ComparisonResult {
     let system = |kernel: &str| {
         let properties = [["processor", "AMD EPYC"], ["kernel", kernel]];
         json!([{ "path": "", "metadata": {}, "environment": {}, "systems": [{ "host": "anvil", "properties": properties }] }])
@@ -37,12 +37,12 @@ fn outcome(checks: &[Value]) -> Outcome {
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
             "groups-gained": 0
         },
-        "exit": 2
+        "exit_code": 2
     }))
     .unwrap()
 }
 
-fn made() -> Outcome {
+fn made() -> ComparisonResult {
     outcome(&[
         check("Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean", Some("bit/s"), [87_806_578_462.0, 95e9], "gain"),
         check(
@@ -58,7 +58,7 @@ fn made() -> Outcome {
 
 #[test]
 fn values_have_units_gains_are_listed_and_names_are_decoded() {
-    insta::assert_snapshot!(text(&made(), &[], &[], &[], Shown::Changes, PLAIN), @r"
+    insta::assert_snapshot!(text(&made(), &[], &[], &[], Verbosity::Changes, PLAIN), @r"
     old → new; statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's
     folders and nothing decides on other runs
 
@@ -85,7 +85,7 @@ fn values_have_units_gains_are_listed_and_names_are_decoded() {
 
 #[test]
 fn everything_includes_the_systems_of_both_sides() {
-    let text = text(&made(), &[], &[], &[], Shown::All, PLAIN);
+    let text = text(&made(), &[], &[], &[], Verbosity::All, PLAIN);
     assert!(text.contains("\nsystems\n  processor  AMD EPYC\n  kernel     6.1 → 6.2\n"), "{text}");
 }
 
@@ -131,9 +131,9 @@ fn averages(keep: impl Fn(&str) -> bool) -> String {
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
     let options = tolerance::Options::default();
     let compared = compare(&builds, &[], &options);
-    let tables: Vec<Averages<'_>> =
+    let tables: Vec<AveragesTable<'_>> =
         ["case", "metric", "profile"].into_iter().zip(TABLES.map(|stars| compared.averages(1, stars))).collect();
-    let text = text(&outcome(&[]), &[], &tables, &[], Shown::Changes, PLAIN);
+    let text = text(&outcome(&[]), &[], &tables, &[], Verbosity::Changes, PLAIN);
     text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
 }
 

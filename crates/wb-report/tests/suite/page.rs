@@ -118,7 +118,7 @@ fn each_fate_of_a_sample_has_a_shape_of_its_own() {
 #[test]
 fn a_study_without_cells_is_a_page_too() {
     let mut study = specimen::study();
-    (study.cells, study.changes, study.answers) = (vec![], vec![], vec![]);
+    (study.cells, study.environment_changes, study.conclusions) = (vec![], vec![], vec![]);
     let text = html(&study, &Default::default()).unwrap();
     assert!(text.contains("Nothing that is watched changed"));
 }

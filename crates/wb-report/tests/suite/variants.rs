@@ -3,20 +3,20 @@
 mod specimen;
 
 use scraper::{Html, Selector};
-use wb_report::compare::held_text;
-use wb_report::page::{Extras, html};
+use wb_report::compare::experiment_text;
+use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
 use crate::chromium::browser;
 use specimen::{held, study};
 
 fn page() -> String {
-    html(&study(), &Extras { held: Some(held()), ..Extras::default() }).unwrap()
+    html(&study(), &RunExtras { experiment: Some(held()), ..RunExtras::default() }).unwrap()
 }
 
 #[test]
 fn a_wide_terminal_draws_the_ratios_on_one_scale() {
-    insta::assert_snapshot!(held_text(&held(), Style { width: 120, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&held(), Style { width: 120, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
@@ -32,7 +32,7 @@ fn a_wide_terminal_draws_the_ratios_on_one_scale() {
 
 #[test]
 fn a_narrow_terminal_has_the_figures_alone() {
-    insta::assert_snapshot!(held_text(&held(), Style { width: 80, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&held(), Style { width: 80, colour: false }), @r"
 
     file=/dev/sda,grid=M
     variant                   samples       median  ratio       interval  verdict

@@ -29,7 +29,7 @@ fn a_quiet_cell_takes_the_least_that_its_plan_says() {
         let bed = bed(Duration::from_secs(2), 0);
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (14.0, 14.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (14.0, 14.0));
     });
 }
 
@@ -39,7 +39,7 @@ fn a_noisy_cell_takes_the_most_that_its_plan_says() {
         let bed = bed(Duration::from_secs(2), 50);
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        assert_eq!((bed.measured_seconds(), duration.most.seconds()), (62.0, 62.0));
+        assert_eq!((bed.measured_seconds(), duration.max.seconds()), (62.0, 62.0));
     });
 }
 
@@ -50,7 +50,7 @@ fn a_budget_cuts_both() {
         bed.sampling.budget = Some(seconds(9));
         let duration = bed.plan(&["two"]).await.duration();
         bed.measure(&["two"]).await;
-        let (least, most) = (duration.least.seconds(), duration.most.seconds());
+        let (least, most) = (duration.min.seconds(), duration.max.seconds());
         assert_eq!((bed.measured_seconds(), least, most), (10.0, 10.0, 10.0));
     });
 }
@@ -63,7 +63,7 @@ fn the_usual_budget_ends_a_long_noisy_cell_after_its_fewest_samples() {
             bed.define(&two_seconds().replace("2s", &format!("{each}s")));
             let duration = bed.plan(&["two"]).await.duration();
             bed.measure(&["two"]).await;
-            assert_eq!((duration.least.seconds(), duration.most.seconds()), (least, most));
+            assert_eq!((duration.min.seconds(), duration.max.seconds()), (least, most));
             assert_eq!(bed.measured_seconds(), most);
         }
     });
@@ -77,7 +77,7 @@ fn a_set_of_samples_and_cells_beside_each_other_are_added_up() {
         bed.sampling.min_samples = 7;
         let duration = bed.plan(&["two:n=[1,2,3]"]).await.duration();
         bed.measure(&["two:n=[1,2,3]"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (54.0, 54.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (54.0, 54.0));
     });
 }
 
@@ -90,7 +90,7 @@ fn a_command_that_is_given_its_time_takes_that() {
         bed.define(&text);
         let duration = bed.plan(&["timed"]).await.duration();
         bed.measure(&["timed"]).await;
-        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (35.0, 35.0));
+        assert_eq!((bed.measured_seconds(), duration.min.seconds()), (35.0, 35.0));
     });
 }
 
@@ -106,7 +106,7 @@ fn calibrated_work_is_found_probed_and_done_in_about_the_time_of_its_plan() {
         bed.define(&text);
         let duration = bed.plan(&["worked"]).await.duration();
         bed.measure(&["worked"]).await;
-        let ratio = bed.measured_seconds() / duration.least.seconds();
+        let ratio = bed.measured_seconds() / duration.min.seconds();
         assert!((0.97..1.03).contains(&ratio), "{} s, {duration:?}", bed.measured_seconds());
     });
 }
@@ -117,6 +117,6 @@ fn a_command_of_which_nothing_says_how_long_it_takes_has_no_duration() {
         let bed = bed(Duration::from_secs(2), 0);
         let plan = bed.plan(&["figure", "two"]).await;
         let estimated: Vec<bool> = plan.cells.iter().map(|cell| cell.is_estimated).collect();
-        assert_eq!((estimated, plan.duration().least.seconds()), (vec![false, true], 14.0));
+        assert_eq!((estimated, plan.duration().min.seconds()), (vec![false, true], 14.0));
     });
 }

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use wb_agent::PutBack;
-use wb_agent::worker::Teardown;
+use wb_agent::RestoredChange;
+use wb_agent::worker::TeardownReport;
 use wb_model::{AttemptOutcome, CellOutcome};
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 use wb_run::{Progress, RunError};
-use wb_sys::undo::Undone;
+use wb_sys::undo::RevertOutcome;
 use wb_test_worker::FakeProcess;
 
 use crate::testbed::{TestBed, figures, paused, seconds, steady};
@@ -70,7 +70,7 @@ fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
 fn cells_whose_only_worker_was_lost_before_they_began_have_failed() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
-        bed.sampling.order = Order::Sequential;
+        bed.sampling.order = SamplingOrder::Sequential;
         let agent = bed.agents[0].clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -90,9 +90,9 @@ fn cells_whose_only_worker_was_lost_before_they_began_have_failed() {
 fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_values() {
     paused(async {
         let bed = TestBed::new(figures(steady));
-        let how = Undone::Left { found: "888".to_owned() };
-        let put_back = vec![PutBack { what: "/proc/sys/vm/swappiness was `60`".to_owned(), how }];
-        bed.agents[0].set_teardown(Teardown { put_back, ..Teardown::default() });
+        let how = RevertOutcome::Conflict { found: "888".to_owned() };
+        let put_back = vec![RestoredChange { what: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome: how }];
+        bed.agents[0].set_teardown(TeardownReport { reverted: put_back, ..TeardownReport::default() });
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
@@ -108,7 +108,7 @@ fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_val
 fn processes_that_do_not_end_are_a_finding() {
     paused(async {
         let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(Teardown { left: vec![4711], ..Teardown::default() });
+        bed.agents[0].set_teardown(TeardownReport { unkillable: vec![4711], ..TeardownReport::default() });
         bed.measure(&["figure"]).await;
         assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
     });
@@ -141,7 +141,7 @@ fn a_cleanup_that_fails_is_reported_and_recorded() {
         bed.define(PREPARED);
         let reported = bed.measure(&["prepared"]).await;
         let warned =
-            |progress: &&Progress| matches!(progress, Progress::Warned(text) if text.contains("device is busy"));
+            |progress: &&Progress| matches!(progress, Progress::Warning(text) if text.contains("device is busy"));
         assert_eq!(reported.iter().filter(warned).count(), 1, "{reported:?}");
         let cell = bed.cell();
         assert_eq!(cell.outcome, CellOutcome::Measured);

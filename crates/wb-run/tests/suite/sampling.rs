@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wb_model::CellOutcome;
-use wb_sys::telemetry::{Cpu, CpuTimes, Reading, Telemetry};
+use wb_sys::telemetry::{CpuReading, CpuTimes, Telemetry, TelemetryReading};
 use wb_test_worker::FakeProcess;
 
 use crate::testbed::{TestBed, figures, paused, seconds, steady};
@@ -40,7 +40,7 @@ fn a_budget_ends_a_cell_when_its_attempts_have_taken_so_long() {
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         assert_eq!(cell.samples.len(), 4, "a warm-up and three samples of 30 s each");
-        assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, wanted: 6 });
+        assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, required: 6 });
     });
 }
 
@@ -61,7 +61,12 @@ fn disturbed() -> Telemetry {
     let reading = |seconds: u64, steal_seconds: u64| {
         let user = 2 * seconds - steal_seconds;
         let cpu = CpuTimes { user: user * 1_000_000_000, steal: steal_seconds * 1_000_000_000, ..CpuTimes::default() };
-        Reading { at_ns: seconds * 1_000_000_000, cpu, cpus: vec![Cpu::default(); 2], ..Reading::default() }
+        TelemetryReading {
+            at_ns: seconds * 1_000_000_000,
+            cpu,
+            cpus: vec![CpuReading::default(); 2],
+            ..TelemetryReading::default()
+        }
     };
     Telemetry { start: reading(0, 0), end: reading(10, 5), series: Vec::new() }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wb_model::Purpose;
-use wb_plan::Order;
+use wb_plan::SamplingOrder;
 
 use crate::testbed::{TestBed, figures, paused, steady};
 
@@ -39,7 +39,7 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
 fn a_sequence_ends_each_cell_before_the_next() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
-        bed.sampling.order = Order::Sequential;
+        bed.sampling.order = SamplingOrder::Sequential;
         bed.measure(&["figure:n=[1,2]"]).await;
         let cases: Vec<String> = bed.attempts().into_iter().map(|(case, ..)| case).collect();
         let changes = cases.windows(2).filter(|pair| pair[0] != pair[1]).count();

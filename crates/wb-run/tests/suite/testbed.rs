@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use wb_agent::Command;
 use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
 use wb_plan::{Plan, Sampling, Selection, expand, spec};
-use wb_record::{Event, RunFolder};
-use wb_run::{Crew, Job, Member, Progress, RunEnd, RunError, run};
+use wb_record::{JournalEvent, RunFolder};
+use wb_run::{PooledWorker, Progress, RunEnd, RunError, RunSpec, WorkerPool, run};
 use wb_study::result::CellResult;
 use wb_study::{Study, StudyError};
 use wb_test_worker::{FakeAgent, FakeProcess};
@@ -102,10 +102,10 @@ impl TestBed {
         self.cancel.clone()
     }
 
-    async fn crew(&self) -> Crew {
-        let mut crew = Crew::default();
+    async fn crew(&self) -> WorkerPool {
+        let mut crew = WorkerPool::default();
         for agent in &self.agents {
-            crew.members.push(Member::of(agent.worker()).await.unwrap());
+            crew.workers.push(PooledWorker::with_facts(agent.worker()).await.unwrap());
         }
         crew
     }
@@ -114,7 +114,7 @@ impl TestBed {
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
         let requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         let profile = ProfileName::new("Localhost").unwrap();
-        let workers = self.crew().await.workers();
+        let workers = self.crew().await.plan_workers();
         let selection = Selection::default();
         expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
     }
@@ -123,7 +123,7 @@ impl TestBed {
     pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
         let (crew, plan) = (self.crew().await, self.plan(tests).await);
         let mut reported = Vec::new();
-        let job = Job {
+        let job = RunSpec {
             folder: &self.path(),
             plan,
             plan_name: tests.join(" "),
@@ -135,10 +135,10 @@ impl TestBed {
             version: "0.0.0",
             program_sha256: String::new(),
             registry: &self.registry,
-            crew,
-            states: Vec::new(),
+            pool: crew,
+            host_states: Vec::new(),
             cancel: self.cancel.subscribe(),
-            referee: None,
+            stopping_rule: None,
             publisher: None,
         };
         let end = run(job, |progress| reported.push(progress)).await;
@@ -169,9 +169,9 @@ impl TestBed {
 
     /// The attempts in the order in which they were made: case, purpose, sample.
     pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
-        let lines = RunFolder::open(&self.path()).unwrap().lines().unwrap();
+        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
         let attempts = lines.into_iter().filter_map(|line| match line.event {
-            Event::AttemptEnded(ended) => Some((ended.cell.case.to_string(), ended.purpose, ended.sample)),
+            JournalEvent::AttemptEnded(ended) => Some((ended.cell.case.to_string(), ended.purpose, ended.sample)),
             _ => None,
         });
         attempts.collect()
@@ -181,9 +181,9 @@ impl TestBed {
 impl TestBed {
     /// How long all attempts took together, in seconds.
     pub(crate) fn measured_seconds(&self) -> f64 {
-        let lines = RunFolder::open(&self.path()).unwrap().lines().unwrap();
+        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
         let seconds = lines.into_iter().filter_map(|line| match line.event {
-            Event::AttemptEnded(ended) => Some(ended.seconds),
+            JournalEvent::AttemptEnded(ended) => Some(ended.seconds),
             _ => None,
         });
         seconds.sum()

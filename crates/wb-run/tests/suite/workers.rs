@@ -45,7 +45,7 @@ fn losing_b(
         bed.agents[1].disconnect_at(matches);
         let (end, reported) = bed.run(&["figure:id=on-a,on=a", "figure:id=on-b,on=b"]).await;
         let warning = |progress| match progress {
-            Progress::Warned(text) => Some(text),
+            Progress::Warning(text) => Some(text),
             _ => None,
         };
         let [a, b] = &bed.study().cells[..] else { panic!("two cells") };

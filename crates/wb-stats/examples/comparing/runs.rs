@@ -54,7 +54,7 @@ fn compared(way: Way, count: usize) -> Shares {
     for repetition in 0..REPETITIONS {
         let [a, b] = [(); 2].map(|()| (0..count).map(|_| run(&mut rng)).collect::<Vec<_>>());
         let Some(ratio) = judged(way, &a, &b, repetition as u64) else { continue };
-        alarms += usize::from(ratio.p <= 1.0 - CONFIDENCE);
+        alarms += usize::from(ratio.p_value <= 1.0 - CONFIDENCE);
         if let Some(interval) = ratio.interval {
             intervals += 1;
             covered += usize::from(interval.contains(1.0));

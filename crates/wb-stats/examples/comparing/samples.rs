@@ -38,9 +38,9 @@ pub(crate) fn compared(population: Population, count: usize) -> Outcome {
         let slower: Vec<f64> = b.in_order().iter().map(|sample| sample * FACTOR).collect();
         let slower = Samples::new(&slower).expect("drawn samples are finite");
         let differs = |p: f64| usize::from(p <= 1.0 - CONFIDENCE);
-        alarms += ratio(&a, &b, CONFIDENCE).map_or(0, |ratio| differs(ratio.p));
+        alarms += ratio(&a, &b, CONFIDENCE).map_or(0, |ratio| differs(ratio.p_value));
         if let Some(ratio) = ratio(&a, &slower, CONFIDENCE) {
-            found += differs(ratio.p);
+            found += differs(ratio.p_value);
             if let Some(interval) = ratio.interval {
                 intervals += 1;
                 covered += usize::from(interval.contains(FACTOR));

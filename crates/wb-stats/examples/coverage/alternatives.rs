@@ -25,6 +25,6 @@ pub(crate) fn interpolated_interval(samples: &Samples, confidence: f64) -> Optio
     Some(Interval {
         low: mix(at(rank), at(rank + 1)),
         high: mix(at(samples.count() + 1 - rank), at(samples.count() - rank)),
-        confidence_reached: confidence,
+        confidence,
     })
 }

@@ -2,7 +2,9 @@
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use wb_stats::{Budget, CONFIDENCE, Decision, Interval, Rule, Samples, Summary, dip, median_interval, trend};
+use wb_stats::{
+    Budget, CONFIDENCE, Interval, Samples, SamplingDecision, SamplingRule, Summary, dip, median_interval, trend,
+};
 
 use super::alternatives::interpolated_interval;
 use super::populations::Population;
@@ -13,7 +15,7 @@ const SEED: u64 = 2;
 const MIN: usize = 6;
 const MAX: usize = 30;
 const PRECISION_PERCENT: f64 = 2.0;
-const RULE: Rule = Rule::Precision { percent: PRECISION_PERCENT, min_samples: MIN, max_samples: MAX };
+const RULE: SamplingRule = SamplingRule::Precision { percent: PRECISION_PERCENT, min_samples: MIN, max_samples: MAX };
 
 /// What came of many cells of one population
 #[derive(Default)]
@@ -71,8 +73,8 @@ pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
     let mut outcome = Outcome::default();
     each_cell(population, spread, |drawn| {
         let (n, converged) = stop(|n| match RULE.decide(&drawn[..n], Budget::Left) {
-            Ok(Decision::Continue) => None,
-            decision => Some(matches!(decision, Ok(Decision::Done(_)))),
+            Ok(SamplingDecision::Continue) => None,
+            decision => Some(matches!(decision, Ok(SamplingDecision::Done(_)))),
         });
         let samples = Samples::new(&drawn[..n]).expect("drawn samples are finite");
         let interval = Summary::of(&samples).median_interval;

@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
 /// The probability of so large a difference of the logarithms of two sides' levels
 fn as_if_normal(noise: &RunNoise, difference: f64, side: usize) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, noise.degrees).ok()?;
-    let error = noise.spread * (2.0 / side as f64).sqrt();
+    let error = noise.stddev * (2.0 / side as f64).sqrt();
     (error > 0.0).then(|| 2.0 * student.sf(difference.abs() / error))
 }
 
@@ -70,8 +70,8 @@ impl Scene {
             let ratio = known.noise.ratio(a, b);
             let difference = ratio.map_or(0.0, |ratio| ratio.ratio(CONFIDENCE).estimate.ln());
             outcome.not_widened += shown(as_if_normal(&known.noise, difference, self.side));
-            outcome.alarms += shown(ratio.map(|ratio| ratio.p()));
-            outcome.found += shown(known.noise.ratio(a, &more).map(|ratio| ratio.p()));
+            outcome.alarms += shown(ratio.map(|ratio| ratio.p_value()));
+            outcome.found += shown(known.noise.ratio(a, &more).map(|ratio| ratio.p_value()));
             let interval = ratio.and_then(|ratio| ratio.ratio(CONFIDENCE).interval);
             halves.extend(interval.map(|interval| (interval.high / interval.low).sqrt() - 1.0));
             let runs: Vec<Samples> = model.iter().flat_map(|run| Samples::new(run)).collect();

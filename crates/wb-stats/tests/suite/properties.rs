@@ -3,7 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wb_stats::{
-    Budget, Decision, Rule, Samples, Summary, dip, median_interval, outliers, paired_ratio, quantile_interval, trend,
+    Budget, Samples, SamplingDecision, SamplingRule, Summary, dip, median_interval, outliers, paired_ratio,
+    quantile_interval, trend,
 };
 
 fn figures(least: usize) -> impl Strategy<Value = Vec<f64>> {
@@ -29,7 +30,7 @@ proptest! {
     ) {
         if let Some(interval) = quantile_interval(&samples(&x), p, confidence) {
             prop_assert!(interval.low <= interval.high);
-            prop_assert!(interval.confidence_reached >= confidence - 1e-9);
+            prop_assert!(interval.confidence >= confidence - 1e-9);
         }
         if let Some(interval) = median_interval(&samples(&x), confidence) {
             prop_assert!(interval.contains(samples(&x).median()));
@@ -67,7 +68,7 @@ proptest! {
         prop_assert_eq!(a.stddev.unwrap() * unit, b.stddev.unwrap());
         prop_assert_eq!(a.stddev_percent, b.stddev_percent);
         prop_assert_eq!(a.half_width_percent(), b.half_width_percent());
-        prop_assert_eq!(outliers(&before).beyond, outliers(&after).beyond);
+        prop_assert_eq!(outliers(&before).positions, outliers(&after).positions);
         prop_assert_eq!(dip(&before), dip(&after));
         prop_assert_eq!(trend(&before).unwrap().p_value, trend(&after).unwrap().p_value);
     }
@@ -104,9 +105,9 @@ proptest! {
     fn sampling_by_precision_always_ends(
         x in vec(-10.0..10.0_f64, 30), least in 0..10_usize, percent in 0.0..50.0_f64,
     ) {
-        let rule = Rule::Precision { percent, min_samples: least, max_samples: 30 };
+        let rule = SamplingRule::Precision { percent, min_samples: least, max_samples: 30 };
         let ended = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
-        let (n, _) = ended.into_iter().find(|(_, decision)| *decision != Decision::Continue).unwrap();
+        let (n, _) = ended.into_iter().find(|(_, decision)| *decision != SamplingDecision::Continue).unwrap();
         prop_assert!(n >= least.max(6));
     }
 
@@ -114,10 +115,10 @@ proptest! {
     fn sampling_by_stddev_always_ends_with_a_whole_set(
         x in vec(1.0..100.0_f64, 30), set in 1..6_usize, failures in 0..6_usize,
     ) {
-        let rule = Rule::MaxStddev { samples: set, max_stddev_percent: 20.0, max_failures: failures };
+        let rule = SamplingRule::MaxStddev { samples: set, max_stddev_percent: 20.0, max_failures: failures };
         let ended = (0..=30).map(|n| (n, rule.decide(&x[..n], Budget::Left).unwrap()));
-        let (n, decision) = ended.into_iter().find(|(_, decision)| *decision != Decision::Continue).unwrap();
-        let (Decision::Done(stop) | Decision::NotConverged(stop)) = decision else { unreachable!() };
+        let (n, decision) = ended.into_iter().find(|(_, decision)| *decision != SamplingDecision::Continue).unwrap();
+        let (SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop)) = decision else { unreachable!() };
         prop_assert_eq!(stop.counted, n - set..n);
         prop_assert!(n <= set * failures.max(1));
     }

@@ -53,7 +53,7 @@ fn an_interval_has_the_ranks_and_the_confidence_of_the_binomial() {
         let ranks: Vec<f64> = (1..=n).map(f64::from).collect();
         let interval = quantile_interval(&samples(&ranks), p, confidence).unwrap();
         assert_eq!((interval.low, interval.high), (f64::from(low), f64::from(high)), "{n} samples, quantile {p}");
-        near(interval.confidence_reached, reached);
+        near(interval.confidence, reached);
     }
 }
 

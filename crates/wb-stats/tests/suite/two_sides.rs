@@ -37,7 +37,7 @@ fn the_estimate_and_its_interval_are_those_of_the_sorted_differences() {
     near(ratio.estimate, 1.0480974164766315);
     near(interval.low, 1.0079365079365084);
     near(interval.high, 1.0916666666666666);
-    near(interval.confidence_reached, 1.0 - 2.0 * 0.021312021312021312);
+    near(interval.confidence, 1.0 - 2.0 * 0.021312021312021312);
 }
 
 #[test]
@@ -68,7 +68,7 @@ proptest! {
         prop_assert!((scaled.estimate / once.estimate / factor - 1.0).abs() < 1e-9);
         if let Some(interval) = once.interval {
             prop_assert!(interval.low <= once.estimate && once.estimate <= interval.high);
-            prop_assert!(interval.confidence_reached >= 0.95 - 1e-9);
+            prop_assert!(interval.confidence >= 0.95 - 1e-9);
         }
     }
 

@@ -25,7 +25,7 @@ use mounts::{Hierarchy, hierarchies};
 /// The kinds of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CgroupVersion {
     /// Version 2, also beside version 1.
     V2,
     /// Version 1.
@@ -43,7 +43,7 @@ pub struct Cgroups {
 /// One group. It is not removed when dropped: see [`Cgroup::remove`].
 #[derive(Debug)]
 pub struct Cgroup {
-    kind: Kind,
+    kind: CgroupVersion,
     /// Its folders, the one that lists and ends its members first.
     folders: Vec<PathBuf>,
     cpu: Option<PathBuf>,
@@ -56,28 +56,28 @@ impl Cgroups {
         for Hierarchy { version, controllers, folder } in hierarchies(root) {
             let has = |name: &str| controllers.iter().any(|controller| controller == name);
             match version {
-                Kind::V2 => found.v2 = Some(folder),
-                Kind::V1 if has("freezer") => found.freezer = Some(folder),
-                Kind::V1 if has("cpuacct") => found.cpuacct = Some(folder),
-                Kind::V1 => {}
+                CgroupVersion::V2 => found.v2 = Some(folder),
+                CgroupVersion::V1 if has("freezer") => found.freezer = Some(folder),
+                CgroupVersion::V1 if has("cpuacct") => found.cpuacct = Some(folder),
+                CgroupVersion::V1 => {}
             }
         }
         found
     }
 
     /// Makes a group of this name. None where that is not possible or not allowed.
-    pub fn make(&self, name: &str) -> Option<Cgroup> {
-        self.make_v2(name).or_else(|| self.make_v1(name))
+    pub fn create(&self, name: &str) -> Option<Cgroup> {
+        self.create_v2(name).or_else(|| self.create_v1(name))
     }
 
-    fn make_v2(&self, name: &str) -> Option<Cgroup> {
+    fn create_v2(&self, name: &str) -> Option<Cgroup> {
         let folder = self.v2.as_ref()?.join(name);
         fs::create_dir(&folder).ok()?;
-        let group = Cgroup { kind: Kind::V2, cpu: Some(folder.join("cpu.stat")), folders: vec![folder] };
-        group.if_usable()
+        let group = Cgroup { kind: CgroupVersion::V2, cpu: Some(folder.join("cpu.stat")), folders: vec![folder] };
+        group.require_joinable()
     }
 
-    fn make_v1(&self, name: &str) -> Option<Cgroup> {
+    fn create_v1(&self, name: &str) -> Option<Cgroup> {
         let make = |base: &Option<PathBuf>| {
             let folder = base.as_ref()?.join(name);
             fs::create_dir(&folder).ok().map(|()| folder)
@@ -85,18 +85,19 @@ impl Cgroups {
         let (freezer, cpuacct) = (make(&self.freezer), make(&self.cpuacct));
         let cpu = cpuacct.as_ref().map(|folder| folder.join("cpuacct.usage"));
         let folders: Vec<PathBuf> = freezer.into_iter().chain(cpuacct).collect();
-        (!folders.is_empty()).then_some(Cgroup { kind: Kind::V1, folders, cpu })?.if_usable()
+        (!folders.is_empty()).then_some(Cgroup { kind: CgroupVersion::V1, folders, cpu })?.require_joinable()
     }
 
     /// Ends and removes the groups whose owners are gone; their names.
     pub fn remove_stale(&self, root: &SysRoot) -> Vec<String> {
-        let bases = [(Kind::V2, &self.v2), (Kind::V1, &self.freezer), (Kind::V1, &self.cpuacct)];
+        let bases =
+            [(CgroupVersion::V2, &self.v2), (CgroupVersion::V1, &self.freezer), (CgroupVersion::V1, &self.cpuacct)];
         let mut removed = Vec::new();
         for (kind, base) in bases.into_iter().filter_map(|(kind, base)| Some((kind, base.as_ref()?))) {
             for name in folders_in(base).iter().filter_map(|folder| folder.file_name()?.to_str()) {
-                if Owner::of(name).is_some_and(|owner| owner.is_gone(root)) {
+                if Owner::parse(name).is_some_and(|owner| owner.is_gone(root)) {
                     let group = Cgroup { kind, folders: vec![base.join(name)], cpu: None };
-                    if group.end() {
+                    if group.kill_and_remove() {
                         removed.push(name.to_owned());
                     }
                 }
@@ -108,7 +109,7 @@ impl Cgroups {
 
 impl Cgroup {
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CgroupVersion {
         self.kind
     }
 
@@ -155,7 +156,7 @@ impl Cgroup {
 
     /// Kills until it can be removed, for a second at most: its processes are not ours to reap. Whether
     /// it is gone.
-    fn end(&self) -> bool {
+    fn kill_and_remove(&self) -> bool {
         (0..1000).any(|_| {
             self.kill();
             self.remove().is_ok() || {
@@ -177,16 +178,16 @@ impl Cgroup {
 
     fn freeze(&self, frozen: bool) {
         let (file, text) = match (self.kind, frozen) {
-            (Kind::V2, true) => ("cgroup.freeze", "1"),
-            (Kind::V2, false) => ("cgroup.freeze", "0"),
-            (Kind::V1, true) => ("freezer.state", "FROZEN"),
-            (Kind::V1, false) => ("freezer.state", "THAWED"),
+            (CgroupVersion::V2, true) => ("cgroup.freeze", "1"),
+            (CgroupVersion::V2, false) => ("cgroup.freeze", "0"),
+            (CgroupVersion::V1, true) => ("freezer.state", "FROZEN"),
+            (CgroupVersion::V1, false) => ("freezer.state", "THAWED"),
         };
         let _ = fs::write(self.folder().join(file), text);
     }
 
     /// A folder that can be made but not joined (no delegation) is of no use.
-    fn if_usable(self) -> Option<Self> {
+    fn require_joinable(self) -> Option<Self> {
         if self.join().is_ok() {
             return Some(self);
         }
@@ -196,10 +197,10 @@ impl Cgroup {
 }
 
 /// Reads `cpu.stat` of version 2, or `cpuacct.usage` of version 1; nanoseconds.
-fn parse_cpu(kind: Kind, text: &str) -> Option<u64> {
+fn parse_cpu(kind: CgroupVersion, text: &str) -> Option<u64> {
     match kind {
-        Kind::V1 => text.trim().parse().ok(),
-        Kind::V2 => {
+        CgroupVersion::V1 => text.trim().parse().ok(),
+        CgroupVersion::V2 => {
             let micros = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
             micros.trim().parse::<u64>().ok()?.checked_mul(1000)
         }
@@ -258,8 +259,8 @@ mod tests {
     #[test]
     fn a_group_of_each_kind_ends_all_its_processes() {
         let cgroups = Cgroups::find(&SysRoot::real());
-        let name = |number| Owner::me(&SysRoot::real()).thing(number);
-        for (made, kind) in [(cgroups.make_v2(&name(1)), "version 2"), (cgroups.make_v1(&name(2)), "version 1")] {
+        let name = |number| Owner::current(&SysRoot::real()).resource_name(number);
+        for (made, kind) in [(cgroups.create_v2(&name(1)), "version 2"), (cgroups.create_v1(&name(2)), "version 1")] {
             match made {
                 Some(group) => ends_and_removes(group),
                 None => eprintln!("SKIPPED: no cgroup of {kind} can be made here"),
@@ -271,9 +272,9 @@ mod tests {
     fn a_group_whose_owner_is_gone_is_stale_and_one_of_ours_is_not() {
         let root = SysRoot::real();
         let cgroups = Cgroups::find(&root);
-        let mine = Owner::me(&root).thing(3);
+        let mine = Owner::current(&root).resource_name(3);
         let other = mine.replace(&format!("-{:08}-", std::process::id()), "-99999999-");
-        let (Some(mine), Some(other)) = (cgroups.make(&mine), cgroups.make(&other)) else {
+        let (Some(mine), Some(other)) = (cgroups.create(&mine), cgroups.create(&other)) else {
             eprintln!("SKIPPED: no cgroup can be made here");
             return;
         };
@@ -287,21 +288,21 @@ mod tests {
     fn a_system_without_cgroups_makes_none() {
         let cgroups = Cgroups::find(&SysRoot::at("/nosuch"));
         assert_eq!(cgroups, Cgroups::default());
-        assert!(cgroups.make("x").is_none());
+        assert!(cgroups.create("x").is_none());
         assert!(cgroups.remove_stale(&SysRoot::real()).is_empty());
     }
 
     #[test]
     fn both_kinds_of_cpu_time_are_nanoseconds() {
-        assert_eq!(parse_cpu(Kind::V2, "usage_usec 12\nuser_usec 7\n"), Some(12_000));
-        assert_eq!(parse_cpu(Kind::V1, "12345\n"), Some(12345));
+        assert_eq!(parse_cpu(CgroupVersion::V2, "usage_usec 12\nuser_usec 7\n"), Some(12_000));
+        assert_eq!(parse_cpu(CgroupVersion::V1, "12345\n"), Some(12345));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "(usage_usec )?[0-9]{0,25}\\PC{0,5}") {
-            parse_cpu(Kind::V1, &text);
-            parse_cpu(Kind::V2, &text);
+            parse_cpu(CgroupVersion::V1, &text);
+            parse_cpu(CgroupVersion::V2, &text);
         }
     }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::SysRoot;
 
-use super::Kind;
+use super::CgroupVersion;
 
 /// One hierarchy, and this process's own folder in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hierarchy {
-    pub(super) version: Kind,
+    pub(super) version: CgroupVersion,
     /// What version 1 has on it; empty for version 2.
     pub(super) controllers: Vec<String>,
     pub(super) folder: PathBuf,
@@ -25,7 +25,7 @@ pub(super) fn hierarchies(root: &SysRoot) -> Vec<Hierarchy> {
 
 /// A line of `mountinfo` about a cgroup filesystem.
 struct Mount<'a> {
-    version: Kind,
+    version: CgroupVersion,
     /// Which folder of the hierarchy is mounted.
     part: &'a str,
     point: &'a str,
@@ -38,8 +38,8 @@ fn parse_mount(line: &str) -> Option<Mount<'_>> {
     let (part, point) = (before.nth(3)?, before.next()?);
     let mut after = after.split(' ');
     let version = match after.next()? {
-        "cgroup2" => Kind::V2,
-        "cgroup" => Kind::V1,
+        "cgroup2" => CgroupVersion::V2,
+        "cgroup" => CgroupVersion::V1,
         _ => return None,
     };
     Some(Mount { version, part, point, options: after.nth(1)? })
@@ -51,8 +51,10 @@ fn locate(mount: &Mount, own: &str) -> Option<Hierarchy> {
         let (id, rest) = line.split_once(':')?;
         let (names, path) = rest.split_once(':')?;
         let fits = match mount.version {
-            Kind::V2 => id == "0" && names.is_empty(),
-            Kind::V1 => !names.is_empty() && names.split(',').all(|name| mount.options.split(',').any(|o| o == name)),
+            CgroupVersion::V2 => id == "0" && names.is_empty(),
+            CgroupVersion::V1 => {
+                !names.is_empty() && names.split(',').all(|name| mount.options.split(',').any(|o| o == name))
+            }
         };
         let below = Path::new(path).strip_prefix(mount.part).ok()?;
         fits.then(|| Hierarchy {
@@ -71,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn found(mountinfo: &str, cgroup: &str) -> Vec<(Kind, Vec<String>, String)> {
+    fn found(mountinfo: &str, cgroup: &str) -> Vec<(CgroupVersion, Vec<String>, String)> {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("proc/self");
         fs::create_dir_all(&own).unwrap();
@@ -90,7 +92,7 @@ mod tests {
                       30 22 0:27 / /sys/fs/bpf rw - bpf bpf rw\n";
         assert_eq!(
             found(mounts, "0::/user.slice/session-1.scope\n"),
-            [(Kind::V2, vec![], "/sys/fs/cgroup/user.slice/session-1.scope".to_owned())]
+            [(CgroupVersion::V2, vec![], "/sys/fs/cgroup/user.slice/session-1.scope".to_owned())]
         );
     }
 
@@ -103,9 +105,9 @@ mod tests {
         assert_eq!(
             found(mounts, own),
             [
-                (Kind::V2, vec![], "/c/unified/a".to_owned()),
-                (Kind::V1, vec!["cpu".to_owned(), "cpuacct".to_owned()], "/c/cpu,cpuacct/y".to_owned()),
-                (Kind::V1, vec!["freezer".to_owned()], "/c/freezer".to_owned()),
+                (CgroupVersion::V2, vec![], "/c/unified/a".to_owned()),
+                (CgroupVersion::V1, vec!["cpu".to_owned(), "cpuacct".to_owned()], "/c/cpu,cpuacct/y".to_owned()),
+                (CgroupVersion::V1, vec!["freezer".to_owned()], "/c/freezer".to_owned()),
             ]
         );
     }

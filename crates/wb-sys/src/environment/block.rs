@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 
-use super::memory::chosen;
+use super::memory::selected_option;
 use crate::SysRoot;
 
 /// A block device and how requests reach it.
@@ -63,7 +63,7 @@ fn device(root: &SysRoot, name: &str) -> BlockDevice {
         // The kernel counts in units of 512 bytes whatever the device's blocks are.
         size: Bytes(number("size").unwrap_or(0).saturating_mul(512)),
         rotational: number("queue/rotational").map(|rotational| rotational != 0),
-        scheduler: text("queue/scheduler").map(|schedulers| chosen(&schedulers).to_owned()),
+        scheduler: text("queue/scheduler").map(|schedulers| selected_option(&schedulers).to_owned()),
         nr_requests: number("queue/nr_requests"),
         read_ahead_kb: number("queue/read_ahead_kb"),
         max_sectors_kb: number("queue/max_sectors_kb"),
@@ -78,11 +78,11 @@ fn device(root: &SysRoot, name: &str) -> BlockDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::fake_root;
 
     #[test]
     fn a_disk_is_read_and_a_loop_device_is_not() {
-        let devices = devices(&made::laptop().root());
+        let devices = devices(&fake_root::laptop().root());
         assert_eq!(devices.keys().collect::<Vec<_>>(), ["nvme0n1"]);
         let disk = &devices["nvme0n1"];
         assert_eq!(disk.size, Bytes(1_000_215_216 * 512));

@@ -30,17 +30,18 @@ const PCI_IDS: [&str; 3] = ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.id
 const HOST_BRIDGE: &str = "0x0600";
 
 /// What makers leave in fields that they do not fill.
-const FILLERS: [&str; 5] =
+const PLACEHOLDERS: [&str; 5] =
     ["to be filled by o.e.m.", "default string", "not specified", "system product name", "system manufacturer"];
 
 impl Board {
     pub(super) fn read(root: &SysRoot) -> Self {
         let dmi = |names: &[&str]| {
-            let texts = names.iter().filter_map(|name| filled(root.text(format!("/sys/class/dmi/id/{name}")).ok()?));
+            let texts =
+                names.iter().filter_map(|name| non_placeholder(root.text(format!("/sys/class/dmi/id/{name}")).ok()?));
             Some(texts.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
         };
         // Boards without DMI have a device tree, whose texts end in a zero byte.
-        let tree = || filled(root.text("/proc/device-tree/model").ok()?.trim_end_matches('\0').to_owned());
+        let tree = || non_placeholder(root.text("/proc/device-tree/model").ok()?.trim_end_matches('\0').to_owned());
         Self {
             machine: dmi(&["sys_vendor", "product_name"]).or_else(tree),
             model: dmi(&["board_vendor", "board_name"]),
@@ -50,9 +51,9 @@ impl Board {
     }
 }
 
-fn filled(text: String) -> Option<String> {
+fn non_placeholder(text: String) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty() && !FILLERS.contains(&text.to_lowercase().as_str())).then(|| text.to_owned())
+    (!text.is_empty() && !PLACEHOLDERS.contains(&text.to_lowercase().as_str())).then(|| text.to_owned())
 }
 
 /// The first host bridge.
@@ -64,12 +65,12 @@ fn chipset(root: &SysRoot) -> Option<String> {
     let bridge = all.iter().find(is_bridge)?;
     let id = |file: &str| Some(text(bridge, file)?.trim_start_matches("0x").to_lowercase());
     let (vendor, device) = (id("vendor")?, id("device")?);
-    let named = PCI_IDS.iter().find_map(|path| name(&root.text(path).ok()?, &vendor, &device));
+    let named = PCI_IDS.iter().find_map(|path| pci_names(&root.text(path).ok()?, &vendor, &device));
     Some(named.unwrap_or_else(|| format!("{vendor}:{device}")))
 }
 
 /// The names of a vendor and its device in `pci.ids`: lines `VENDOR  NAME`, below each `<tab>DEVICE  NAME`.
-fn name(ids: &str, vendor: &str, device: &str) -> Option<String> {
+fn pci_names(ids: &str, vendor: &str, device: &str) -> Option<String> {
     let heading = format!("{vendor}  ");
     let mut lines = ids.lines().skip_while(|line| !line.starts_with(&heading));
     let vendor = lines.next()?.strip_prefix(&heading)?;
@@ -82,13 +83,13 @@ fn name(ids: &str, vendor: &str, device: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     const DMI: &str = "/sys/class/dmi/id";
     const BRIDGE: &str = "/sys/bus/pci/devices/0000:00:00.0";
 
-    fn bridge() -> MadeRoot {
-        MadeRoot::new()
+    fn bridge() -> FakeRoot {
+        FakeRoot::new()
             .file(&format!("{BRIDGE}/class"), "0x060000\n")
             .file(&format!("{BRIDGE}/vendor"), "0x8086\n")
             .file(&format!("{BRIDGE}/device"), "0x1237\n")
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_board_is_named_and_what_the_maker_left_empty_is_not() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file(&format!("{DMI}/sys_vendor"), "Dell Inc.\n")
             .file(&format!("{DMI}/product_name"), "PowerEdge R740\n")
             .file(&format!("{DMI}/board_vendor"), "To Be Filled By O.E.M.\n")
@@ -105,7 +106,7 @@ mod tests {
         let board = Board::read(&made.root());
         assert_eq!(board.machine.as_deref(), Some("Dell Inc. PowerEdge R740"));
         assert_eq!((board.model.as_deref(), board.firmware), (Some("0WRPXK"), None));
-        let tree = MadeRoot::new().file("/proc/device-tree/model", "Raspberry Pi 4 Model B\0");
+        let tree = FakeRoot::new().file("/proc/device-tree/model", "Raspberry Pi 4 Model B\0");
         assert_eq!(Board::read(&tree.root()).machine.as_deref(), Some("Raspberry Pi 4 Model B"));
     }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Longer than any program takes to say what it is.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// More than any answer: a list of packages.
-const LONGEST: u64 = 8 << 20;
+const MAX_OUTPUT: u64 = 8 << 20;
 
 /// What a program says, on both its outputs and however it ends; none where it cannot be started or
 /// does not end in five seconds, and then it and its children are ended.
@@ -30,11 +30,11 @@ pub(super) fn output(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) 
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = reader.take(LONGEST).read_to_end(&mut bytes);
+        let read = reader.take(MAX_OUTPUT).read_to_end(&mut bytes);
         // Nobody listens any more where patience ended first.
         let _ = sender.send(read.ok().map(|_| bytes));
     });
-    let said = receiver.recv_timeout(PATIENCE);
+    let said = receiver.recv_timeout(TIMEOUT);
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
         // It has answered or never will; not yet reaped, its id is still its own.
         let _ = kill_process_group(group, Signal::KILL);

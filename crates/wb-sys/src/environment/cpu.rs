@@ -33,13 +33,13 @@ pub struct CpuSettings {
     /// What enters the idle states.
     pub idle_driver: Option<String>,
     /// What is allowed of frequencies, by policy.
-    pub frequency: BTreeMap<String, Frequency>,
+    pub frequency: BTreeMap<String, FrequencyPolicy>,
 }
 
 /// What a frequency policy allows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Frequency {
+pub struct FrequencyPolicy {
     /// What sets the frequency.
     pub driver: Option<String>,
     /// What chooses it.
@@ -77,7 +77,7 @@ impl CpuSettings {
 
 /// The numbers of the frequency policies. Each is for the CPUs whose frequency is set together.
 pub fn policies(root: &SysRoot) -> Vec<u32> {
-    root.numbered(format!("{CPU}/cpufreq"), "policy")
+    root.numbered_entries(format!("{CPU}/cpufreq"), "policy")
 }
 
 /// Whether cores may run above their base frequency; none where the kernel does not say.
@@ -86,11 +86,11 @@ pub fn turbo(root: &SysRoot) -> Option<bool> {
     flag("intel_pstate/no_turbo").map(|no| no == 0).or_else(|| flag("cpufreq/boost").map(|boost| boost != 0))
 }
 
-fn frequency(root: &SysRoot, policy: u32) -> (String, Frequency) {
+fn frequency(root: &SysRoot, policy: u32) -> (String, FrequencyPolicy) {
     let folder = format!("{CPU}/cpufreq/policy{policy}");
     let text = |name: &str| root.text(format!("{folder}/{name}")).ok();
     let number = |name: &str| root.number(format!("{folder}/{name}")).ok();
-    let frequency = Frequency {
+    let frequency = FrequencyPolicy {
         driver: text("scaling_driver"),
         governor: text("scaling_governor"),
         energy_preference: text("energy_performance_preference"),

@@ -40,7 +40,7 @@ impl Kernel {
         Self {
             release: text("/proc/sys/kernel/osrelease"),
             version: text("/proc/version"),
-            command_line: text("/proc/cmdline").map(|line| secrets::masked_words(&line)),
+            command_line: text("/proc/cmdline").map(|line| secrets::mask_words(&line)),
             clocksource: clock("current_clocksource"),
             clocksources: clock("available_clocksource"),
             tainted: text("/proc/sys/kernel/tainted"),
@@ -68,11 +68,11 @@ fn distribution(root: &SysRoot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn the_command_line_is_recorded_without_its_secrets() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file("/proc/cmdline", "root=/dev/vda1 quiet api_token=abc123 mitigations=off\n")
             .file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Vulnerable\n")
             .file("/etc/os-release", "NAME=x\nPRETTY_NAME=\"Made Linux 1\"\n");

@@ -41,12 +41,12 @@ pub struct Node {
 
 impl MemorySettings {
     pub(super) fn read(root: &SysRoot) -> Self {
-        let nodes = root.numbered("/sys/devices/system/node", "node").into_iter();
+        let nodes = root.numbered_entries("/sys/devices/system/node", "node").into_iter();
         Self {
             total: memory::total(root),
             swap: swaps(root),
             huge_pages: huge_pages(root),
-            transparent_huge_pages: transparent(root),
+            transparent_huge_pages: transparent_huge_pages(root),
             same_page_merging: root.text("/sys/kernel/mm/ksm/run").ok(),
             nodes: nodes.map(|id| (format!("node{id}"), node(root, id))).collect(),
         }
@@ -54,7 +54,7 @@ impl MemorySettings {
 }
 
 /// The chosen one of a setting that lists what could be chosen: `always [madvise] never`.
-pub fn chosen(text: &str) -> &str {
+pub fn selected_option(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text, |(chosen, _)| chosen)
 }
@@ -78,10 +78,10 @@ pub fn huge_pages(root: &SysRoot) -> BTreeMap<String, u64> {
     sizes.filter_map(|name| Some((name.strip_prefix("hugepages-")?.to_owned(), reserved(&name)?))).collect()
 }
 
-fn transparent(root: &SysRoot) -> BTreeMap<String, String> {
+fn transparent_huge_pages(root: &SysRoot) -> BTreeMap<String, String> {
     let names = ["enabled", "defrag", "shmem_enabled", "use_zero_page", "khugepaged/defrag"];
     let read = |name: &str| root.text(format!("/sys/kernel/mm/transparent_hugepage/{name}")).ok();
-    names.iter().filter_map(|name| Some((name.replace('/', "."), chosen(&read(name)?).to_owned()))).collect()
+    names.iter().filter_map(|name| Some((name.replace('/', "."), selected_option(&read(name)?).to_owned()))).collect()
 }
 
 fn node(root: &SysRoot, id: u32) -> Node {
@@ -92,22 +92,22 @@ fn node(root: &SysRoot, id: u32) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::fake_root;
 
     #[test]
     fn nodes_pages_and_swap_are_read() {
-        let server = MemorySettings::read(&made::server().root());
+        let server = MemorySettings::read(&fake_root::server().root());
         assert_eq!(server.nodes["node1"].distance.as_deref(), Some("32 10"));
         assert_eq!(server.nodes["node1"].cpus.as_deref(), Some("4-7,12-15"));
         assert_eq!(server.transparent_huge_pages["defrag"], "madvise");
-        let laptop = MemorySettings::read(&made::laptop().root());
+        let laptop = MemorySettings::read(&fake_root::laptop().root());
         assert_eq!(laptop.swap["/dev/dm-1"], Bytes(8_388_604 << 10));
     }
 
     #[test]
     fn what_is_in_brackets_is_chosen() {
-        assert_eq!(chosen("[none] mq-deadline"), "none");
-        assert_eq!(chosen("none"), "none");
-        assert_eq!(chosen("]["), "][");
+        assert_eq!(selected_option("[none] mq-deadline"), "none");
+        assert_eq!(selected_option("none"), "none");
+        assert_eq!(selected_option("]["), "][");
     }
 }

@@ -5,8 +5,8 @@
 
 pub mod block;
 pub mod board;
+pub mod changes;
 pub mod cpu;
-pub mod difference;
 pub mod kernel;
 pub mod memory;
 pub mod mounts;
@@ -26,7 +26,7 @@ use wb_model::Bytes;
 
 use crate::{SysRoot, facts};
 
-pub use difference::Change;
+pub use changes::ChangedValue;
 
 /// The world, as far as it can change what is measured. What cannot be read is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,17 +57,17 @@ pub struct Environment {
     /// The environment variables that can change what programs do.
     pub variables: BTreeMap<String, String>,
     /// The programs that were asked for, by name; those that are not here are left out.
-    pub tools: BTreeMap<String, tools::Tool>,
+    pub tools: BTreeMap<String, tools::ToolVersion>,
     /// The installed packages and their versions.
     pub packages: BTreeMap<String, String>,
     /// What varies always, and is not compared.
-    pub momentary: Momentary,
+    pub transient: TransientState,
 }
 
 /// What is different at every look.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Momentary {
+pub struct TransientState {
     /// Since the system's start.
     pub uptime_seconds: Option<u64>,
     /// Processes that ran or waited, on average over 1, 5 and 15 minutes.
@@ -83,7 +83,7 @@ pub struct Momentary {
 
 impl Environment {
     /// Reads the world. `tools` names the programs whose versions count, and how each is asked for it.
-    pub fn read(root: &SysRoot, tools: &tools::Asked) -> Self {
+    pub fn read(root: &SysRoot, tools: &tools::VersionQueries) -> Self {
         Self {
             kernel: kernel::Kernel::read(root),
             mitigations: kernel::mitigations(root),
@@ -99,17 +99,17 @@ impl Environment {
             variables: process::variables(root),
             tools: tools::tools(root, tools),
             packages: packages::packages(root),
-            momentary: Momentary::read(root),
+            transient: TransientState::read(root),
         }
     }
 
     /// What is different, by path: `sysctl/vm.swappiness`. What varies always is not looked at.
-    pub fn difference(before: &Self, after: &Self) -> Vec<Change> {
-        difference::between(before, after)
+    pub fn difference(before: &Self, after: &Self) -> Vec<ChangedValue> {
+        changes::diff(before, after)
     }
 }
 
-impl Momentary {
+impl TransientState {
     fn read(root: &SysRoot) -> Self {
         let uptime = root.text("/proc/uptime").ok();
         let load = root.text("/proc/loadavg").ok();
@@ -130,21 +130,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::{self, MadeRoot};
+    use crate::fake_root::{self, FakeRoot};
 
-    fn asked(program: &str) -> tools::Asked {
-        tools::Asked::from([(program.to_owned(), vec!["--version".to_owned()])])
+    fn asked(program: &str) -> tools::VersionQueries {
+        tools::VersionQueries::from([(program.to_owned(), vec!["--version".to_owned()])])
     }
 
     #[test]
     fn an_empty_root_is_an_empty_world() {
-        assert_eq!(Environment::read(&MadeRoot::new().root(), &asked("fio")), Environment::default());
+        assert_eq!(Environment::read(&FakeRoot::new().root(), &asked("fio")), Environment::default());
     }
 
     #[test]
     fn the_world_survives_being_written_and_read() {
-        for made in [made::laptop(), made::server(), made::arm(), made::container()] {
-            let world = Environment::read(&made.root(), &tools::Asked::new());
+        for made in [fake_root::laptop(), fake_root::server(), fake_root::arm(), fake_root::container()] {
+            let world = Environment::read(&made.root(), &tools::VersionQueries::new());
             let text = serde_json::to_string(&world).unwrap();
             assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), world);
         }
@@ -170,8 +170,8 @@ mod tests {
                 "/sys/devices/system/cpu/online", "/sys/devices/system/node/node0/meminfo",
                 "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/swappiness",
             ];
-            let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
-            let world = Environment::read(&made.root(), &tools::Asked::new());
+            let made = files.iter().fold(FakeRoot::new(), |made, path| made.file(path, &garbage));
+            let world = Environment::read(&made.root(), &tools::VersionQueries::new());
             let _ = Environment::difference(&world, &Environment::default());
             let _ = facts::facts(&made.root());
         }

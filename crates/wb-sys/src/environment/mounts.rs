@@ -34,9 +34,9 @@ fn parse(text: &str) -> BTreeMap<String, Mount> {
         let mut what = what.split(' ');
         let (kind, source, own) = (what.next()?, what.next()?, what.next().unwrap_or_default());
         let mount = Mount {
-            source: secrets::masked(&unescaped(source)),
+            source: secrets::mask_option(&unescaped(source)),
             kind: kind.to_owned(),
-            options: secrets::masked_options(&format!("{options};{own}")),
+            options: secrets::mask_options(&format!("{options};{own}")),
         };
         Some((unescaped(point), mount))
     });

@@ -23,7 +23,7 @@ pub fn packages(root: &SysRoot) -> BTreeMap<String, String> {
         let format = "%{NAME}.%{ARCH}\\t%{VERSION}-%{RELEASE}\\n";
         command::output(Path::new("rpm"), &["-qa", "--queryformat", format])
     });
-    list.flatten().map(|text| tabbed(&text)).unwrap_or_default()
+    list.flatten().map(|text| parse_tab_separated(&text)).unwrap_or_default()
 }
 
 /// A package of another architecture than dpkg's own is `name:arch`.
@@ -66,7 +66,7 @@ fn arch(folder: &str) -> Option<(String, String)> {
     Some((name.to_owned(), format!("{version}-{release}")))
 }
 
-fn tabbed(text: &str) -> BTreeMap<String, String> {
+fn parse_tab_separated(text: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.split_once('\t')).map(|(name, version)| (name.into(), version.into())).collect()
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn debian_packages_are_those_installed() {
@@ -91,16 +91,16 @@ mod tests {
 
     #[test]
     fn alpine_and_arch_are_read() {
-        let alpine = MadeRoot::new().file("/lib/apk/db/installed", "C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n");
+        let alpine = FakeRoot::new().file("/lib/apk/db/installed", "C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n");
         assert_eq!(packages(&alpine.root())["musl"], "1.2.4-r2");
-        let arch = MadeRoot::new().file("/var/lib/pacman/local/gcc-libs-13.2.1-3/desc", "");
+        let arch = FakeRoot::new().file("/var/lib/pacman/local/gcc-libs-13.2.1-3/desc", "");
         assert_eq!(packages(&arch.root())["gcc-libs"], "13.2.1-3");
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text: String) {
-            let _ = (debian(&text), alpine(&text), arch(&text), tabbed(&text));
+            let _ = (debian(&text), alpine(&text), arch(&text), parse_tab_separated(&text));
         }
     }
 }

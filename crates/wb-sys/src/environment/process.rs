@@ -44,7 +44,8 @@ const PREFIXES: [&str; 10] =
 /// on the list are looked at, and of these none that sounds like a secret.
 pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
     let listed = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let recorded = given(root).into_iter().filter(|(name, _)| listed(name) && !secrets::is_secret(name));
+    let recorded =
+        environment_variables(root).into_iter().filter(|(name, _)| listed(name) && !secrets::is_secret_name(name));
     recorded
         .map(|(name, value)| {
             let value = masked(&name, &value);
@@ -55,10 +56,10 @@ pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
 
 /// The folders that programs are looked for in; none where this process was given none.
 pub(super) fn path(root: &SysRoot) -> Option<String> {
-    given(root).remove("PATH")
+    environment_variables(root).remove("PATH")
 }
 
-fn given(root: &SysRoot) -> BTreeMap<String, String> {
+fn environment_variables(root: &SysRoot) -> BTreeMap<String, String> {
     let text = root.text("/proc/self/environ").unwrap_or_default();
     let pairs = text.split('\0').filter_map(|variable| variable.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -67,8 +68,8 @@ fn given(root: &SysRoot) -> BTreeMap<String, String> {
 /// The `:` between folders is not the one between a user and a password.
 fn masked(name: &str, value: &str) -> String {
     match name.ends_with("PATH") {
-        true => value.split(':').map(secrets::masked).collect::<Vec<_>>().join(":"),
-        false => secrets::masked_words(value),
+        true => value.split(':').map(secrets::mask_option).collect::<Vec<_>>().join(":"),
+        false => secrets::mask_words(value),
     }
 }
 
@@ -77,13 +78,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn only_listed_variables_are_recorded_and_no_secret() {
         let environ = "PATH=/bin:/home/me@work/bin\0AWS_SECRET_ACCESS_KEY=zq1\0OMP_NUM_THREADS=4\0LD_API_TOKEN=zq2\0\
                        LC_ALL=C\0LD_PRELOAD=https://u:zq3@h/x.so\0HOME=/root\0MALLOC_CONF=password=zq4\0";
-        let variables = variables(&MadeRoot::new().file("/proc/self/environ", environ).root());
+        let variables = variables(&FakeRoot::new().file("/proc/self/environ", environ).root());
         assert_eq!(
             variables.keys().collect::<Vec<_>>(),
             ["LC_ALL", "LD_PRELOAD", "MALLOC_CONF", "OMP_NUM_THREADS", "PATH"]
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn limits_and_groups_are_read() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file(
                 "/proc/self/limits",
                 "Limit                     Soft Limit           Hard Limit           Units     \n\
@@ -111,7 +112,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn no_text_panics(text: String) {
-            let made = MadeRoot::new().file("/proc/self/limits", format!("head\n{text}")).file("/proc/self/environ", &text);
+            let made = FakeRoot::new().file("/proc/self/limits", format!("head\n{text}")).file("/proc/self/environ", &text);
             let _ = (limits(&made.root()), variables(&made.root()));
         }
     }

@@ -14,7 +14,7 @@ use crate::SysRoot;
 /// A program, and which one exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Tool {
+pub struct ToolVersion {
     /// Where it is.
     pub path: String,
     /// The first line it says of its version; none where it says none or could not be asked.
@@ -25,17 +25,17 @@ pub struct Tool {
 
 /// Tools by name or path, each with the arguments that make it tell its version; with none it is not run at all,
 /// because there are programs that then do all their work.
-pub type Asked = BTreeMap<String, Vec<String>>;
+pub type VersionQueries = BTreeMap<String, Vec<String>>;
 
 /// The tools of these that are here. Only on the running system are they asked for their version.
-pub fn tools(root: &SysRoot, asked: &Asked) -> BTreeMap<String, Tool> {
+pub fn tools(root: &SysRoot, asked: &VersionQueries) -> BTreeMap<String, ToolVersion> {
     asked.iter().filter_map(|(name, question)| Some((name.clone(), tool(root, name, question)?))).collect()
 }
 
-fn tool(root: &SysRoot, name: &str, question: &[String]) -> Option<Tool> {
+fn tool(root: &SysRoot, name: &str, question: &[String]) -> Option<ToolVersion> {
     let path = find(root, name)?;
     let is_asked = root.is_real() && !question.is_empty();
-    Some(Tool {
+    Some(ToolVersion {
         version: is_asked.then(|| version(&path, question)).flatten(),
         sha256: root.path(&path).ok().and_then(|path| sha256(&path)),
         path: path.display().to_string(),
@@ -84,16 +84,16 @@ fn sha256(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
-    fn asked(tools: &[(&str, &[&str])]) -> Asked {
+    fn asked(tools: &[(&str, &[&str])]) -> VersionQueries {
         let owned = |question: &[&str]| question.iter().map(|word| (*word).to_owned()).collect();
         tools.iter().map(|(name, question)| ((*name).to_owned(), owned(question))).collect()
     }
 
     #[test]
     fn a_tool_is_found_by_the_path_and_named_by_its_bytes() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file("/proc/self/environ", "PATH=/opt/bin:/usr/bin\0")
             .file("/usr/bin/fio", "abc")
             .file("/bin/elsewhere", "");

@@ -11,7 +11,7 @@ pub fn caches(root: &SysRoot, cpus: &[Cpu], cpuinfo: &CpuInfo) -> Vec<Cache> {
     let mut caches: Vec<Cache> = Vec::new();
     for cpu in cpus {
         let folder = format!("/sys/devices/system/cpu/cpu{}/cache", cpu.id);
-        for index in root.numbered(&folder, "index") {
+        for index in root.numbered_entries(&folder, "index") {
             if let Some(cache) = cache(root, &format!("{folder}/index{index}"), cpu.id)
                 && !caches.contains(&cache)
             {

@@ -24,7 +24,7 @@ pub fn total(root: &SysRoot) -> Bytes {
 /// Memory in all of one node. That of the only node is all: what a node says of itself can still be
 /// growing, where the kernel prepares memory as it is first used.
 pub fn of_node(root: &SysRoot, node: u32) -> Bytes {
-    if root.numbered("/sys/devices/system/node", "node").len() == 1 {
+    if root.numbered_entries("/sys/devices/system/node", "node").len() == 1 {
         return total(root);
     }
     size(root, &format!("/sys/devices/system/node/node{node}/meminfo"), "MemTotal")
@@ -34,7 +34,7 @@ pub fn of_node(root: &SysRoot, node: u32) -> Bytes {
 /// cgroup where that is less.
 pub fn available(root: &SysRoot) -> Bytes {
     let system = size(root, "/proc/meminfo", "MemAvailable");
-    left_to_cgroup(root).map_or(system, |left| left.min(system))
+    cgroup_headroom(root).map_or(system, |left| left.min(system))
 }
 
 fn size(root: &SysRoot, path: &str, name: &str) -> Bytes {
@@ -44,7 +44,7 @@ fn size(root: &SysRoot, path: &str, name: &str) -> Bytes {
 
 /// Limit, use and cache of the tightest memory cgroup that this process is in. A cgroup namespace shows
 /// its own root as `/`, so the folders above that are named but not there are passed over.
-fn left_to_cgroup(root: &SysRoot) -> Option<Bytes> {
+fn cgroup_headroom(root: &SysRoot) -> Option<Bytes> {
     let membership = root.text("/proc/self/cgroup").ok()?;
     let groups = membership.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -59,10 +59,10 @@ fn left_to_cgroup(root: &SysRoot) -> Option<Bytes> {
             _ => None,
         }
     });
-    groups.flat_map(|(mount, path, names)| left_to_each(root, mount, path, names)).min()
+    groups.flat_map(|(mount, path, names)| hierarchy_headroom(root, mount, path, names)).min()
 }
 
-fn left_to_each(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: [&str; 3]) -> Vec<Bytes> {
+fn hierarchy_headroom(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: [&str; 3]) -> Vec<Bytes> {
     let left = |folder: String| {
         let limit: u64 = root.number(format!("{folder}/{limit}")).ok()?;
         let used: u64 = root.number(format!("{folder}/{used}")).ok()?;
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn sizes_are_read_in_bytes_of_the_system_and_of_a_node() {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_tightest_cgroup_counts() {
-        let made = MadeRoot::new()
+        let made = FakeRoot::new()
             .file("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB")
             .file("/proc/self/cgroup", "4:memory:/a/b\n0::/")
             .file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576")
@@ -113,7 +113,7 @@ mod tests {
         #[test]
         fn no_text_panics(info: String, membership: String, limit: String) {
             let _ = meminfo(&info);
-            let made = MadeRoot::new()
+            let made = FakeRoot::new()
                 .file("/proc/self/cgroup", &membership)
                 .file("/sys/fs/cgroup/memory.max", &limit)
                 .file("/sys/fs/cgroup/memory.current", &limit);

@@ -49,11 +49,11 @@ mod tests {
     use wb_model::facts::CacheKind;
 
     use super::*;
-    use crate::made::{self, MadeRoot};
+    use crate::fake_root::{self, FakeRoot};
 
     #[test]
     fn a_laptop_is_read() {
-        let facts = facts(&made::laptop().root());
+        let facts = facts(&fake_root::laptop().root());
         assert_eq!(facts.hostname, "lap");
         assert_eq!(facts.arch, "x86_64");
         assert_eq!(facts.cpu_model, "Intel(R) Core(TM) i7-8650U CPU @ 1.90GHz");
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_server_with_two_sockets_is_read() {
-        let facts = facts(&made::server().root());
+        let facts = facts(&fake_root::server().root());
         assert_eq!(facts.cpus.len(), 16);
         assert_eq!(facts.one_cpu_per_core(), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(facts.nodes.iter().map(|node| node.id).collect::<Vec<_>>(), [0, 1]);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn an_arm_box_is_named_by_its_part_and_its_cores_are_told_apart() {
-        let facts = facts(&made::arm().root());
+        let facts = facts(&fake_root::arm().root());
         assert_eq!(facts.arch, "aarch64");
         assert_eq!(facts.cpu_model, "ARM Cortex-A53 + ARM Cortex-A72");
         assert!(facts.cpu_flags.contains("asimd"));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn offline_cpus_are_left_out() {
-        let made = made::laptop().file("/sys/devices/system/cpu/online", "0-2,4");
+        let made = fake_root::laptop().file("/sys/devices/system/cpu/online", "0-2,4");
         let facts = facts(&made.root());
         assert_eq!(facts.cpus.iter().map(|cpu| cpu.id).collect::<Vec<_>>(), [0, 1, 2, 4]);
         assert_eq!(facts.nodes[0].cpus, [0, 1, 2, 4]);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_container_that_shows_little_still_has_cpus_a_node_and_a_cache() {
-        let facts = facts(&made::container().root());
+        let facts = facts(&fake_root::container().root());
         assert_eq!(facts.cpus.len(), 2);
         assert_eq!(facts.nodes.len(), 1);
         assert_eq!(facts.nodes[0].memory, facts.memory);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_empty_root_gives_empty_facts() {
-        assert_eq!(facts(&MadeRoot::new().root()), Facts::default());
+        assert_eq!(facts(&FakeRoot::new().root()), Facts::default());
     }
 
     #[test]

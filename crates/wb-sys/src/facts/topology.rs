@@ -19,16 +19,16 @@ pub fn cpus(root: &SysRoot, cpuinfo: &CpuInfo) -> Vec<Cpu> {
         .ok()
         .filter(|online| !online.is_empty())
         .unwrap_or_else(|| cpuinfo.processors.keys().copied().collect());
-    if let Some(allowed) = allowed(root) {
+    if let Some(allowed) = affinity(root) {
         online.retain(|id| allowed.contains(id));
         if online.is_empty() {
             online = allowed.into_iter().collect();
         }
     }
     let nodes = node_of_each_cpu(root);
-    let places: Vec<Place> = online.iter().map(|&id| Place::read(root, cpuinfo, id)).collect();
-    let ambiguous = core_ids_repeat(&places);
-    let cpu = |place: &Place| Cpu {
+    let places: Vec<CpuLocation> = online.iter().map(|&id| CpuLocation::read(root, cpuinfo, id)).collect();
+    let ambiguous = has_duplicate_core_ids(&places);
+    let cpu = |place: &CpuLocation| Cpu {
         id: place.id,
         core: place.core.filter(|_| !ambiguous).unwrap_or(place.leader),
         package: place.package,
@@ -41,7 +41,7 @@ pub fn cpus(root: &SysRoot, cpuinfo: &CpuInfo) -> Vec<Cpu> {
 pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
     let usable = |id: u32| cpus.iter().filter(move |cpu| cpu.node == id).map(|cpu| cpu.id).collect();
     let nodes: Vec<Node> = root
-        .numbered(NODE, "node")
+        .numbered_entries(NODE, "node")
         .into_iter()
         .map(|id| Node { id, cpus: usable(id), memory: memory::of_node(root, id) })
         .filter(|node| !node.cpus.is_empty() || node.memory > Bytes(0))
@@ -53,19 +53,19 @@ pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
 }
 
 /// The CPUs this process may run on, where it is a process of that system.
-fn allowed(root: &SysRoot) -> Option<BTreeSet<u32>> {
+fn affinity(root: &SysRoot) -> Option<BTreeSet<u32>> {
     let set = root.is_real().then(|| rustix::thread::sched_getaffinity(None).ok())??;
     Some((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
 fn node_of_each_cpu(root: &SysRoot) -> BTreeMap<u32, u32> {
-    let nodes = root.numbered(NODE, "node").into_iter();
+    let nodes = root.numbered_entries(NODE, "node").into_iter();
     let cpus = |node| root.numbers(format!("{NODE}/node{node}/cpulist")).unwrap_or_default();
     nodes.flat_map(|node| cpus(node).into_iter().map(move |cpu| (cpu, node))).collect()
 }
 
 /// Where the kernel says that a CPU is.
-struct Place {
+struct CpuLocation {
     id: u32,
     package: u32,
     core: Option<u32>,
@@ -73,7 +73,7 @@ struct Place {
     leader: u32,
 }
 
-impl Place {
+impl CpuLocation {
     fn read(root: &SysRoot, cpuinfo: &CpuInfo, id: u32) -> Self {
         let folder = format!("{CPU}/cpu{id}/topology");
         let (package, core) = cpuinfo.processors.get(&id).copied().unwrap_or_default();
@@ -91,7 +91,7 @@ impl Place {
 }
 
 /// Whether two cores of a package have one number, as where a kernel counts them anew in each cluster.
-fn core_ids_repeat(places: &[Place]) -> bool {
+fn has_duplicate_core_ids(places: &[CpuLocation]) -> bool {
     let mut leaders = BTreeMap::new();
     places.iter().any(|place| {
         let core = (place.package, place.core);

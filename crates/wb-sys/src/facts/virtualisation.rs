@@ -87,10 +87,10 @@ fn by_firmware(root: &SysRoot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::MadeRoot;
+    use crate::fake_root::FakeRoot;
 
     fn found(files: &[(&str, &str)], model: &str) -> (Option<String>, bool) {
-        let made = files.iter().fold(MadeRoot::new(), |made, (path, text)| made.file(path, text));
+        let made = files.iter().fold(FakeRoot::new(), |made, (path, text)| made.file(path, text));
         let cpuinfo = CpuInfo::parse(&format!("processor: 0\nmodel name: {model}\nflags: fpu\n"));
         (hypervisor(&made.root(), &cpuinfo), emulated(&made.root(), &cpuinfo))
     }

@@ -15,7 +15,7 @@ pub const GLIBC_TUNABLE: &str = "glibc.malloc.hugetlb=1";
 /// By which means a process that asked for huge pages gets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum HugePagesMeans {
+pub enum HugePagesMethod {
     /// The system gives them to all.
     System,
     /// glibc's malloc asks for them, told so by `GLIBC_TUNABLES`.
@@ -27,16 +27,16 @@ pub enum HugePagesMeans {
 }
 
 /// The means for this program on this system.
-pub fn means(root: &SysRoot, program: &Path) -> HugePagesMeans {
+pub fn method(root: &SysRoot, program: &Path) -> HugePagesMethod {
     let setting = root.text("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if setting.contains("[always]") {
-        HugePagesMeans::System
+        HugePagesMethod::System
     } else if !setting.contains("[madvise]") {
-        HugePagesMeans::None
+        HugePagesMethod::None
     } else if interpreter(program).is_some_and(|path| path.contains("ld-linux")) {
-        HugePagesMeans::GlibcTunable
+        HugePagesMethod::GlibcTunable
     } else {
-        HugePagesMeans::Program
+        HugePagesMethod::Program
     }
 }
 
@@ -95,12 +95,12 @@ mod tests {
         let root = SysRoot::at(folder.path());
         let asked = |text: &str| {
             fs::write(&setting, text).unwrap();
-            means(&root, Path::new("/bin/sh"))
+            method(&root, Path::new("/bin/sh"))
         };
-        assert_eq!(asked("[always] madvise never\n"), HugePagesMeans::System);
-        assert_eq!(asked("always [madvise] never\n"), HugePagesMeans::GlibcTunable);
-        assert_eq!(asked("always madvise [never]\n"), HugePagesMeans::None);
-        assert_eq!(means(&SysRoot::at("/nosuch"), Path::new("/bin/sh")), HugePagesMeans::None);
+        assert_eq!(asked("[always] madvise never\n"), HugePagesMethod::System);
+        assert_eq!(asked("always [madvise] never\n"), HugePagesMethod::GlibcTunable);
+        assert_eq!(asked("always madvise [never]\n"), HugePagesMethod::None);
+        assert_eq!(method(&SysRoot::at("/nosuch"), Path::new("/bin/sh")), HugePagesMethod::None);
     }
 
     proptest! {

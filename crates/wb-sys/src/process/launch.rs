@@ -12,13 +12,13 @@ use std::path::Path;
 use rustix::pipe::{PipeFlags, pipe_with};
 use wb_model::{Aslr, HugePages, Placement};
 
-use super::raw::{self, Plan, REPORT_HELD, REPORT_LEN, StartTime};
+use super::fork_exec::{self, ExecPlan, REPORT_HELD, REPORT_LEN, StartTime};
 
 /// The highest CPU or node number that a placement may name.
-const HIGHEST: u32 = 8191;
+const MAX_CPU_OR_NODE: u32 = 8191;
 
 /// What is to be started, and how.
-pub struct Launch<'a> {
+pub struct LaunchSpec<'a> {
     /// The program's file; nothing is searched for.
     pub program: &'a Path,
     /// Its arguments, its own name first.
@@ -44,7 +44,7 @@ pub struct Launch<'a> {
 /// A thing that the new process does to itself before it becomes the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Step {
+pub enum LaunchStep {
     /// Leaving the terminal and the process group.
     Session = 1,
     /// Asking to die with its parent.
@@ -69,21 +69,21 @@ pub enum Step {
     Program,
 }
 
-const STEPS: [Step; 11] = [
-    Step::Session,
-    Step::ParentDeath,
-    Step::Cgroup,
-    Step::MemoryNodes,
-    Step::Cpus,
-    Step::HugePages,
-    Step::Aslr,
-    Step::Streams,
-    Step::Folder,
-    Step::Gate,
-    Step::Program,
+const STEPS: [LaunchStep; 11] = [
+    LaunchStep::Session,
+    LaunchStep::ParentDeath,
+    LaunchStep::Cgroup,
+    LaunchStep::MemoryNodes,
+    LaunchStep::Cpus,
+    LaunchStep::HugePages,
+    LaunchStep::Aslr,
+    LaunchStep::Streams,
+    LaunchStep::Folder,
+    LaunchStep::Gate,
+    LaunchStep::Program,
 ];
 
-impl fmt::Display for Step {
+impl fmt::Display for LaunchStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Session => "starting a session",
@@ -108,7 +108,7 @@ pub enum LaunchError {
     #[error("`{0}` holds a NUL byte")]
     Nul(String),
     /// A CPU or node number beyond any machine's.
-    #[error("{0} is beyond the highest CPU or node number, {HIGHEST}")]
+    #[error("{0} is beyond the highest CPU or node number, {MAX_CPU_OR_NODE}")]
     Number(u32),
     /// There is no process to be had.
     #[error("no process can be made: {0}")]
@@ -117,7 +117,7 @@ pub enum LaunchError {
     #[error("{step}: {source}")]
     Step {
         /// What it could not do.
-        step: Step,
+        step: LaunchStep,
         /// What the system said.
         source: io::Error,
     },
@@ -125,16 +125,16 @@ pub enum LaunchError {
 
 /// A process that was made.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedProcess {
     /// Its id.
     pub pid: u32,
     /// Whether it runs.
-    pub start: Start,
+    pub start: LaunchState,
 }
 
 /// Whether a new process runs its program.
 #[derive(Debug)]
-pub enum Start {
+pub enum LaunchState {
     /// It does.
     Running {
         /// When all was done that comes before the program, its cgroup joined above all: right before execve, as the
@@ -142,24 +142,24 @@ pub enum Start {
         started_ns: u64,
     },
     /// It waits at its gate.
-    Held(Held),
+    Held(HeldProcess),
 }
 
 /// A process that waits at its gate. Dropped, it ends without having become the program.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldProcess {
     gate: File,
     report: File,
     start: StartTime,
 }
 
-impl Held {
+impl HeldProcess {
     /// Lets it become the program; when it did, as [`Start::Running`] has it.
     ///
     /// # Errors
     /// When it cannot become the program.
     pub fn release(mut self) -> Result<u64, LaunchError> {
-        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: Step::Gate, source })?;
+        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: LaunchStep::Gate, source })?;
         read_report(&mut self.report)?;
         Ok(self.start.ns())
     }
@@ -169,7 +169,7 @@ impl Held {
 ///
 /// It gets a session of its own, default signals, and SIGKILL when the calling *thread* ends, so that
 /// the thread which launches must live as long as the processes shall.
-pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
+pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
     let text = |text: &str| CString::new(text).map_err(|_| LaunchError::Nul(text.to_owned()));
     let path = |path: &Path| {
         CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul(path.display().to_string()))
@@ -181,7 +181,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let gate = launch.hold.then(pipe).transpose()?;
     let start = StartTime::new().map_err(LaunchError::Fork)?;
 
-    let plan = Plan {
+    let plan = ExecPlan {
         program: path(launch.program)?,
         argv: pointers(&argv),
         env: pointers(&env),
@@ -197,19 +197,19 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         report: report_end.as_raw_fd(),
         start: start.cell(),
     };
-    let pid = raw::fork_exec(&plan).map_err(LaunchError::Fork)?;
+    let pid = fork_exec::fork_exec(&plan).map_err(LaunchError::Fork)?;
     drop(report_end);
 
     let mut report = File::from(report);
     if let Err(error) = read_report(&mut report) {
-        raw::reap_one(pid);
+        fork_exec::reap_one(pid);
         return Err(error);
     }
     let start = match gate {
-        Some((_, gate)) => Start::Held(Held { gate: gate.into(), report, start }),
-        None => Start::Running { started_ns: start.ns() },
+        Some((_, gate)) => LaunchState::Held(HeldProcess { gate: gate.into(), report, start }),
+        None => LaunchState::Running { started_ns: start.ns() },
     };
-    Ok(Launched { pid, start })
+    Ok(LaunchedProcess { pid, start })
 }
 
 /// Waits until the new process has become the program or is held; the step that it could not do as an error.
@@ -221,11 +221,11 @@ fn read_report(report: &mut File) -> Result<(), LaunchError> {
         Err(error) => return Err(LaunchError::Fork(error)),
         Ok(()) => {}
     }
-    let [step, errno] = raw::decode(bytes);
+    let [step, errno] = fork_exec::decode(bytes);
     if step == REPORT_HELD {
         return Ok(());
     }
-    let step = STEPS.into_iter().find(|known| *known as u32 == step).unwrap_or(Step::Program);
+    let step = STEPS.into_iter().find(|known| *known as u32 == step).unwrap_or(LaunchStep::Program);
     Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
 }
 
@@ -236,7 +236,7 @@ fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
 /// The numbers as a bit mask of whole words; empty for none.
 fn mask(numbers: &[u32]) -> Result<Vec<libc::c_ulong>, LaunchError> {
     let Some(highest) = numbers.iter().copied().max() else { return Ok(Vec::new()) };
-    if highest > HIGHEST {
+    if highest > MAX_CPU_OR_NODE {
         return Err(LaunchError::Number(highest));
     }
     let bits = libc::c_ulong::BITS;
@@ -252,11 +252,11 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::process::reap::{Status, reap};
+    use crate::process::reap::{ExitStatus, reap};
 
     /// A process whose standard output can be read, with all that it was started with.
     struct Trial {
-        launched: Result<Launched, LaunchError>,
+        launched: Result<LaunchedProcess, LaunchError>,
         out: File,
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let argv: Vec<String> = argv.iter().map(|argument| (*argument).to_owned()).collect();
-        let launched = launch(&Launch {
+        let launched = launch(&LaunchSpec {
             program: Path::new(&argv[0]),
             argv: &argv,
             env: &[("A".into(), "1".into())],
@@ -285,9 +285,9 @@ mod tests {
         }
 
         /// The id, the gate and the output of a process that waits to echo `hello`.
-        fn held() -> (u32, Held, File) {
+        fn held() -> (u32, HeldProcess, File) {
             let Trial { launched, out } = trial(&["/bin/echo", "hello"], &Placement::default(), true, &[]);
-            let Launched { pid, start: Start::Held(held) } = launched.unwrap() else { panic!("it runs") };
+            let LaunchedProcess { pid, start: LaunchState::Held(held) } = launched.unwrap() else { panic!("it runs") };
             (pid, held, out)
         }
 
@@ -311,7 +311,7 @@ mod tests {
     fn a_program_gets_its_arguments_environment_and_folder_and_nothing_else() {
         let Trial { launched, out } = Trial::started(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"]);
         assert_eq!(output(out), "/\nA=1\n");
-        assert_eq!(reap(launched.unwrap().pid).unwrap().status, Status::Exited(3));
+        assert_eq!(reap(launched.unwrap().pid).unwrap().status, ExitStatus::Exited(3));
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let before = now_ns();
         let started_ns = held.release().unwrap();
         assert_eq!(output(out), "hello\n");
-        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
         assert!(before <= started_ns && started_ns <= now_ns());
     }
 
@@ -346,9 +346,11 @@ mod tests {
             (joined_ns, File::from(drain).read(&mut [0; 1 << 16]).unwrap())
         });
         let Trial { launched, out } = trial(&["/bin/true"], &Placement::default(), false, &[join.into()]);
-        let Launched { pid, start: Start::Running { started_ns } } = launched.unwrap() else { panic!("it is held") };
+        let LaunchedProcess { pid, start: LaunchState::Running { started_ns } } = launched.unwrap() else {
+            panic!("it is held")
+        };
         assert_eq!(output(out), "");
-        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
         let (joined_ns, _) = slow.join().unwrap();
         assert!(joined_ns <= started_ns && started_ns <= now_ns(), "joined at {joined_ns}, started at {started_ns}");
     }
@@ -360,7 +362,7 @@ mod tests {
         assert_eq!(missing.to_string(), "executing the program: No such file or directory (os error 2)");
         let on = |cpu| Placement { cpus: vec![cpu], ..Placement::default() };
         let elsewhere = Trial::fault(&["/bin/true"], &on(8000), true);
-        assert!(matches!(elsewhere, LaunchError::Step { step: Step::Cpus, .. }));
+        assert!(matches!(elsewhere, LaunchError::Step { step: LaunchStep::Cpus, .. }));
         assert!(matches!(Trial::fault(&["/bin/true"], &on(u32::MAX), true), LaunchError::Number(u32::MAX)));
         assert!(matches!(Trial::fault(&["/bin/echo", "a\0b"], &anywhere, false), LaunchError::Nul(_)));
     }

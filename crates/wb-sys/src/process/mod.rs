@@ -4,19 +4,19 @@
 //! kernel says of its placement), [`end`] (when it ended), [`reap`] (how, and what it used) and [`tree`] (who
 //! descends from whom, to find and to end).
 
-pub mod end;
+pub mod effective_placement;
+pub mod exit_time;
+mod fork_exec;
 pub mod huge_pages;
 pub mod launch;
 pub mod owner;
-mod raw;
 pub mod reap;
 pub mod tree;
-pub mod verify;
 
-pub use end::EndTime;
-pub use huge_pages::HugePagesMeans;
-pub use launch::{Held, Launch, LaunchError, Launched, Start, Step, launch};
+pub use effective_placement::EffectivePlacement;
+pub use exit_time::ExitTimer;
+pub use huge_pages::HugePagesMethod;
+pub use launch::{HeldProcess, LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, launch};
 pub use owner::Owner;
-pub use reap::{Reaped, ResourceUse, Status, reap, reap_any};
-pub use tree::Entry;
-pub use verify::Verified;
+pub use reap::{ExitStatus, ReapedChild, ResourceUsage, reap, reap_any};
+pub use tree::ProcessStat;

@@ -19,14 +19,14 @@ pub struct Owner {
 
 impl Owner {
     /// This process.
-    pub fn me(root: &SysRoot) -> Self {
+    pub fn current(root: &SysRoot) -> Self {
         let pid = std::process::id();
-        let started = tree::entry(root, pid).map_or(0, |entry| entry.started);
+        let started = tree::read_stat(root, pid).map_or(0, |entry| entry.started);
         Self { pid, started, namespace: namespace(root) }
     }
 
     /// The owner that a name tells, with whatever follows in it.
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         if parts.next()? != PREFIX {
             return None;
@@ -45,14 +45,14 @@ impl Owner {
 
     /// The name of its `number`th thing. All names are equally long, because names get into the
     /// environment of measured processes, and its length moves their stack.
-    pub fn thing(&self, number: u32) -> String {
+    pub fn resource_name(&self, number: u32) -> String {
         format!("{self}-{number:06}")
     }
 
     /// Whether it is certainly gone. One of another namespace is never certain.
     pub fn is_gone(&self, root: &SysRoot) -> bool {
         self.namespace == namespace(root)
-            && tree::entry(root, self.pid).is_none_or(|entry| entry.started != self.started || entry.is_zombie())
+            && tree::read_stat(root, self.pid).is_none_or(|entry| entry.started != self.started || entry.is_zombie())
     }
 }
 
@@ -75,15 +75,15 @@ mod tests {
     #[test]
     fn a_name_tells_its_owner_and_whether_it_is_gone() {
         let root = SysRoot::real();
-        let me = Owner::me(&root);
-        assert_eq!(Owner::of(&me.to_string()), Some(me));
-        assert_eq!(Owner::of(&me.thing(7)), Some(me));
-        assert_eq!(me.thing(7).len(), me.thing(999_999).len());
+        let me = Owner::current(&root);
+        assert_eq!(Owner::parse(&me.to_string()), Some(me));
+        assert_eq!(Owner::parse(&me.resource_name(7)), Some(me));
+        assert_eq!(me.resource_name(7).len(), me.resource_name(999_999).len());
         assert!(!me.is_gone(&root));
         assert!(Owner { started: me.started + 1, ..me }.is_gone(&root));
         assert!(!Owner { started: me.started + 1, namespace: 1, ..me }.is_gone(&root));
         for other in ["", "weighbridge", "weighbridge-x-1-1", "weighbridge-1-1", "other-1-2-3"] {
-            assert_eq!(Owner::of(other), None, "{other}");
+            assert_eq!(Owner::parse(other), None, "{other}");
         }
     }
 }

@@ -6,12 +6,12 @@ use libc::timeval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::raw;
+use super::fork_exec;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum ExitStatus {
     /// By itself, with this status.
     Exited(i32),
     /// By this signal.
@@ -21,7 +21,7 @@ pub enum Status {
 /// What a process and the children that it waited for used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ResourceUse {
+pub struct ResourceUsage {
     /// CPU time in user mode, in nanoseconds.
     pub user_ns: u64,
     /// CPU time in the kernel, in nanoseconds.
@@ -42,7 +42,7 @@ pub struct ResourceUse {
     pub written_bytes: u64,
 }
 
-impl ResourceUse {
+impl ResourceUsage {
     /// CPU time in all, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
@@ -51,34 +51,34 @@ impl ResourceUse {
 
 /// A process that has ended and is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reaped {
+pub struct ReapedChild {
     /// Its id, free for reuse from now on.
     pub pid: u32,
     /// How it ended.
-    pub status: Status,
+    pub status: ExitStatus,
     /// What it used.
-    pub usage: ResourceUse,
+    pub usage: ResourceUsage,
 }
 
 /// The next child of the calling thread that has ended, or of the process's first thread the adopted ones too; none when
 /// no other has ended yet. Children of other threads are theirs to wait for.
-pub fn reap_any() -> Option<Reaped> {
-    raw::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(reaped)
+pub fn reap_any() -> Option<ReapedChild> {
+    fork_exec::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(from_wait4)
 }
 
 /// Waits until this child has ended. None when there is no such child.
-pub fn reap(pid: u32) -> Option<Reaped> {
-    raw::wait4(pid.cast_signed(), 0).map(reaped)
+pub fn reap(pid: u32) -> Option<ReapedChild> {
+    fork_exec::wait4(pid.cast_signed(), 0).map(from_wait4)
 }
 
-fn reaped((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> Reaped {
+fn from_wait4((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> ReapedChild {
     let status = if libc::WIFSIGNALED(status) {
-        Status::Signalled(libc::WTERMSIG(status))
+        ExitStatus::Signalled(libc::WTERMSIG(status))
     } else {
-        Status::Exited(libc::WEXITSTATUS(status))
+        ExitStatus::Exited(libc::WEXITSTATUS(status))
     };
     let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
-    let usage = ResourceUse {
+    let usage = ResourceUsage {
         user_ns: nanos(usage.ru_utime),
         system_ns: nanos(usage.ru_stime),
         max_rss: count(usage.ru_maxrss) * 1024,
@@ -90,7 +90,7 @@ fn reaped((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> Reaped {
         read_bytes: count(usage.ru_inblock) * 512,
         written_bytes: count(usage.ru_oublock) * 512,
     };
-    Reaped { pid, status, usage }
+    ReapedChild { pid, status, usage }
 }
 
 fn nanos(time: timeval) -> u64 {

@@ -15,7 +15,7 @@ pub const TICK_NS: u64 = 10_000_000;
 
 /// A process as `/proc/PID/stat` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct ProcessStat {
     /// Its id.
     pub pid: u32,
     /// Its parent.
@@ -32,7 +32,7 @@ pub struct Entry {
     pub cpu_ticks: u64,
 }
 
-impl Entry {
+impl ProcessStat {
     /// Whether it has ended and only waits to be reaped.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
@@ -40,14 +40,14 @@ impl Entry {
 }
 
 /// Reads a line of `/proc/PID/stat`. The name in it may hold anything, parentheses and spaces too.
-pub fn parse_stat(text: &str) -> Option<Entry> {
+pub fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (pid, rest) = text.split_once(" (")?;
     let (_, rest) = rest.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let id = |at: usize| fields.get(at)?.parse::<u32>().ok();
     let signed = |at: usize| fields.get(at)?.parse::<i64>().ok().map(|ticks| u64::try_from(ticks).unwrap_or(0));
-    Some(Entry {
+    Some(ProcessStat {
         pid: pid.trim().parse().ok()?,
         state: fields.first()?.chars().next()?,
         parent: id(1)?,
@@ -59,24 +59,24 @@ pub fn parse_stat(text: &str) -> Option<Entry> {
 }
 
 /// One process, if it is there.
-pub fn entry(root: &SysRoot, pid: u32) -> Option<Entry> {
+pub fn read_stat(root: &SysRoot, pid: u32) -> Option<ProcessStat> {
     parse_stat(&root.text(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Every process that can be seen.
-pub fn all(root: &SysRoot) -> Vec<Entry> {
-    root.numbered("/proc", "").into_iter().filter_map(|pid| entry(root, pid)).collect()
+pub fn all(root: &SysRoot) -> Vec<ProcessStat> {
+    root.numbered_entries("/proc", "").into_iter().filter_map(|pid| read_stat(root, pid)).collect()
 }
 
 /// Those of `entries` that descend from any of `roots`, which are among them where they are alive.
-pub fn descendants(entries: &[Entry], roots: &BTreeSet<u32>) -> Vec<Entry> {
-    let mut children: BTreeMap<u32, Vec<&Entry>> = BTreeMap::new();
+pub fn descendants(entries: &[ProcessStat], roots: &BTreeSet<u32>) -> Vec<ProcessStat> {
+    let mut children: BTreeMap<u32, Vec<&ProcessStat>> = BTreeMap::new();
     for entry in entries {
         children.entry(entry.parent).or_default().push(entry);
     }
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    let mut next: Vec<&Entry> = entries.iter().filter(|entry| roots.contains(&entry.pid)).collect();
+    let mut next: Vec<&ProcessStat> = entries.iter().filter(|entry| roots.contains(&entry.pid)).collect();
     while let Some(entry) = next.pop() {
         if seen.insert(entry.pid) {
             found.push(*entry);
@@ -87,30 +87,30 @@ pub fn descendants(entries: &[Entry], roots: &BTreeSet<u32>) -> Vec<Entry> {
 }
 
 /// The value of a variable in the environment that a process was started with.
-pub fn started_with(root: &SysRoot, pid: u32, variable: &str) -> Option<String> {
+pub fn initial_variable(root: &SysRoot, pid: u32, variable: &str) -> Option<String> {
     let bytes = root.bytes(format!("/proc/{pid}/environ")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     text.split('\0').find_map(|line| Some(line.strip_prefix(variable)?.strip_prefix('=')?.to_owned()))
 }
 
 /// The folder that a process is in, where that may be known.
-pub fn folder(root: &SysRoot, pid: u32) -> Option<PathBuf> {
+pub fn working_folder(root: &SysRoot, pid: u32) -> Option<PathBuf> {
     fs::read_link(root.path(format!("/proc/{pid}/cwd")).ok()?).ok()
 }
 
 /// Sends a signal to exactly this process, never to another that got its id since. False when it
 /// is gone already, or is not ours to signal.
-pub fn signal(entry: &Entry, signal: Signal) -> bool {
+pub fn signal(entry: &ProcessStat, signal: Signal) -> bool {
     let Some(descriptor) = open(entry) else { return false };
     pidfd_send_signal(&descriptor, signal).is_ok()
 }
 
 /// A descriptor of exactly this process: opened first, then the start compared, so that no reuse of
 /// the id can slip between.
-fn open(wanted: &Entry) -> Option<OwnedFd> {
+fn open(wanted: &ProcessStat) -> Option<OwnedFd> {
     let pid = Pid::from_raw(wanted.pid.cast_signed())?;
     let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let now = entry(&SysRoot::real(), wanted.pid)?;
+    let now = read_stat(&SysRoot::real(), wanted.pid)?;
     (now.started == wanted.started).then_some(descriptor)
 }
 
@@ -120,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    fn made(pid: u32, parent: u32) -> Entry {
-        Entry { pid, parent, group: pid, session: pid, state: 'S', started: 0, cpu_ticks: 0 }
+    fn made(pid: u32, parent: u32) -> ProcessStat {
+        ProcessStat { pid, parent, group: pid, session: pid, state: 'S', started: 0, cpu_ticks: 0 }
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
     fn this_process_descends_from_itself_and_its_parent() {
         let root = SysRoot::real();
         let me = std::process::id();
-        let parent = entry(&root, me).unwrap().parent;
+        let parent = read_stat(&root, me).unwrap().parent;
         let found = descendants(&all(&root), &BTreeSet::from([parent]));
         assert!(found.iter().any(|entry| entry.pid == me));
         assert!(found.iter().any(|entry| entry.pid == parent));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_process_with_another_start_is_not_signalled() {
-        let mut me = entry(&SysRoot::real(), std::process::id()).unwrap();
+        let mut me = read_stat(&SysRoot::real(), std::process::id()).unwrap();
         me.started += 1;
         assert!(!signal(&me, Signal::KILL));
     }
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn what_it_was_started_with_is_seen() {
         let path = std::env::var("PATH").unwrap();
-        assert_eq!(started_with(&SysRoot::real(), std::process::id(), "PATH"), Some(path));
-        assert_eq!(started_with(&SysRoot::real(), std::process::id(), "PAT"), None);
+        assert_eq!(initial_variable(&SysRoot::real(), std::process::id(), "PATH"), Some(path));
+        assert_eq!(initial_variable(&SysRoot::real(), std::process::id(), "PAT"), None);
     }
 
     proptest! {

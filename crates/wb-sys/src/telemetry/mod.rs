@@ -12,21 +12,24 @@ mod sources;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use disturbance::{Disturbance, Finding, Mark, Thresholds, Whose};
-pub use reader::Reader;
-pub use reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Pressure, Reading, Stall, SystemPressure, Workload};
+pub use disturbance::{Disturbance, DisturbanceMark, PressureScope, TelemetryFinding, Thresholds};
+pub use reader::TelemetryReader;
+pub use reading::{
+    CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, PressureResource, StallTimes, SystemPressure,
+    TelemetryReading, VmEvents, WorkloadUsage,
+};
 
 /// What was read from the start of a sample to its end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Telemetry {
     /// The reading at the start.
-    pub start: Reading,
+    pub start: TelemetryReading,
     /// The reading at the end.
-    pub end: Reading,
+    pub end: TelemetryReading,
     /// The readings between, in the order of time.
     #[serde(default)]
-    pub series: Vec<Reading>,
+    pub series: Vec<TelemetryReading>,
 }
 
 impl Telemetry {
@@ -36,7 +39,7 @@ impl Telemetry {
     }
 
     /// Every reading, in the order of time.
-    pub fn readings(&self) -> impl Iterator<Item = &Reading> {
+    pub fn readings(&self) -> impl Iterator<Item = &TelemetryReading> {
         [&self.start].into_iter().chain(&self.series).chain([&self.end])
     }
 }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 
 use crate::process::tree::TICK_NS as TICK;
 
-use super::reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Reading, Stall};
+use super::reading::{
+    CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, StallTimes, TelemetryReading, VmEvents,
+};
 
 /// The length of a disk's sector in `/proc/diskstats`, in bytes, whatever the disk.
 const SECTOR: u64 = 512;
 
 /// `/proc/stat`, into the reading's CPU times and counts.
-pub(super) fn stat(text: &str, reading: &mut Reading) {
+pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
     for line in text.lines() {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let first = || rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -23,7 +25,7 @@ pub(super) fn stat(text: &str, reading: &mut Reading) {
             "procs_running" => reading.running = first(),
             _ => {
                 if let Some(id) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) {
-                    reading.cpus.push(Cpu { id, times: cpu_times(rest), khz: None });
+                    reading.cpus.push(CpuReading { id, times: cpu_times(rest), khz: None });
                 }
             }
         }
@@ -70,8 +72,8 @@ pub(super) fn meminfo(text: &str) -> Memory {
 }
 
 /// `/proc/vmstat`.
-pub(super) fn vmstat(text: &str) -> Events {
-    let mut events = Events::default();
+pub(super) fn vmstat(text: &str) -> VmEvents {
+    let mut events = VmEvents::default();
     for line in text.lines() {
         let Some((name, number)) = line.split_once(' ') else { continue };
         let field = match name {
@@ -96,13 +98,13 @@ pub(super) fn vmstat(text: &str) -> Events {
 }
 
 /// `/proc/diskstats`, of the disks that are wanted.
-pub(super) fn diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Disk> {
+pub(super) fn diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, DiskCounters> {
     let line = |line: &str| {
         let mut fields = line.split_ascii_whitespace().skip(2);
         let name = fields.next().filter(|name| wanted(name))?;
         let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
         let at = |index: usize| values.get(index).copied().unwrap_or(0);
-        let disk = Disk {
+        let disk = DiskCounters {
             reads: at(0),
             read_bytes: at(2).saturating_mul(SECTOR),
             writes: at(4),
@@ -116,12 +118,12 @@ pub(super) fn diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<S
 }
 
 /// `/proc/net/dev`.
-pub(super) fn net_dev(text: &str) -> BTreeMap<String, Interface> {
+pub(super) fn net_dev(text: &str) -> BTreeMap<String, NetworkCounters> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(':')?;
         let values: Vec<u64> = numbers(rest).collect();
         let at = |index: usize| values.get(index).copied().unwrap_or(0);
-        let interface = Interface {
+        let interface = NetworkCounters {
             received_bytes: at(0),
             received_packets: at(1),
             received_lost: at(2).saturating_add(at(3)),
@@ -135,13 +137,13 @@ pub(super) fn net_dev(text: &str) -> BTreeMap<String, Interface> {
 }
 
 /// A file of `/proc/pressure`.
-pub(super) fn pressure(text: &str) -> Stall {
+pub(super) fn pressure(text: &str) -> StallTimes {
     let total = |kind: &str| {
         let line = text.lines().find(|line| line.starts_with(kind))?;
         let (_, micros) = line.rsplit_once("total=")?;
         Some(micros.trim().parse::<u64>().ok()?.saturating_mul(1000))
     };
-    Stall { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
+    StallTimes { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
 }
 
 /// The frequencies in `/proc/cpuinfo`, in kHz, by CPU.
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn proc_stat_is_read_with_steal() {
-        let mut reading = Reading::default();
+        let mut reading = TelemetryReading::default();
         stat(
             "cpu  10 1 2 30 4 5 6 7 8 9\ncpu3 1 0 0 3\nintr 99 1 2\nctxt 55\nprocesses 7\nprocs_running 2\n",
             &mut reading,
@@ -208,11 +210,17 @@ mod tests {
         let text = " 254 0 vda 10 1 16 3 20 2 32 4 5 6 7\n 254 1 vda1 1 1 1 1 1 1 1 1 1 1 1\n";
         let disks = diskstats(text, |name| name == "vda");
         assert_eq!(disks.len(), 1);
-        let wanted =
-            Disk { reads: 10, read_bytes: 8192, writes: 20, written_bytes: 16384, in_flight: 5, busy_ns: 6_000_000 };
+        let wanted = DiskCounters {
+            reads: 10,
+            read_bytes: 8192,
+            writes: 20,
+            written_bytes: 16384,
+            in_flight: 5,
+            busy_ns: 6_000_000,
+        };
         assert_eq!(disks["vda"], wanted);
         let interfaces = net_dev("Inter-| Receive\n face |bytes\n  lo: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
-        let wanted = Interface {
+        let wanted = NetworkCounters {
             received_bytes: 1,
             received_packets: 2,
             received_lost: 7,
@@ -226,7 +234,7 @@ mod tests {
     #[test]
     fn pressure_frequency_and_io_are_read() {
         let stall = pressure("some avg10=0.24 avg60=1.0 avg300=2.0 total=145\nfull avg10=0.00 total=12\n");
-        assert_eq!(stall, Stall { some: 145_000, full: 12_000 });
+        assert_eq!(stall, StallTimes { some: 145_000, full: 12_000 });
         assert_eq!(cpuinfo_khz("processor\t: 1\ncpu MHz\t\t: 2500.002\n"), BTreeMap::from([(1, 2_500_002)]));
         assert_eq!(io("rchar: 1\nread_bytes: 2\nwrite_bytes: 3\ncancelled_write_bytes: 4\n"), (2, 3));
     }
@@ -238,7 +246,7 @@ mod tests {
             near in "((cpu[0-9]{0,3}|intr|MemFree|pgfault|allocstall_x|some|full|processor|cpu MHz|read_bytes| 8 0 sda|eth0)[: ]{0,3}(total=)?([0-9]{1,22}[ .k]?){0,14}\n){0,6}",
         ) {
             for text in [&any, &near] {
-                let mut reading = Reading::default();
+                let mut reading = TelemetryReading::default();
                 stat(text, &mut reading);
                 let _ = (reading.cpu.total(), reading.cpu.tasks());
                 meminfo(text);

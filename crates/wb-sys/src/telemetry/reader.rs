@@ -10,35 +10,35 @@ use crate::cgroup::Cgroup;
 use crate::process::tree;
 
 use super::parse;
-use super::reading::{Reading, SystemPressure, Workload};
-use super::sources::{Source, disks, thermometers};
+use super::reading::{SystemPressure, TelemetryReading, WorkloadUsage};
+use super::sources::{CounterFile, disks, temperature_sensors};
 
 /// What is needed to take readings. Making one looks at what the system has; a reading is cheap.
 #[derive(Debug)]
-pub struct Reader {
+pub struct TelemetryReader {
     root: SysRoot,
-    stat: Option<Source>,
-    meminfo: Option<Source>,
-    vmstat: Option<Source>,
-    diskstats: Option<Source>,
+    stat: Option<CounterFile>,
+    meminfo: Option<CounterFile>,
+    vmstat: Option<CounterFile>,
+    diskstats: Option<CounterFile>,
     disks: BTreeSet<String>,
-    net_dev: Option<Source>,
-    pressure: Option<[Source; 3]>,
-    frequencies: Vec<(u32, Source)>,
-    cpuinfo: Option<Source>,
-    thermometers: Vec<(String, Source)>,
-    throttles: Vec<Source>,
-    driver: Option<u32>,
+    net_dev: Option<CounterFile>,
+    pressure: Option<[CounterFile; 3]>,
+    frequencies: Vec<(u32, CounterFile)>,
+    cpuinfo: Option<CounterFile>,
+    thermometers: Vec<(String, CounterFile)>,
+    throttles: Vec<CounterFile>,
+    controller: Option<u32>,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl TelemetryReader {
     /// Of this system. `driver` is the process that drives this one, whose CPU time is ours too.
-    pub fn new(root: &SysRoot, driver: Option<u32>) -> Self {
-        let open = |path: &str| Source::open(root, path);
-        let cpus = root.numbered("/sys/devices/system/cpu", "cpu");
+    pub fn new(root: &SysRoot, controller: Option<u32>) -> Self {
+        let open = |path: &str| CounterFile::open(root, path);
+        let cpus = root.numbered_entries("/sys/devices/system/cpu", "cpu");
         let of_cpu = |cpu: u32, file: &str| open(&format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
-        let frequencies: Vec<(u32, Source)> =
+        let frequencies: Vec<(u32, CounterFile)> =
             cpus.iter().filter_map(|cpu| Some((*cpu, of_cpu(*cpu, "cpufreq/scaling_cur_freq")?))).collect();
         let throttles = ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
         let pressure = |name: &str| open(&format!("/proc/pressure/{name}"));
@@ -53,18 +53,18 @@ impl Reader {
             pressure: (|| Some([pressure("cpu")?, pressure("memory")?, pressure("io")?]))(),
             cpuinfo: if frequencies.is_empty() { open("/proc/cpuinfo") } else { None },
             frequencies,
-            thermometers: thermometers(root),
+            thermometers: temperature_sensors(root),
             throttles: cpus.iter().flat_map(|cpu| throttles.iter().filter_map(|file| of_cpu(*cpu, file))).collect(),
-            driver,
+            controller,
             buffer: Vec::new(),
         }
     }
 
     /// The counters now, with what the workload used and what else was started here.
-    pub fn read(&mut self, workload: Option<Workload>, beside: Workload) -> Reading {
+    pub fn read(&mut self, workload: Option<WorkloadUsage>, beside: WorkloadUsage) -> TelemetryReading {
         let before = nanos(clock_gettime(ClockId::ThreadCPUTime));
         let at_ns = nanos(clock_gettime(ClockId::Monotonic));
-        let mut reading = Reading { at_ns, workload, beside, ..Reading::default() };
+        let mut reading = TelemetryReading { at_ns, workload, concurrent: beside, ..TelemetryReading::default() };
         let buffer = &mut self.buffer;
         if let Some(source) = &self.stat {
             parse::stat(&source.read(buffer), &mut reading);
@@ -116,7 +116,7 @@ impl Reader {
         pids.into_iter().fold((0, 0), sum)
     }
 
-    fn read_frequencies(&mut self, reading: &mut Reading) {
+    fn read_frequencies(&mut self, reading: &mut TelemetryReading) {
         let buffer = &mut self.buffer;
         if let Some(source) = &self.cpuinfo {
             let found = parse::cpuinfo_khz(&source.read(buffer));
@@ -131,7 +131,7 @@ impl Reader {
 
     /// CPU time of this process and its driver.
     fn own_cpu_ns(&self) -> u64 {
-        let driver = self.driver.and_then(|pid| tree::entry(&self.root, pid));
+        let driver = self.controller.and_then(|pid| tree::read_stat(&self.root, pid));
         let ticks = driver.map_or(0, |entry| entry.cpu_ticks);
         nanos(clock_gettime(ClockId::ProcessCPUTime)).saturating_add(ticks.saturating_mul(tree::TICK_NS))
     }
@@ -147,25 +147,25 @@ mod tests {
 
     #[test]
     fn two_readings_of_this_system_go_forward() {
-        let mut reader = Reader::new(&SysRoot::real(), None);
-        let one = reader.read(None, Workload::default());
-        let other = reader.read(Some(Workload::default()), Workload::default());
+        let mut reader = TelemetryReader::new(&SysRoot::real(), None);
+        let one = reader.read(None, WorkloadUsage::default());
+        let other = reader.read(Some(WorkloadUsage::default()), WorkloadUsage::default());
         assert!(other.at_ns > one.at_ns && other.cpu.total() >= one.cpu.total());
         assert!(!one.cpus.is_empty() && one.memory.available > 0 && one.context_switches > 0);
         assert!(other.own_cpu_ns > one.own_cpu_ns && one.cost_ns > 0);
         let text = serde_json::to_string(&other).unwrap();
-        assert_eq!(serde_json::from_str::<Reading>(&text).unwrap(), other);
+        assert_eq!(serde_json::from_str::<TelemetryReading>(&text).unwrap(), other);
         eprintln!("a reading takes {} µs of CPU time and {} bytes of JSON", other.cost_ns / 1000, text.len());
     }
 
     #[test]
     fn a_system_without_any_of_it_gives_an_empty_reading() {
-        let reading = Reader::new(&SysRoot::at("/nosuch"), None).read(None, Workload::default());
-        let empty = Reading {
+        let reading = TelemetryReader::new(&SysRoot::at("/nosuch"), None).read(None, WorkloadUsage::default());
+        let empty = TelemetryReading {
             at_ns: reading.at_ns,
             cost_ns: reading.cost_ns,
             own_cpu_ns: reading.own_cpu_ns,
-            ..Reading::default()
+            ..TelemetryReading::default()
         };
         assert_eq!(reading, empty);
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The system's counters at one moment. What this system does not have is absent or empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Reading {
+pub struct TelemetryReading {
     /// The moment, by CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// CPU time that this reading itself took.
@@ -17,7 +17,7 @@ pub struct Reading {
     /// CPU time of all CPUs.
     pub cpu: CpuTimes,
     /// CPU time and frequency of each CPU.
-    pub cpus: Vec<Cpu>,
+    pub cpus: Vec<CpuReading>,
     /// Times that a CPU went from one task to another.
     pub context_switches: u64,
     /// Interrupts served.
@@ -29,11 +29,11 @@ pub struct Reading {
     /// Memory.
     pub memory: Memory,
     /// Events of the memory management.
-    pub events: Events,
+    pub events: VmEvents,
     /// Whole disks, those that only pass requests on to others left out.
-    pub disks: BTreeMap<String, Disk>,
+    pub disks: BTreeMap<String, DiskCounters>,
     /// Network interfaces.
-    pub interfaces: BTreeMap<String, Interface>,
+    pub interfaces: BTreeMap<String, NetworkCounters>,
     /// Time in which tasks waited for something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<SystemPressure>,
@@ -45,9 +45,9 @@ pub struct Reading {
     pub throttles: Option<u64>,
     /// The workload's part.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<Workload>,
+    pub workload: Option<WorkloadUsage>,
     /// What else was started here, beside the workload: the user's tools, and what cells have prepared.
-    pub beside: Workload,
+    pub concurrent: WorkloadUsage,
     /// CPU time of the agent and of the process that drives it here.
     pub own_cpu_ns: u64,
 }
@@ -91,7 +91,7 @@ impl CpuTimes {
 /// One CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Cpu {
+pub struct CpuReading {
     /// The kernel's number of it.
     pub id: u32,
     /// What it did.
@@ -127,7 +127,7 @@ pub struct Memory {
 /// Counts of events of the memory management.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Events {
+pub struct VmEvents {
     /// Page faults.
     pub faults: u64,
     /// Page faults that needed I/O.
@@ -157,7 +157,7 @@ pub struct Events {
 /// A whole disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Disk {
+pub struct DiskCounters {
     /// Reads done.
     pub reads: u64,
     /// Bytes read.
@@ -175,7 +175,7 @@ pub struct Disk {
 /// A network interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Interface {
+pub struct NetworkCounters {
     /// Bytes received.
     pub received_bytes: u64,
     /// Packets received.
@@ -195,17 +195,17 @@ pub struct Interface {
 #[serde(rename_all = "kebab-case", default)]
 pub struct SystemPressure {
     /// For a CPU.
-    pub cpu: Stall,
+    pub cpu: StallTimes,
     /// For memory.
-    pub memory: Stall,
+    pub memory: StallTimes,
     /// For I/O.
-    pub io: Stall,
+    pub io: StallTimes,
 }
 
 /// Time in which tasks waited, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Stall {
+pub struct StallTimes {
     /// At least one.
     pub some: u64,
     /// All that had something to do.
@@ -215,7 +215,7 @@ pub struct Stall {
 /// What tasks can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pressure {
+pub enum PressureResource {
     /// A CPU.
     Cpu,
     /// Memory.
@@ -227,7 +227,7 @@ pub enum Pressure {
 /// What the workload used since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Workload {
+pub struct WorkloadUsage {
     /// CPU time, of processes that have ended too.
     pub cpu_ns: u64,
     /// Bytes read from storage.

@@ -7,13 +7,13 @@ use std::os::unix::fs::FileExt;
 use crate::SysRoot;
 
 /// The longest that a file of `/proc` is read to, in bytes.
-const LONGEST: usize = 4 << 20;
+const MAX_FILE_SIZE: usize = 4 << 20;
 
 /// An open file whose content is made anew at every read.
 #[derive(Debug)]
-pub(super) struct Source(File);
+pub(super) struct CounterFile(File);
 
-impl Source {
+impl CounterFile {
     /// None where there is no such file, or it may not be read.
     pub(super) fn open(root: &SysRoot, path: &str) -> Option<Self> {
         File::open(root.path(path).ok()?).ok().map(Self)
@@ -33,7 +33,7 @@ impl Source {
                 Err(_) => break,
             }
             if filled == buffer.len() {
-                if filled >= LONGEST {
+                if filled >= MAX_FILE_SIZE {
                     break;
                 }
                 buffer.resize(filled * 2, 0);
@@ -65,9 +65,9 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
 
 /// The temperatures of processors, by name. Others are not read: asking a disk for its temperature is
 /// a command to the disk.
-pub(super) fn thermometers(root: &SysRoot) -> Vec<(String, Source)> {
+pub(super) fn temperature_sensors(root: &SysRoot) -> Vec<(String, CounterFile)> {
     let mut found = Vec::new();
-    for chip in root.numbered("/sys/class/hwmon", "hwmon") {
+    for chip in root.numbered_entries("/sys/class/hwmon", "hwmon") {
         let folder = format!("/sys/class/hwmon/hwmon{chip}");
         let name = root.text(format!("{folder}/name")).unwrap_or_default();
         if ["coretemp", "k10temp", "zenpower", "cpu_thermal"].contains(&name.as_str()) {
@@ -78,18 +78,19 @@ pub(super) fn thermometers(root: &SysRoot) -> Vec<(String, Source)> {
                 let label = root.text(format!("{folder}/temp{sensor}_label"));
                 let label = label.unwrap_or_else(|_| format!("temp{sensor}"));
                 found.extend(
-                    Source::open(root, &format!("{folder}/{file}"))
+                    CounterFile::open(root, &format!("{folder}/{file}"))
                         .map(|source| (format!("{name}{chip}/{label}"), source)),
                 );
             }
         }
     }
-    for zone in root.numbered("/sys/class/thermal", "thermal_zone") {
+    for zone in root.numbered_entries("/sys/class/thermal", "thermal_zone") {
         let folder = format!("/sys/class/thermal/thermal_zone{zone}");
         let kind = root.text(format!("{folder}/type")).unwrap_or_default();
         if kind == "x86_pkg_temp" || kind.starts_with("cpu") || kind.starts_with("soc") {
-            found
-                .extend(Source::open(root, &format!("{folder}/temp")).map(|source| (format!("{kind}/{zone}"), source)));
+            found.extend(
+                CounterFile::open(root, &format!("{folder}/temp")).map(|source| (format!("{kind}/{zone}"), source)),
+            );
         }
     }
     found
@@ -138,7 +139,7 @@ mod tests {
             ("sys/class/thermal/thermal_zone0/type", "x86_pkg_temp"),
             ("sys/class/thermal/thermal_zone0/temp", "53000"),
         ]);
-        let found = thermometers(&root);
+        let found = temperature_sensors(&root);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["coretemp1/Package id 0", "x86_pkg_temp/0"]);
         assert_eq!(found[0].1.number(&mut Vec::new()), Some(52500));
@@ -148,7 +149,7 @@ mod tests {
     fn a_file_longer_than_the_buffer_is_read_whole_and_again() {
         let long = "x".repeat(100_000);
         let (folder, root) = made(&[("f", &long)]);
-        let (source, mut buffer) = (Source::open(&root, "/f").unwrap(), Vec::new());
+        let (source, mut buffer) = (CounterFile::open(&root, "/f").unwrap(), Vec::new());
         assert_eq!(source.read(&mut buffer), long.as_str());
         fs::write(folder.path().join("f"), "12\n").unwrap();
         assert_eq!(source.number(&mut buffer), Some(12));

@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-use super::entry::{Change, Dependent, Undone};
+use super::record::{Change, Dependent, RevertOutcome};
 use super::step::{Step, StepError};
 
 /// Writing one setting may reset another that was written before it, so that restoring is repeated until all hold.
-const PASSES: usize = 3;
+const MAX_PASSES: usize = 3;
 
 /// A setting that was reset by the change of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reset {
+pub struct ResetSetting {
     /// Its file.
     pub path: String,
     /// What it held before.
-    pub was: String,
+    pub before: String,
     /// What it holds now; none where the file is gone.
-    pub now: Option<String>,
+    pub after: Option<String>,
 }
 
-impl std::fmt::Display for Reset {
+impl std::fmt::Display for ResetSetting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.now {
-            Some(now) => write!(f, "{} from `{}` to `{now}`", self.path, self.was),
-            None => write!(f, "{}, which was `{}` and is gone", self.path, self.was),
+        match &self.after {
+            Some(now) => write!(f, "{} from `{}` to `{now}`", self.path, self.before),
+            None => write!(f, "{}, which was `{}` and is gone", self.path, self.before),
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn save<'a>(root: &SysRoot, paths: impl Iterator<Item = &'a String>) 
 }
 
 /// Those that hold another value than the one that was saved, with it.
-pub(super) fn reset(root: &SysRoot, saved: &[Dependent]) -> Vec<Dependent> {
+pub(super) fn changed_settings(root: &SysRoot, saved: &[Dependent]) -> Vec<Dependent> {
     let now = |old: &Dependent| Dependent { path: old.path.clone(), value: value(root, &old.path) };
     let differs =
         |(old, now): &(&Dependent, Dependent)| !is_same(&old.path, old.value.as_deref(), now.value.as_deref());
@@ -66,21 +66,21 @@ pub(super) fn reset(root: &SysRoot, saved: &[Dependent]) -> Vec<Dependent> {
 }
 
 /// What was reset, for people.
-pub(super) fn describe(saved: &[Dependent], reset: &[Dependent]) -> Vec<Reset> {
+pub(super) fn describe(saved: &[Dependent], reset: &[Dependent]) -> Vec<ResetSetting> {
     let was = |path: &str| saved.iter().find(|old| old.path == path)?.value.as_deref().map(text);
     let one = |now: &Dependent| {
-        Some(Reset { path: now.path.clone(), was: was(&now.path)?, now: now.value.as_deref().map(text) })
+        Some(ResetSetting { path: now.path.clone(), before: was(&now.path)?, after: now.value.as_deref().map(text) })
     };
     reset.iter().filter_map(one).collect()
 }
 
 /// The dependents of a change that is about to be undone.
-pub(super) struct Pending<'a> {
+pub(super) struct PendingRestore<'a> {
     change: &'a Change,
-    settings: Vec<Setting<'a>>,
+    settings: Vec<DependentSetting<'a>>,
 }
 
-struct Setting<'a> {
+struct DependentSetting<'a> {
     path: &'a str,
     /// What it is to hold.
     target: Vec<u8>,
@@ -88,12 +88,12 @@ struct Setting<'a> {
     is_foreign: bool,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingRestore<'a> {
     /// Looks at them before the change itself is undone. `reset` is what it had reset, where that is known; where it
     /// `is_undone` already (by somebody who was killed before the dependents were restored), all are restored.
     pub(super) fn new(root: &SysRoot, change: &'a Change, reset: Option<&[Dependent]>, is_undone: bool) -> Self {
         let setting = |saved: &'a Dependent| {
-            Step::setting(&saved.path).tidy(root);
+            Step::setting(&saved.path).remove_temporary(root);
             let before = saved.value.clone()?;
             let found = value(root, &saved.path);
             let after = reset.filter(|_| !is_undone).map(|reset| {
@@ -102,7 +102,7 @@ impl<'a> Pending<'a> {
             let is_ours = after.is_none_or(|after| is_same(&saved.path, found.as_deref(), after.as_deref()));
             let foreign = found.filter(|found| !is_ours && !is_same(&saved.path, Some(found), Some(&before)));
             let is_foreign = foreign.is_some();
-            Some(Setting { path: &saved.path, target: foreign.unwrap_or(before), is_foreign })
+            Some(DependentSetting { path: &saved.path, target: foreign.unwrap_or(before), is_foreign })
         };
         Self { change, settings: change.dependents.iter().filter_map(setting).collect() }
     }
@@ -115,13 +115,13 @@ impl<'a> Pending<'a> {
         self,
         root: &SysRoot,
         lock: &File,
-        undone: &mut Vec<(Change, Undone)>,
+        undone: &mut Vec<(Change, RevertOutcome)>,
     ) -> Result<(), StepError> {
         let mut written = vec![false; self.settings.len()];
         let mut refusals: Vec<Option<StepError>> = self.settings.iter().map(|_| None).collect();
-        for _ in 0..PASSES {
+        for _ in 0..MAX_PASSES {
             for (at, setting) in self.settings.iter().enumerate() {
-                if !setting.holds(root) {
+                if !setting.is_at_target(root) {
                     refusals[at] = setting.write(root, lock).err();
                     written[at] = true;
                 }
@@ -132,21 +132,21 @@ impl<'a> Pending<'a> {
             if setting.is_foreign {
                 // It may be a value that the system does not take any more.
                 let found = value(root, setting.path).map_or("nothing".to_owned(), |found| text(&found));
-                undone.push((self.entry(setting), Undone::Left { found }));
-            } else if !setting.holds(root) {
-                failed.push(setting.shortfall(root, refusal));
+                undone.push((self.entry(setting), RevertOutcome::Conflict { found }));
+            } else if !setting.is_at_target(root) {
+                failed.push(setting.describe_failure(root, refusal));
             } else if written {
-                undone.push((self.entry(setting), Undone::Restored));
+                undone.push((self.entry(setting), RevertOutcome::Restored));
             }
         }
         match failed.is_empty() {
             true => Ok(()),
-            false => Err(StepError::Dependents { what: self.change.step.what(), failed: failed.join("; ") }),
+            false => Err(StepError::Dependents { what: self.change.step.description(), failed: failed.join("; ") }),
         }
     }
 
     /// A dependent as a change of its own.
-    fn entry(&self, setting: &Setting<'_>) -> Change {
+    fn entry(&self, setting: &DependentSetting<'_>) -> Change {
         let saved = self.change.dependents.iter().find(|saved| saved.path == setting.path);
         let before = saved.and_then(|saved| saved.value.clone());
         Change {
@@ -159,8 +159,8 @@ impl<'a> Pending<'a> {
     }
 }
 
-impl Setting<'_> {
-    fn holds(&self, root: &SysRoot) -> bool {
+impl DependentSetting<'_> {
+    fn is_at_target(&self, root: &SysRoot) -> bool {
         is_same(self.path, value(root, self.path).as_deref(), Some(&self.target))
     }
 
@@ -168,7 +168,7 @@ impl Setting<'_> {
         Step::setting(self.path).set(root, Some(&self.target), lock)
     }
 
-    fn shortfall(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
+    fn describe_failure(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
         let found = value(root, self.path).map_or("nothing".to_owned(), |found| format!("`{}`", text(&found)));
         let why = match refusal {
             Some(StepError::Write { why, .. }) => format!(" ({why})"),

@@ -14,16 +14,16 @@ use rustix::process::{Signal, getpgrp};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use crate::process::{Entry, Owner, tree};
+use crate::process::{Owner, ProcessStat, tree};
 
 /// How long the commands of a holder that has ended may take to end too.
-const LINGER: Duration = Duration::from_secs(10);
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a child of ours may take until it is its program and has nothing of ours any more.
-const BETWEEN: Duration = Duration::from_secs(1);
+const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The process that holds the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// Its process.
     pub pid: u32,
     /// What it does: `tune apply quiet`.
@@ -34,7 +34,7 @@ pub struct Holder {
     pub has_ended: bool,
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for LockHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { pid, what, since, has_ended } = self;
         write!(f, "`weighbridge {what}` (process {pid}, since {since:.0})")?;
@@ -44,7 +44,7 @@ impl std::fmt::Display for Holder {
 
 /// What a holder writes into the lock's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Signature {
+struct LockRecord {
     /// The process: its id, its start and the namespace of its id, as [`Owner`] writes them.
     owner: String,
     /// Its process group, in which none of its commands is.
@@ -55,11 +55,11 @@ struct Signature {
     since: jiff::Timestamp,
 }
 
-impl Signature {
+impl LockRecord {
     fn new(what: &str) -> Self {
         let group = getpgrp().as_raw_nonzero().get().cast_unsigned();
         Self {
-            owner: Owner::me(&SysRoot::real()).to_string(),
+            owner: Owner::current(&SysRoot::real()).to_string(),
             group,
             what: what.to_owned(),
             since: jiff::Timestamp::now(),
@@ -75,7 +75,7 @@ impl Signature {
     }
 
     fn owner(&self) -> Option<Owner> {
-        Owner::of(&self.owner)
+        Owner::parse(&self.owner)
     }
 
     /// Whether its process has ended; a zombie has.
@@ -83,14 +83,14 @@ impl Signature {
         self.owner().is_some_and(|owner| owner.is_gone(&SysRoot::real()))
     }
 
-    fn holder(&self) -> Option<Holder> {
+    fn holder(&self) -> Option<LockHolder> {
         let Self { what, since, .. } = self;
         let pid = self.owner()?.pid();
-        Some(Holder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
+        Some(LockHolder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
     }
 }
 
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(there) => Ok(is_same(&there, &file.metadata()?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -103,13 +103,13 @@ fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
 }
 
 /// Who has the lock, or had it last.
-pub(super) fn holder(path: &Path) -> Option<Holder> {
-    Signature::read(&mut File::open(path).ok()?).ok()??.holder()
+pub(super) fn holder(path: &Path) -> Option<LockHolder> {
+    LockRecord::read(&mut File::open(path).ok()?).ok()??.holder()
 }
 
 /// Writes into the lock, which is ours, what it is taken for.
-pub(super) fn sign(file: &mut File, what: &str) -> io::Result<()> {
-    let line = serde_json::to_string(&Signature::new(what)).map_err(io::Error::from)?;
+pub(super) fn write_record(file: &mut File, what: &str) -> io::Result<()> {
+    let line = serde_json::to_string(&LockRecord::new(what)).map_err(io::Error::from)?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(format!("{line}\n").as_bytes())
@@ -117,30 +117,30 @@ pub(super) fn sign(file: &mut File, what: &str) -> io::Result<()> {
 
 /// Takes the lock; who has it, if somebody does. It goes with the file that is returned, with the process, and with the
 /// commands that were started with it: where only those are left, they are ended first.
-pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
-    let (ours, start) = (Signature::new(what), Instant::now());
+pub(super) fn acquire(path: &Path, what: &str) -> io::Result<Result<File, Option<LockHolder>>> {
+    let (ours, start) = (LockRecord::new(what), Instant::now());
     loop {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // The holder before us may have removed it meanwhile: then it locks nothing.
-            Ok(()) if !is_at(&file, path)? => {}
+            Ok(()) if !is_same_file(&file, path)? => {}
             Ok(()) => {
-                return match sign(&mut file, what) {
+                return match write_record(&mut file, what) {
                     Ok(()) => Ok(Ok(file)),
                     Err(error) => fs::remove_file(path).and(Err(error)),
                 };
             }
             Err(Errno::WOULDBLOCK) => {
-                let theirs = Signature::read(&mut file)?;
+                let theirs = LockRecord::read(&mut file)?;
                 let patience = match &theirs {
                     // We may have let it go, and a child that has not become its program yet has it still.
-                    Some(theirs) if theirs.owner == ours.owner => BETWEEN,
+                    Some(theirs) if theirs.owner == ours.owner => EXEC_TIMEOUT,
                     Some(theirs) if !theirs.has_ended() => Duration::ZERO,
                     Some(theirs) => {
-                        end_commands(&mut file, theirs)?;
-                        LINGER
+                        kill_commands(&mut file, theirs)?;
+                        ORPHAN_TIMEOUT
                     }
-                    None => LINGER,
+                    None => ORPHAN_TIMEOUT,
                 };
                 if start.elapsed() >= patience {
                     return Ok(Err(theirs.and_then(|theirs| theirs.holder())));
@@ -153,7 +153,7 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
 }
 
 /// Ends the commands of a holder that has ended, each with its process group and all that descends from it.
-fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
+fn kill_commands(file: &mut File, dead: &LockRecord) -> io::Result<()> {
     let root = SysRoot::real();
     let (mut groups, mut stopped) = (BTreeSet::new(), BTreeMap::new());
     // All are stopped before any is killed: a shell whose child is killed first would go on with its next command. One that
@@ -167,7 +167,7 @@ fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
         let of_group = all.iter().filter(|entry| groups.contains(&entry.group));
         let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
         // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
-        if Signature::read(file)?.as_ref() != Some(dead) {
+        if LockRecord::read(file)?.as_ref() != Some(dead) {
             break;
         }
         let found = tree::descendants(&all, &roots);
@@ -187,8 +187,9 @@ fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
 }
 
 /// The processes that have the lock as their standard input.
-fn commands<'a>(all: &'a [Entry], lock: &fs::Metadata) -> Vec<&'a Entry> {
-    let has_it =
-        |entry: &&Entry| fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock));
+fn commands<'a>(all: &'a [ProcessStat], lock: &fs::Metadata) -> Vec<&'a ProcessStat> {
+    let has_it = |entry: &&ProcessStat| {
+        fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock))
+    };
     all.iter().filter(has_it).collect()
 }

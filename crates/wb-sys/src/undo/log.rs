@@ -6,12 +6,12 @@ use std::io;
 
 use crate::SysRoot;
 
-use super::dependents::{self, Pending, Reset};
-use super::entry::{Change, Dependent, Line, Undone};
+use super::dependents::{self, PendingRestore, ResetSetting};
+use super::record::{Change, Dependent, LogRecord, RevertOutcome};
 use super::revert::RevertError;
 use super::step::{Step, StepError};
-use super::store::{Store, io_error};
-use super::{Holder, lock};
+use super::store::{LogFolder, io_error};
+use super::{LockHolder, lock};
 
 /// Why something was not changed, or not put back.
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +27,10 @@ pub enum UndoError {
         source: io::Error,
     },
     /// Somebody else is changing this machine.
-    #[error("this machine is being changed by {}", .holder.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
-    Held {
+    #[error("this machine is being changed by {}", .holder.as_ref().map_or("somebody else".to_owned(), LockHolder::to_string))]
+    Locked {
         /// Who, where it can be told.
-        holder: Option<Holder>,
+        holder: Option<LockHolder>,
     },
     /// A line that is not as it was written.
     #[error("{path}: line {line}: {why}")]
@@ -46,7 +46,7 @@ pub enum UndoError {
     #[error(
         "{path} is an undo log of format {format}, and this version knows up to {known}: revert with the version that wrote it"
     )]
-    Newer {
+    UnsupportedFormat {
         /// The log.
         path: String,
         /// Its format.
@@ -86,7 +86,7 @@ impl From<RevertError> for UndoError {
 
 /// What is done with a setting that somebody else has changed since it was changed through the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conflict {
+pub enum ConflictPolicy {
     /// It is left as it is, and forgotten.
     Forget,
     /// It is left as it is, and stays in the log with what it was.
@@ -99,10 +99,10 @@ pub enum Conflict {
 #[derive(Debug)]
 pub struct UndoLog {
     root: SysRoot,
-    store: Store,
-    by: String,
+    store: LogFolder,
+    owner: String,
     boot: String,
-    changes: BTreeMap<u32, Known>,
+    changes: BTreeMap<u32, OpenChange>,
     next: u32,
     /// The lock: it goes when this does, and whatever was started to change something.
     lock: File,
@@ -110,15 +110,15 @@ pub struct UndoLog {
 
 /// What the log has of a change that is not undone.
 #[derive(Debug, Clone)]
-struct Known {
+struct OpenChange {
     change: Change,
     /// What it came to; none while that is not known.
-    made: Option<Made>,
+    applied: Option<AppliedState>,
 }
 
 /// What a change came to.
 #[derive(Debug, Clone)]
-struct Made {
+struct AppliedState {
     /// What is there.
     after: Option<Vec<u8>>,
     /// The dependents that have another value than before.
@@ -131,18 +131,19 @@ impl UndoLog {
     /// # Errors
     /// When somebody else has it, or it is damaged elsewhere than in its last line.
     pub fn open(root: &SysRoot, by: &str) -> Result<Self, UndoError> {
-        let store = Store::make(root)?;
+        let store = LogFolder::create(root)?;
         let path = store.lock();
-        let taken = lock::take(&path, by).map_err(io_error("take", &path)).inspect_err(|_| store.leave())?;
-        let lock = taken.map_err(|holder| UndoError::Held { holder })?;
+        let taken =
+            lock::acquire(&path, by).map_err(io_error("take", &path)).inspect_err(|_| store.remove_if_empty())?;
+        let lock = taken.map_err(|holder| UndoError::Locked { holder })?;
         let boot = root.text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let (root, by, changes) = (root.clone(), by.to_owned(), BTreeMap::new());
-        let mut log = Self { root, store, by, boot, changes, next: 0, lock };
-        (log.changes, log.next) = known(log.store.lines()?);
+        let mut log = Self { root, store, owner: by, boot, changes, next: 0, lock };
+        (log.changes, log.next) = replay(log.store.lines()?);
         match log.changes.is_empty() {
             // Of somebody who was killed when everything was put back.
             true => log.store.remove().and_then(|()| log.store.remove_owners())?,
-            false => log.store.mend().and_then(|()| log.store.set_owners(&log.owners()))?,
+            false => log.store.truncate_partial_line().and_then(|()| log.store.set_owners(&log.owners()))?,
         }
         Ok(log)
     }
@@ -152,7 +153,7 @@ impl UndoLog {
     /// # Errors
     /// When the log is damaged.
     pub fn changes(root: &SysRoot) -> Result<Vec<Change>, UndoError> {
-        let (known, _) = known(Store::of(root)?.lines()?);
+        let (known, _) = replay(LogFolder::locate(root)?.lines()?);
         Ok(known.into_values().map(|known| known.change).collect())
     }
 
@@ -161,11 +162,11 @@ impl UndoLog {
     /// # Errors
     /// When that cannot be read.
     pub fn read_owners(root: &SysRoot) -> Result<Vec<String>, UndoError> {
-        Store::of(root)?.owners()
+        LogFolder::locate(root)?.owners()
     }
 
     fn owners(&self) -> BTreeSet<&str> {
-        self.changes.values().map(|known| known.change.by.as_str()).collect()
+        self.changes.values().map(|known| known.change.owner.as_str()).collect()
     }
 
     /// Who changed a machine last, or does; for those who may not read the log itself. None where there is no log, or
@@ -173,8 +174,8 @@ impl UndoLog {
     ///
     /// # Errors
     /// When its folder leads elsewhere.
-    pub fn last_holder(root: &SysRoot) -> Result<Option<Holder>, UndoError> {
-        Ok(lock::holder(&Store::of(root)?.lock()))
+    pub fn last_holder(root: &SysRoot) -> Result<Option<LockHolder>, UndoError> {
+        Ok(lock::holder(&LogFolder::locate(root)?.lock()))
     }
 
     /// Whether anything of a log is left on a machine, be it of somebody who was killed before a change or after the
@@ -182,8 +183,8 @@ impl UndoLog {
     ///
     /// # Errors
     /// When its folder leads elsewhere.
-    pub fn is_there(root: &SysRoot) -> Result<bool, UndoError> {
-        Ok(Store::of(root)?.exists())
+    pub fn exists(root: &SysRoot) -> Result<bool, UndoError> {
+        Ok(LogFolder::locate(root)?.exists())
     }
 
     /// What is changed, in the order of the changes.
@@ -209,8 +210,8 @@ impl UndoLog {
         step: Step,
         wanted: Option<&[u8]>,
         dependents: &[String],
-    ) -> Result<Option<Vec<Reset>>, UndoError> {
-        step.check(&self.root, wanted)?;
+    ) -> Result<Option<Vec<ResetSetting>>, UndoError> {
+        step.require_reversible(&self.root, wanted)?;
         let before = step.state(&self.root)?;
         if step.is_same(before.as_deref(), wanted) {
             return Ok(None);
@@ -218,25 +219,26 @@ impl UndoLog {
         let number = self.next;
         let others = dependents.iter().filter(|path| Step::setting(*path) != step);
         let saved = dependents::save(&self.root, others);
-        let (boot, by) = (self.boot.clone(), self.by.clone());
+        let (boot, by) = (self.boot.clone(), self.owner.clone());
         let modified = step.modified(&self.root);
-        let change = Change { number, boot, by, step: step.clone(), before, modified, dependents: saved.clone() };
-        let owners = self.owners().into_iter().chain([self.by.as_str()]).collect();
+        let change =
+            Change { number, boot, owner: by, step: step.clone(), before, modified, dependents: saved.clone() };
+        let owners = self.owners().into_iter().chain([self.owner.as_str()]).collect();
         self.store.set_owners(&owners)?;
-        self.store.append(&Line::Change(change.clone()))?;
+        self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
-        self.changes.insert(number, Known { change, made: None });
+        self.changes.insert(number, OpenChange { change, applied: None });
         if let Err(error) = step.set(&self.root, wanted, &self.lock) {
-            self.undo(number, Conflict::Forget, &mut Vec::new())?;
+            self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
         // What the kernel made of it, which may be rounded.
         let after = step.state(&self.root)?;
-        let reset = dependents::reset(&self.root, &saved);
+        let reset = dependents::changed_settings(&self.root, &saved);
         let described = dependents::describe(&saved, &reset);
-        self.store.append(&Line::Made { number, after: after.clone(), reset: reset.clone() })?;
+        self.store.append(&LogRecord::Applied { number, after: after.clone(), reset: reset.clone() })?;
         if let Some(known) = self.changes.get_mut(&number) {
-            known.made = Some(Made { after, reset });
+            known.applied = Some(AppliedState { after, reset });
         }
         Ok(Some(described))
     }
@@ -245,7 +247,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// When something cannot be put back: the rest is, and that stays in the log.
-    pub fn revert(&mut self) -> Result<Vec<(Change, Undone)>, RevertError> {
+    pub fn revert(&mut self) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
         self.revert_where(|_| true)
     }
 
@@ -253,23 +255,26 @@ impl UndoLog {
     ///
     /// # Errors
     /// As for all.
-    pub fn revert_with(&mut self, conflict: Conflict) -> Result<Vec<(Change, Undone)>, RevertError> {
-        self.revert_chosen(|_| true, conflict)
+    pub fn revert_with(&mut self, conflict: ConflictPolicy) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
+        self.revert_matching(|_| true, conflict)
     }
 
     /// The same for some of the changes.
     ///
     /// # Errors
     /// As for all.
-    pub fn revert_where(&mut self, which: impl Fn(&Change) -> bool) -> Result<Vec<(Change, Undone)>, RevertError> {
-        self.revert_chosen(which, Conflict::Forget)
-    }
-
-    fn revert_chosen(
+    pub fn revert_where(
         &mut self,
         which: impl Fn(&Change) -> bool,
-        conflict: Conflict,
-    ) -> Result<Vec<(Change, Undone)>, RevertError> {
+    ) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
+        self.revert_matching(which, ConflictPolicy::Forget)
+    }
+
+    fn revert_matching(
+        &mut self,
+        which: impl Fn(&Change) -> bool,
+        conflict: ConflictPolicy,
+    ) -> Result<Vec<(Change, RevertOutcome)>, RevertError> {
         let chosen = self.changes.values().rev().filter(|known| which(&known.change));
         let chosen: Vec<Change> = chosen.map(|known| known.change.clone()).collect();
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
@@ -285,23 +290,30 @@ impl UndoLog {
     }
 
     /// Undoes one change, and adds what became of it and of its dependents.
-    fn undo(&mut self, number: u32, conflict: Conflict, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
+    fn undo(
+        &mut self,
+        number: u32,
+        conflict: ConflictPolicy,
+        undone: &mut Vec<(Change, RevertOutcome)>,
+    ) -> Result<(), UndoError> {
         let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
         let first = undone.len();
         let how = match self.transfer_to_later(&known)? {
-            None => self.put_back(&known, conflict, undone)?,
+            None => self.restore(&known, conflict, undone)?,
             Some(by) => {
-                let how = Undone::Superseded { by };
+                let how = RevertOutcome::Superseded { by };
                 undone.push((known.change, how.clone()));
                 how
             }
         };
-        if conflict == Conflict::Keep {
-            if matches!(how, Undone::Left { .. }) {
+        if conflict == ConflictPolicy::Keep {
+            if matches!(how, RevertOutcome::Conflict { .. }) {
                 return Ok(());
             }
-            for (dependent, _) in undone[first..].iter().filter(|(_, how)| matches!(how, Undone::Left { .. })) {
-                self.keep(dependent.clone())?;
+            for (dependent, _) in
+                undone[first..].iter().filter(|(_, how)| matches!(how, RevertOutcome::Conflict { .. }))
+            {
+                self.keep_dependent(dependent.clone())?;
             }
         }
         self.changes.remove(&number);
@@ -312,7 +324,7 @@ impl UndoLog {
         } else {
             // Where the disk is full these stay unwritten: done twice it is the same, and an owner too many keeps others
             // from measuring until the log is opened again.
-            let _ = self.store.append(&Line::Undone { number, how });
+            let _ = self.store.append(&LogRecord::Undone { number, how });
             let _ = self.store.set_owners(&self.owners());
         }
         Ok(())
@@ -320,8 +332,8 @@ impl UndoLog {
 
     /// Has later changes of the same settings put back what this one was to put back, the setting itself and its
     /// dependents; for whom the setting itself was changed again, if it was.
-    fn transfer_to_later(&mut self, known: &Known) -> Result<Option<String>, UndoError> {
-        let Known { change, made } = known;
+    fn transfer_to_later(&mut self, known: &OpenChange) -> Result<Option<String>, UndoError> {
+        let OpenChange { change, applied: made } = known;
         let is_gone = change.step.is_volatile() && change.boot != self.boot;
         if is_gone {
             return Ok(None);
@@ -350,7 +362,7 @@ impl UndoLog {
     ) -> Result<Option<String>, UndoError> {
         let is_ours =
             |saved: &Option<Vec<u8>>| after.as_ref().is_none_or(|it| step.is_same(it.as_deref(), saved.as_deref()));
-        for (later, Known { change, .. }) in self.changes.range_mut(number + 1..) {
+        for (later, OpenChange { change, .. }) in self.changes.range_mut(number + 1..) {
             let is_itself = change.step == *step;
             let dependent = change.dependents.iter_mut().find(|saved| Step::setting(&saved.path) == *step);
             let (saved, path) = match dependent {
@@ -361,63 +373,68 @@ impl UndoLog {
             if !is_ours(saved) {
                 return Ok(None);
             }
-            self.store.append(&Line::Rebased { number: *later, before: before.clone(), modified, dependent: path })?;
+            self.store.append(&LogRecord::Rebased {
+                number: *later,
+                before: before.clone(),
+                modified,
+                dependent: path,
+            })?;
             *saved = before;
             if is_itself {
                 change.modified = modified;
             }
-            return Ok(is_itself.then(|| change.by.clone()));
+            return Ok(is_itself.then(|| change.owner.clone()));
         }
         Ok(None)
     }
 
     /// Keeps a dependent that somebody else has changed as a change of its own, when the one that it went with is undone.
-    fn keep(&mut self, dependent: Change) -> Result<(), UndoError> {
+    fn keep_dependent(&mut self, dependent: Change) -> Result<(), UndoError> {
         let change = Change { number: self.next, ..dependent };
         let (number, after) = (change.number, change.before.clone());
-        self.store.append(&Line::Change(change.clone()))?;
-        self.store.append(&Line::Made { number, after: after.clone(), reset: Vec::new() })?;
+        self.store.append(&LogRecord::Change(change.clone()))?;
+        self.store.append(&LogRecord::Applied { number, after: after.clone(), reset: Vec::new() })?;
         self.next += 1;
-        self.changes.insert(number, Known { change, made: Some(Made { after, reset: Vec::new() }) });
+        self.changes.insert(number, OpenChange { change, applied: Some(AppliedState { after, reset: Vec::new() }) });
         Ok(())
     }
 
-    fn put_back(
+    fn restore(
         &self,
-        known: &Known,
-        conflict: Conflict,
-        undone: &mut Vec<(Change, Undone)>,
-    ) -> Result<Undone, UndoError> {
-        let Known { change, made } = known;
+        known: &OpenChange,
+        conflict: ConflictPolicy,
+        undone: &mut Vec<(Change, RevertOutcome)>,
+    ) -> Result<RevertOutcome, UndoError> {
+        let OpenChange { change, applied: made } = known;
         // As if nothing were known of what it came to.
-        let made = made.as_ref().filter(|_| conflict != Conflict::Overwrite);
+        let made = made.as_ref().filter(|_| conflict != ConflictPolicy::Overwrite);
         let Change { step, before, boot, .. } = change;
-        let mut done = |how: Undone| {
+        let mut done = |how: RevertOutcome| {
             undone.push((change.clone(), how.clone()));
             how
         };
-        step.tidy(&self.root);
+        step.remove_temporary(&self.root);
         if step.is_volatile() && *boot != self.boot {
-            return Ok(done(Undone::Gone));
+            return Ok(done(RevertOutcome::Gone));
         }
         let now = match step.state(&self.root) {
-            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(Undone::Gone)),
+            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(RevertOutcome::Gone)),
             other => other?,
         };
         let is_undone = now == *before;
         // Where it is not known what it held, we were the last that are known to have written it.
         if !is_undone && made.is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
-            return Ok(done(Undone::Left { found }));
+            return Ok(done(RevertOutcome::Conflict { found }));
         }
         let reset = made.map(|made| made.reset.as_slice());
-        let dependents = Pending::new(&self.root, change, reset, is_undone);
+        let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
             step.set(&self.root, before.as_deref(), &self.lock)?;
-            step.require(&self.root, before.as_deref())?;
+            step.verify_state(&self.root, before.as_deref())?;
         }
         step.set_modified(&self.root, change.modified)?;
-        let how = done(Undone::Restored);
+        let how = done(RevertOutcome::Restored);
         dependents.restore(&self.root, &self.lock, undone)?;
         Ok(how)
     }
@@ -426,37 +443,37 @@ impl UndoLog {
 impl Drop for UndoLog {
     /// Nothing stays where nothing is changed; the lock else names whose changes stay.
     fn drop(&mut self) {
-        if let Some(Known { change, .. }) = self.changes.values().next_back()
-            && change.by != self.by
+        if let Some(OpenChange { change, .. }) = self.changes.values().next_back()
+            && change.owner != self.owner
         {
             // Whom it names helps those alone who may not read the log.
-            let _ = lock::sign(&mut self.lock, &change.by);
+            let _ = lock::write_record(&mut self.lock, &change.owner);
         }
         if self.changes.is_empty() {
             // What stays of a change that could not be noted is removed by whoever opens the log next.
             let _ = self.store.remove_owners();
             let _ = fs::remove_file(self.store.lock());
-            self.store.leave();
+            self.store.remove_if_empty();
         }
     }
 }
 
 /// The changes of a log that are not undone, and the next number.
-fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
+fn replay(lines: Vec<LogRecord>) -> (BTreeMap<u32, OpenChange>, u32) {
     let (mut changes, mut next) = (BTreeMap::new(), 0);
     for line in lines {
         match line {
-            Line::Change(change) => {
+            LogRecord::Change(change) => {
                 next = next.max(change.number + 1);
-                changes.insert(change.number, Known { change, made: None });
+                changes.insert(change.number, OpenChange { change, applied: None });
             }
-            Line::Made { number, after, reset } => {
+            LogRecord::Applied { number, after, reset } => {
                 if let Some(known) = changes.get_mut(&number) {
-                    known.made = Some(Made { after, reset });
+                    known.applied = Some(AppliedState { after, reset });
                 }
             }
-            Line::Rebased { number, before, modified, dependent } => {
-                let change = changes.get_mut(&number).map(|known: &mut Known| &mut known.change);
+            LogRecord::Rebased { number, before, modified, dependent } => {
+                let change = changes.get_mut(&number).map(|known: &mut OpenChange| &mut known.change);
                 match (change, dependent) {
                     (None, _) => {}
                     (Some(change), None) => (change.before, change.modified) = (before, modified),
@@ -466,7 +483,7 @@ fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
                     }
                 }
             }
-            Line::Undone { number, .. } => drop(changes.remove(&number)),
+            LogRecord::Undone { number, .. } => drop(changes.remove(&number)),
         }
     }
     (changes, next)

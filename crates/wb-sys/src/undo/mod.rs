@@ -11,16 +11,16 @@
 //! that none is ever stale.
 
 mod dependents;
-mod entry;
 mod lock;
 mod log;
+mod record;
 mod revert;
 mod step;
 mod store;
 
-pub use dependents::Reset;
-pub use entry::{Change, Dependent, Undone};
-pub use lock::Holder;
-pub use log::{Conflict, UndoError, UndoLog};
+pub use dependents::ResetSetting;
+pub use lock::LockHolder;
+pub use log::{ConflictPolicy, UndoError, UndoLog};
+pub use record::{Change, Dependent, RevertOutcome};
 pub use revert::RevertError;
 pub use step::{Refusal, Step, StepError};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 
-use super::entry::Line;
 use super::log::UndoError;
+use super::record::LogRecord;
 use super::step::StepError;
 
 /// Where the log of a machine is.
@@ -29,31 +29,31 @@ struct Header {
 }
 
 /// It has what files held before, which is not for everybody.
-const PRIVATE: u32 = 0o600;
+const LOG_MODE: u32 = 0o600;
 
 /// For whom a machine is changed is for everybody: others must not measure it.
-const PUBLIC: u32 = 0o644;
+const OWNERS_MODE: u32 = 0o644;
 
 /// The folder of a machine's log.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LogFolder {
     folder: PathBuf,
 }
 
-impl Store {
+impl LogFolder {
     /// Where it would be; nothing is made.
-    pub(super) fn of(root: &SysRoot) -> Result<Self, UndoError> {
+    pub(super) fn locate(root: &SysRoot) -> Result<Self, UndoError> {
         Ok(Self { folder: root.path(FOLDER).map_err(StepError::from)? })
     }
 
     /// Makes the folder where there is none, and sees that nobody else can write into it.
-    pub(super) fn make(root: &SysRoot) -> Result<Self, UndoError> {
-        let store = Self::of(root)?;
+    pub(super) fn create(root: &SysRoot) -> Result<Self, UndoError> {
+        let store = Self::locate(root)?;
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o755).create(&store.folder);
         made.map_err(io_error("make", &store.folder))?;
         for folder in [&store.folder, store.folder.parent().unwrap_or(&store.folder)] {
-            trusted(folder)?;
+            require_trusted(folder)?;
         }
         Ok(store)
     }
@@ -72,18 +72,20 @@ impl Store {
     }
 
     /// The lines that were written whole.
-    pub(super) fn lines(&self) -> Result<Vec<Line>, UndoError> {
+    pub(super) fn lines(&self) -> Result<Vec<LogRecord>, UndoError> {
         let path = self.log();
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(io_error("read", &path))?,
         };
         let shown = || path.display().to_string();
-        let whole = &bytes[..whole(&bytes)];
+        let whole = &bytes[..complete_length(&bytes)];
         let mut lines = whole.split_inclusive(|byte| *byte == b'\n');
         match lines.next().map(serde_json::from_slice::<Header>) {
             Some(Ok(Header { format: FORMAT })) => {}
-            Some(Ok(Header { format })) => return Err(UndoError::Newer { path: shown(), format, known: FORMAT }),
+            Some(Ok(Header { format })) => {
+                return Err(UndoError::UnsupportedFormat { path: shown(), format, known: FORMAT });
+            }
             // Killed while the first line was written: nothing was changed.
             None if header().as_bytes().starts_with(&bytes) => return Ok(Vec::new()),
             _ => return Err(UndoError::Foreign { path: shown() }),
@@ -96,14 +98,14 @@ impl Store {
     }
 
     /// Cuts off the beginning of a line that never reached the device, and after which nothing was changed.
-    pub(super) fn mend(&self) -> Result<(), UndoError> {
+    pub(super) fn truncate_partial_line(&self) -> Result<(), UndoError> {
         let path = self.log();
         let cut = || {
             let bytes = match fs::read(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 other => other?,
             };
-            let whole = whole(&bytes);
+            let whole = complete_length(&bytes);
             if whole == bytes.len() {
                 Ok(())
             } else {
@@ -114,11 +116,11 @@ impl Store {
     }
 
     /// Adds a line, which has reached the device when this returns. Where it cannot be written whole, none of it stays.
-    pub(super) fn append(&self, line: &Line) -> Result<(), UndoError> {
+    pub(super) fn append(&self, line: &LogRecord) -> Result<(), UndoError> {
         let path = self.log();
         let text = serde_json::to_string(line).map_err(io::Error::from).map_err(io_error("write", &path))?;
         let write = || {
-            let mut file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path)?;
+            let mut file = OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(&path)?;
             let length = file.metadata()?.len();
             let header = if length == 0 { header() } else { String::new() };
             let written = file.write_all(format!("{header}{text}\n").as_bytes()).and_then(|()| file.sync_all());
@@ -157,7 +159,7 @@ impl Store {
         let write = || {
             fs::write(&new, text)?;
             // Whatever the umask.
-            fs::set_permissions(&new, fs::Permissions::from_mode(PUBLIC))?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(OWNERS_MODE))?;
             fs::rename(&new, &path)
         };
         write().map_err(io_error("write", &path)).inspect_err(|_| {
@@ -183,7 +185,7 @@ impl Store {
     }
 
     /// Removes the folders, where they hold nothing: else the system refuses to.
-    pub(super) fn leave(&self) {
+    pub(super) fn remove_if_empty(&self) {
         let _ = fs::remove_dir(&self.folder).and_then(|()| self.folder.parent().map_or(Ok(()), fs::remove_dir));
     }
 
@@ -202,12 +204,12 @@ fn header() -> String {
 }
 
 /// How much of a log is whole lines.
-fn whole(bytes: &[u8]) -> usize {
+fn complete_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 /// What the log says is carried out with all rights, so that nobody else may have a hand in it.
-fn trusted(folder: &Path) -> Result<(), UndoError> {
+fn require_trusted(folder: &Path) -> Result<(), UndoError> {
     let untrusted = |why: String| Err(UndoError::Untrusted { path: folder.display().to_string(), why });
     let metadata = fs::symlink_metadata(folder).map_err(io_error("read", folder))?;
     let me = rustix::process::geteuid().as_raw();

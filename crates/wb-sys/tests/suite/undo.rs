@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use wb_sys::process::{Owner, tree};
-use wb_sys::undo::{Conflict, Step, Undone};
+use wb_sys::undo::{ConflictPolicy, RevertOutcome, Step};
 use wb_sys::{SysRoot, UndoLog};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -51,7 +51,7 @@ fn made() -> Step {
     Step::File { path: "/etc/made".to_owned(), mode: 0o644 }
 }
 
-fn undone(log: &mut UndoLog) -> Vec<Undone> {
+fn undone(log: &mut UndoLog) -> Vec<RevertOutcome> {
     log.revert().unwrap().into_iter().map(|(_, how)| how).collect()
 }
 
@@ -70,8 +70,8 @@ fn what_is_changed_is_put_back_and_nothing_of_ours_stays() {
     // Another process.
     let mut log = UndoLog::open(&root, "another").unwrap();
     let undone = log.revert().unwrap();
-    assert!(undone.iter().all(|(_, how)| *how == Undone::Restored) && undone.len() == 3, "{undone:?}");
-    assert!(undone[0].0.step.what() == "/etc/made" && undone[2].0.step.what() == THP, "the last first");
+    assert!(undone.iter().all(|(_, how)| *how == RevertOutcome::Restored) && undone.len() == 3, "{undone:?}");
+    assert!(undone[0].0.step.description() == "/etc/made" && undone[2].0.step.description() == THP, "the last first");
     drop(log);
     assert_eq!(all(folder.path()), before);
     assert!(!folder.path().join("var/lib/weighbridge").exists());
@@ -84,7 +84,7 @@ fn what_somebody_else_changed_is_left_and_told() {
     log.change(Step::setting(THP), Some(b"never")).unwrap();
     log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
     put(folder.path(), SWAPPINESS, "10\n");
-    assert_eq!(undone(&mut log), [Undone::Left { found: "10".to_owned() }, Undone::Restored]);
+    assert_eq!(undone(&mut log), [RevertOutcome::Conflict { found: "10".to_owned() }, RevertOutcome::Restored]);
     assert_eq!(get(folder.path(), SWAPPINESS), "10\n");
 }
 
@@ -100,11 +100,11 @@ fn what_somebody_else_changed_stays_in_the_log_until_it_is_put_back() {
         let undone = log.revert_with(conflict).unwrap();
         (undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), get(folder.path(), SWAPPINESS))
     };
-    let left = || Undone::Left { found: "10".to_owned() };
-    assert_eq!(revert(Conflict::Keep), (vec![left(), Undone::Restored], "10\n".to_owned()));
-    assert_eq!(revert(Conflict::Keep), (vec![left()], "10\n".to_owned()), "nothing of it is lost");
-    assert_eq!(revert(Conflict::Overwrite).0, [Undone::Restored]);
-    assert_eq!(revert(Conflict::Overwrite).0, []);
+    let left = || RevertOutcome::Conflict { found: "10".to_owned() };
+    assert_eq!(revert(ConflictPolicy::Keep), (vec![left(), RevertOutcome::Restored], "10\n".to_owned()));
+    assert_eq!(revert(ConflictPolicy::Keep), (vec![left()], "10\n".to_owned()), "nothing of it is lost");
+    assert_eq!(revert(ConflictPolicy::Overwrite).0, [RevertOutcome::Restored]);
+    assert_eq!(revert(ConflictPolicy::Overwrite).0, []);
     drop(log);
     assert_eq!(all(folder.path()), before);
 }
@@ -118,7 +118,7 @@ fn a_reboot_has_put_settings_back_but_no_files() {
     drop(log);
     put(folder.path(), BOOT, "two\n");
     put(folder.path(), SWAPPINESS, "60\n");
-    assert_eq!(undone(&mut UndoLog::open(&root, "b").unwrap()), [Undone::Restored, Undone::Gone]);
+    assert_eq!(undone(&mut UndoLog::open(&root, "b").unwrap()), [RevertOutcome::Restored, RevertOutcome::Gone]);
     assert!(!folder.path().join("etc/made").exists());
 }
 
@@ -219,13 +219,13 @@ fn a_change_below_another_one_is_put_back_when_that_is() {
     drop(log);
     // The next run puts back what the killed one has changed.
     let mut log = UndoLog::open(&root, "run").unwrap();
-    let undone = log.revert_where(|change| change.by == "run").unwrap();
+    let undone = log.revert_where(|change| change.owner == "run").unwrap();
     let by = "tune".to_owned();
-    assert_eq!(undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), [Undone::Superseded { by }]);
+    assert_eq!(undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), [RevertOutcome::Superseded { by }]);
     assert_eq!(get(folder.path(), "/etc/set"), "of tune");
     drop(log);
     let mut log = UndoLog::open(&root, "tune").unwrap();
-    assert_eq!(self::undone(&mut log), [Undone::Restored]);
+    assert_eq!(self::undone(&mut log), [RevertOutcome::Restored]);
     assert_eq!(get(folder.path(), "/etc/set"), "found");
 }
 
@@ -259,9 +259,9 @@ fn signed_by(folder: &Path, pid: u32, script: &str) -> std::process::Child {
     use std::os::unix::process::CommandExt;
     let lock = folder.join("var/lib/weighbridge/undo/lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    let started = |pid| tree::entry(&SysRoot::real(), pid).unwrap().started;
+    let started = |pid| tree::read_stat(&SysRoot::real(), pid).unwrap().started;
     let of = |pid| format!("-{pid:08}-{:012}-", started(pid));
-    let me = Owner::me(&SysRoot::real()).to_string();
+    let me = Owner::current(&SysRoot::real()).to_string();
     let owner = me.replace(&of(std::process::id()), &of(pid));
     let line =
         format!("{{\"owner\":\"{owner}\",\"group\":{pid},\"what\":\"run\",\"since\":\"2026-01-02T03:04:05Z\"}}\n");
@@ -278,7 +278,7 @@ fn a_command_of_a_holder_that_has_ended_is_ended_with_all_that_it_started() {
     // One of its processes does not have the lock any more.
     let script = format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", late.display());
     let mut zombie = std::process::Command::new("true").spawn().unwrap();
-    let is_zombie = || tree::entry(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
+    let is_zombie = || tree::read_stat(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
     while !is_zombie() {
         std::thread::yield_now();
     }

@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use wb_sys::undo::{Change, Conflict, Reset, Step, Undone};
+use wb_sys::undo::{Change, ConflictPolicy, ResetSetting, RevertOutcome, Step};
 use wb_sys::{SysRoot, UndoLog};
 
 const DEPTH: &str = "/queue/depth";
@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    fn switch(&self, log: &mut UndoLog, to: &str) -> Option<Vec<Reset>> {
+    fn switch(&self, log: &mut UndoLog, to: &str) -> Option<Vec<ResetSetting>> {
         let dependents = [DEPTH, AHEAD, EXPIRE].map(str::to_owned);
         log.change_with(self.scheduler(), Some(format!("{to}\n").as_bytes()), &dependents).unwrap()
     }
@@ -68,8 +68,8 @@ impl Queue {
     }
 }
 
-fn summary(undone: &[(Change, Undone)]) -> Vec<(String, Undone)> {
-    undone.iter().map(|(change, how)| (change.step.what(), how.clone())).collect()
+fn summary(undone: &[(Change, RevertOutcome)]) -> Vec<(String, RevertOutcome)> {
+    undone.iter().map(|(change, how)| (change.step.description(), how.clone())).collect()
 }
 
 const ODD: [&str; 4] = ["deadline", "200", "123", "77"];
@@ -79,10 +79,10 @@ fn what_a_change_resets_is_reported_and_restored_with_it_in_the_right_order() {
     let queue = Queue::new();
     let mut log = queue.open();
     let reset = queue.switch(&mut log, "none").unwrap();
-    let of = |path: &str, was: &str, now: Option<&str>| Reset {
+    let of = |path: &str, was: &str, now: Option<&str>| ResetSetting {
         path: path.to_owned(),
-        was: was.to_owned(),
-        now: now.map(str::to_owned),
+        before: was.to_owned(),
+        after: now.map(str::to_owned),
     };
     assert_eq!(reset, [of(DEPTH, "200", Some("128")), of(EXPIRE, "123", None)]);
     assert_eq!(queue.holds(), ["none", "128", "-", "77"]);
@@ -90,7 +90,7 @@ fn what_a_change_resets_is_reported_and_restored_with_it_in_the_right_order() {
     // Another process.
     drop(log);
     let undone = queue.open().revert().unwrap();
-    let restored = ["the scheduler", DEPTH, EXPIRE].map(|what| (what.to_owned(), Undone::Restored));
+    let restored = ["the scheduler", DEPTH, EXPIRE].map(|what| (what.to_owned(), RevertOutcome::Restored));
     assert_eq!((summary(&undone), queue.holds()), (restored.to_vec(), ODD.map(str::to_owned)));
 }
 
@@ -125,7 +125,7 @@ fn a_dependent_that_somebody_else_set_meanwhile_is_left_and_reported() {
     // Nothing of ours, whatever it holds.
     fs::write(queue.full(AHEAD), "88\n").unwrap();
     let undone = summary(&log.revert().unwrap());
-    assert_eq!(undone[1], (DEPTH.to_owned(), Undone::Left { found: "64".to_owned() }));
+    assert_eq!(undone[1], (DEPTH.to_owned(), RevertOutcome::Conflict { found: "64".to_owned() }));
     assert_eq!(queue.holds(), ["deadline", "64", "123", "88"]);
 }
 
@@ -136,7 +136,7 @@ fn a_dependent_that_was_changed_through_the_log_is_restored_with_that_change() {
     let mut tune = UndoLog::open(&queue.root(), "tune").unwrap();
     tune.change(Step::setting(DEPTH), Some(b"64")).unwrap();
     drop(tune);
-    queue.open().revert_where(|change| change.by == "a test").unwrap();
+    queue.open().revert_where(|change| change.owner == "a test").unwrap();
     assert_eq!(queue.holds(), ["deadline", "64", "123", "77"]);
     queue.open().revert().unwrap();
     assert_eq!(queue.holds(), ODD.map(str::to_owned));
@@ -147,11 +147,11 @@ fn a_dependent_that_is_left_stays_in_the_log_by_itself_until_it_is_put_back() {
     let queue = Queue::new();
     queue.switch(&mut queue.open(), "none").unwrap();
     fs::write(queue.full(DEPTH), "64\n").unwrap();
-    let left = (DEPTH.to_owned(), Undone::Left { found: "64".to_owned() });
-    let undone = summary(&queue.open().revert_with(Conflict::Keep).unwrap());
+    let left = (DEPTH.to_owned(), RevertOutcome::Conflict { found: "64".to_owned() });
+    let undone = summary(&queue.open().revert_with(ConflictPolicy::Keep).unwrap());
     assert!(undone.contains(&left), "{undone:?}");
-    assert_eq!(summary(&queue.open().revert_with(Conflict::Keep).unwrap()), [left]);
-    queue.open().revert_with(Conflict::Overwrite).unwrap();
+    assert_eq!(summary(&queue.open().revert_with(ConflictPolicy::Keep).unwrap()), [left]);
+    queue.open().revert_with(ConflictPolicy::Overwrite).unwrap();
     assert_eq!(queue.holds(), ODD.map(str::to_owned));
 }
 
@@ -173,7 +173,7 @@ fn a_dependent_that_cannot_be_restored_is_named_and_the_rest_is_restored_and_rep
         ),
         "{message}"
     );
-    let restored = ["the scheduler", EXPIRE, "/other"].map(|what| (what.to_owned(), Undone::Restored));
+    let restored = ["the scheduler", EXPIRE, "/other"].map(|what| (what.to_owned(), RevertOutcome::Restored));
     assert_eq!(summary(&error.undone), restored);
     assert_eq!(fs::read_to_string(queue.full("/other")).unwrap(), "1\n");
     // It stays in the log until it can be.

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::undo::{Step, UndoError, Undone};
+use wb_sys::undo::{RevertOutcome, Step, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 /// A made machine of settings, all of them 60.
@@ -103,19 +103,19 @@ fn whoever_was_killed_before_the_first_change_or_after_the_last_undoing_leaves_n
     for cut in 0..=first {
         fs::create_dir_all(machine.undo()).unwrap();
         fs::write(machine.log(), &text[..cut]).unwrap();
-        assert!(UndoLog::is_there(&machine.root()).unwrap());
+        assert!(UndoLog::exists(&machine.root()).unwrap());
         assert_eq!(UndoLog::open(&machine.root(), "b").unwrap().open_changes().count(), 0, "{cut}");
-        assert!(!UndoLog::is_there(&machine.root()).unwrap() && !machine.undo().exists(), "nothing of it stays");
+        assert!(!UndoLog::exists(&machine.root()).unwrap() && !machine.undo().exists(), "nothing of it stays");
     }
     fs::create_dir_all(machine.undo()).unwrap();
     fs::write(machine.log(), format!("{text}{{\"line\":\"undone\",\"number\":0,\"how\":\"restored\"}}\n")).unwrap();
     drop(UndoLog::open(&machine.root(), "b").unwrap());
-    assert!(!UndoLog::is_there(&machine.root()).unwrap());
+    assert!(!UndoLog::exists(&machine.root()).unwrap());
     // Between the making of one folder and the other.
     fs::create_dir_all(machine.undo().parent().unwrap()).unwrap();
-    assert!(UndoLog::is_there(&machine.root()).unwrap());
+    assert!(UndoLog::exists(&machine.root()).unwrap());
     drop(UndoLog::open(&machine.root(), "b").unwrap());
-    assert!(!UndoLog::is_there(&machine.root()).unwrap());
+    assert!(!UndoLog::exists(&machine.root()).unwrap());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn full_disk(killed: bool) {
     assert!(changed > 3 && fs::read_to_string(machine.log()).unwrap().ends_with('\n'), "no torn line stays");
     // It is put back by who has it open, and what was changed by somebody who was killed then by who comes next.
     if !killed {
-        assert!(log.revert().unwrap().iter().all(|(_, how)| *how == Undone::Restored));
+        assert!(log.revert().unwrap().iter().all(|(_, how)| *how == RevertOutcome::Restored));
         assert!(!machine.log().exists());
     }
     drop(log);

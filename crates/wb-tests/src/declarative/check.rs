@@ -95,7 +95,7 @@ impl Check {
             }
             _ => return wrong(Diagnostic::new("a check is of a text, by `must` or `must-not`, or of a `metric`")),
         };
-        Ok(Self { description: raw.says.get_ref().clone(), gate: raw.gate.unwrap_or(gate), rule })
+        Ok(Self { description: raw.description.get_ref().clone(), gate: raw.gate.unwrap_or(gate), rule })
     }
 
     /// The text that has to be kept for it.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use wb_model::wording::without_rust_types;
-use wb_plan::nearest::nearest;
+use wb_model::serde_message::humanize_serde_error;
+use wb_plan::suggestion::suggest;
 
 /// What is wrong with a definition, and where.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ impl Diagnostic {
 
     /// Something that is not among what there is.
     pub fn unknown<'a>(what: impl Into<String>, given: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Self {
-        let way_out = match nearest(given, known.clone()) {
+        let way_out = match suggest(given, known.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 let all: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
@@ -108,7 +108,7 @@ impl SourceText<'_> {
     pub(super) fn malformed(&self, error: &toml::de::Error) -> DefinitionError {
         let message = error.message().trim();
         let fault = parse_unknown_name(message)
-            .unwrap_or_else(|| Diagnostic::new(without_rust_types(&message.replace('\n', ", "))));
+            .unwrap_or_else(|| Diagnostic::new(humanize_serde_error(&message.replace('\n', ", "))));
         self.error_at(error.span().unwrap_or(0..0), fault)
     }
 }

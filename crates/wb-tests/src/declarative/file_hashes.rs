@@ -35,7 +35,7 @@ impl FileHashes {
         if let Some((_, hash)) = cached().get(path).filter(|(before, _)| *before == stamp) {
             return Ok(hash.clone());
         }
-        let hash = Sha256::of_all(File::open(path)?)?;
+        let hash = Sha256::of_reader(File::open(path)?)?;
         cached().insert(path.to_owned(), (stamp, hash.clone()));
         Ok(hash)
     }

@@ -87,7 +87,7 @@ impl MetricDefinition {
         Ok(Self {
             metric: build_metric(raw),
             source,
-            reduction: raw.several.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
+            reduction: raw.reduce.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
             scale,
             units: raw.units.clone(),
             optional: raw.optional,
@@ -130,10 +130,10 @@ impl MetricDefinition {
         };
         let sum: f64 = found.iter().sum();
         let value = match self.reduction {
-            Reduction::Refused if found.len() > 1 => {
+            Reduction::Single if found.len() > 1 => {
                 return Err(format!("{} figures match where one was expected", found.len()));
             }
-            Reduction::Refused | Reduction::First => first,
+            Reduction::Single | Reduction::First => first,
             Reduction::Last => last,
             Reduction::Sum => sum,
             Reduction::Mean => sum / found.len() as f64,

@@ -30,9 +30,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement, Value};
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, ParamValue, Params, Requirement};
 use wb_record::definition_files::DefinitionFiles;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::test::{AnyPrepared, NamedFile, unsupported_placement};
 use crate::{
@@ -81,7 +81,7 @@ impl DeclarativeTest {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
-        let copies = DefinitionFiles::beside(&path)?;
+        let copies = DefinitionFiles::read_beside(&path)?;
         Self::parse_with(&path.display().to_string(), &text, path.parent(), copies.as_ref())
     }
 }
@@ -108,7 +108,7 @@ impl Test for DeclarativeTest {
         self.definition.requirements(params)
     }
 
-    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.definition.machine_params.iter().map(|param| param.values(given, facts)).collect()
     }
 
@@ -116,7 +116,7 @@ impl Test for DeclarativeTest {
         unsupported_placement(params, facts).unwrap_or_else(Some)
     }
 
-    fn rule(&self, _params: &Params) -> Option<Rule> {
+    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
         None
     }
 
@@ -177,7 +177,7 @@ impl Definition {
                 program: need.program.text(&bindings).ok()?,
                 package: need.package.text(&bindings).ok()?,
                 version: need.version.clone(),
-                ability: None,
+                feature: None,
             })
         };
         self.requirement_templates.iter().filter_map(need).collect()
@@ -190,7 +190,7 @@ impl Definition {
             let ParamKind::Choice { values } = &param.kind else { continue };
             for value in values {
                 let mut params = known.clone();
-                params.insert(param.name.clone(), Value::Text(value.clone()));
+                params.insert(param.name.clone(), ParamValue::Text(value.clone()));
                 found.push(self.requirements(&params));
             }
         }
@@ -204,7 +204,7 @@ impl Definition {
             program: joined(at, |need| &need.program),
             package: joined(at, |need| &need.package),
             version: need.version.clone(),
-            ability: None,
+            feature: None,
         };
         found[0].iter().enumerate().map(need).collect()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toml::Spanned;
-use wb_model::{Declaration, Facts, Param, ParamKind, Params, Value};
+use wb_model::{Declaration, Facts, Param, ParamKind, ParamValue, Params};
 
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::{self, MachineProperty, ParamType};
@@ -116,7 +116,7 @@ impl ParsedParams {
             help: raw.help.get_ref().trim().to_owned(),
             kind,
             default,
-            resolved,
+            resolved_from: resolved,
             axis: raw.axis,
         });
         Ok(())
@@ -142,9 +142,9 @@ impl ParsedParams {
             let fault = Diagnostic::new(format!("`{}` cannot be decided by that", raw.name.get_ref()));
             return Err(text.error_at(resolved.span(), fault.with_help(format!("its kind must be `{expected}`"))));
         }
-        let times = raw.times.as_ref().map_or(1.0, |times| *times.get_ref());
+        let times = raw.factor.as_ref().map_or(1.0, |times| *times.get_ref());
         if !(times.is_finite() && times > 0.0) {
-            let at = raw.times.as_ref().map_or(resolved.span(), Spanned::span);
+            let at = raw.factor.as_ref().map_or(resolved.span(), Spanned::span);
             return Err(text.error_at(at, Diagnostic::new(format!("{times} is not a positive factor"))));
         }
         self.machine_params.push(MachineParam {
@@ -167,7 +167,7 @@ impl ParsedParams {
 
 impl MachineParam {
     /// The parameter and its values on this machine.
-    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<Value>) {
+    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<ParamValue>) {
         let (cpus, cores) = cpu_and_core_counts(given, facts);
         let numbers = match self.property {
             MachineProperty::Cpus => vec![cpus],
@@ -180,9 +180,9 @@ impl MachineParam {
         };
         let value = |number: u64| {
             let scaled = (number as f64 * self.factor).floor().max(1.0) as i64;
-            self.kind.normalise(&Value::Integer(scaled)).unwrap_or(Value::Integer(scaled))
+            self.kind.normalise(&ParamValue::Integer(scaled)).unwrap_or(ParamValue::Integer(scaled))
         };
-        let mut values: Vec<Value> = numbers.into_iter().map(value).collect();
+        let mut values: Vec<ParamValue> = numbers.into_iter().map(value).collect();
         values.dedup();
         (self.name.clone(), values)
     }
@@ -191,7 +191,7 @@ impl MachineParam {
 /// How many CPUs measured processes may use, and of how many cores they are.
 pub(super) fn cpu_and_core_counts(given: &Params, facts: &Facts) -> (u64, u64) {
     let only: Option<Vec<u32>> = match given.get("cpus") {
-        Some(Value::List(cpus)) if !cpus.is_empty() => {
+        Some(ParamValue::List(cpus)) if !cpus.is_empty() => {
             Some(cpus.iter().filter_map(|cpu| cpu.to_string().parse().ok()).collect())
         }
         _ => None,

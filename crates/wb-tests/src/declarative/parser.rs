@@ -154,7 +154,7 @@ impl Parser<'_> {
 
     fn parse_duration_control(&self, raw: &raw::Definition) -> Result<DurationControl, DefinitionError> {
         let limits = raw.work.get_ref();
-        if limits.start == 0 || limits.most < limits.start {
+        if limits.start == 0 || limits.max < limits.start {
             return self
                 .error_at(raw.work.span(), Diagnostic::new("`start` is at least 1, and `most` no less than that"));
         }
@@ -356,7 +356,7 @@ impl Parser<'_> {
             Some(DefinitionFile { copy: FileCopy::Masked { .. }, .. }) => {
                 return Ok(Err("secrets in it are masked".to_owned()));
             }
-            Some(DefinitionFile { copy: FileCopy::Missing { why }, .. }) => return Ok(Err(why.clone())),
+            Some(DefinitionFile { copy: FileCopy::Missing { reason: why }, .. }) => return Ok(Err(why.clone())),
         };
         let bytes = std::fs::read(&location);
         if let (Err(error), true) = (&bytes, self.copies.is_some()) {

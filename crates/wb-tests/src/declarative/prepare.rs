@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_agent::{Capture, Command};
-use wb_model::{Params, Sha256, Value};
+use wb_model::{ParamValue, Params, Sha256};
 
 use super::definition::{Definition, File, FileContent, Readiness, Service};
 use super::params::cpu_and_core_counts;
@@ -17,7 +17,7 @@ use crate::{Failure, WorkerContext};
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// What placeholders stand for that a sample does not decide.
-    pub(super) builtins: BTreeMap<Builtin, Value>,
+    pub(super) builtins: BTreeMap<Builtin, ParamValue>,
     /// The hashes of the programs that were built.
     pub(super) program_hashes: BTreeMap<String, String>,
     /// The servers that run.
@@ -85,18 +85,18 @@ impl Definition {
         Ok(())
     }
 
-    async fn builtins(&self, params: &Params, site: &WorkerContext) -> Result<BTreeMap<Builtin, Value>, Failure> {
+    async fn builtins(&self, params: &Params, site: &WorkerContext) -> Result<BTreeMap<Builtin, ParamValue>, Failure> {
         let (cpus, cores) = cpu_and_core_counts(params, &site.facts);
         let mut builtins = BTreeMap::from([
-            (Builtin::Scratch, Value::Text(site.group.folder().to_owned())),
-            (Builtin::CpuCount, Value::Integer(cpus as i64)),
-            (Builtin::CoreCount, Value::Integer(cores as i64)),
+            (Builtin::Scratch, ParamValue::Text(site.group.folder().to_owned())),
+            (Builtin::CpuCount, ParamValue::Integer(cpus as i64)),
+            (Builtin::CoreCount, ParamValue::Integer(cores as i64)),
         ]);
         if let Some(folder) = &self.folder {
-            builtins.insert(Builtin::Here, Value::Text(folder.clone()));
+            builtins.insert(Builtin::Here, ParamValue::Text(folder.clone()));
         }
         if self.needs_port {
-            builtins.insert(Builtin::Port, Value::Integer(port::find_free_port(site).await?.into()));
+            builtins.insert(Builtin::Port, ParamValue::Integer(port::find_free_port(site).await?.into()));
         }
         Ok(builtins)
     }

@@ -7,7 +7,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize as Derive, Serialize};
 use toml::Spanned;
 use wb_agent::Capture;
-use wb_model::{Aggregate, Class, Direction, Gate, Nanos, Scope, Value};
+use wb_model::{Aggregate, Class, Direction, Gate, Nanos, ParamValue, Scope};
 
 use super::template;
 
@@ -59,9 +59,9 @@ pub(super) struct Param {
     pub(super) choices: Vec<String>,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
-    pub(super) default: Option<Spanned<Value>>,
+    pub(super) default: Option<Spanned<ParamValue>>,
     pub(super) resolved: Option<Spanned<MachineProperty>>,
-    pub(super) times: Option<Spanned<f64>>,
+    pub(super) factor: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) axis: bool,
     pub(super) arguments: Option<Spanned<BTreeMap<String, CommandWords>>>,
@@ -166,7 +166,7 @@ pub(super) enum Stream {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct WorkLimits {
     pub(super) start: u64,
-    pub(super) most: u64,
+    pub(super) max: u64,
 }
 
 fn any_work() -> Spanned<WorkLimits> {
@@ -175,7 +175,7 @@ fn any_work() -> Spanned<WorkLimits> {
 
 impl Default for WorkLimits {
     fn default() -> Self {
-        Self { start: 1, most: 1_000_000_000_000 }
+        Self { start: 1, max: 1_000_000_000_000 }
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) struct Metric {
     pub(super) file: Option<Spanned<String>>,
     pub(super) regex: Option<Spanned<String>>,
     pub(super) json: Option<Spanned<String>>,
-    pub(super) several: Option<Spanned<Reduction>>,
+    pub(super) reduce: Option<Spanned<Reduction>>,
     pub(super) scale: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) units: BTreeMap<String, f64>,
@@ -220,7 +220,7 @@ pub(super) enum FigureSource {
 pub(super) enum Reduction {
     /// There must be one only.
     #[default]
-    Refused,
+    Single,
     First,
     Last,
     Sum,
@@ -232,7 +232,7 @@ pub(super) enum Reduction {
 #[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Check {
-    pub(super) says: Spanned<String>,
+    pub(super) description: Spanned<String>,
     pub(super) gate: Option<Gate>,
     pub(super) from: Option<Spanned<FigureSource>>,
     pub(super) file: Option<Spanned<String>>,

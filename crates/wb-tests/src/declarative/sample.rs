@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wb_agent::{Command, Ending, Scratch, Stream};
-use wb_model::{Figure, Params, Value};
+use wb_agent::{Command, ExitReason, Scratch, Stream};
+use wb_model::{ParamValue, Params, Quantity};
 
 use super::definition::{Definition, DurationControl, MeasuredProgram};
 use super::prepare::Prepared;
@@ -48,7 +48,7 @@ impl Definition {
         for (at, service) in prepared.services.iter().enumerate() {
             attempt.record_service(&format!("service-{at}"), service).await?;
             for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
-                let wrote = service.so_far(stream).await.map_err(worker_failure)?;
+                let wrote = service.read_output(stream).await.map_err(worker_failure)?;
                 if !wrote.is_empty() {
                     let end = wrote.len().saturating_sub(MAX_SERVER_OUTPUT);
                     attempt.add_artefact(&format!("service-{at}.{name}"), &wrote[end..]);
@@ -61,7 +61,7 @@ impl Definition {
         };
         let circumstances = SampleProvenance {
             definition: self.digest.to_string(),
-            effort: effort?,
+            duration_source: effort?,
             built: prepared.program_hashes.clone(),
             files: sources.into_iter().filter_map(file).collect(),
         };
@@ -83,7 +83,7 @@ impl Definition {
                 Ok(DurationSource::Fixed)
             }
             DurationControl::Time => {
-                let bindings = bindings.clone().with(Builtin::Seconds, Value::Text(seconds.to_string()));
+                let bindings = bindings.clone().with(Builtin::Seconds, ParamValue::Text(seconds.to_string()));
                 self.run(RUN_NAME, argv, &bindings, attempt).await?;
                 Ok(DurationSource::Time { seconds: seconds.seconds() })
             }
@@ -123,13 +123,13 @@ impl Definition {
             if took >= wanted {
                 return Ok(enough.clamp(1, work));
             }
-            if work >= limits.most {
+            if work >= limits.max {
                 return Err(Failure::refused(format!(
                     "its time does not follow its work: {work}, the most that is tried, took {took:.3} s"
                 )));
             }
             let grown = work as f64 * (wanted * MARGIN / took.max(1e-6)).clamp(2.0, MAX_GROWTH);
-            work = (grown.ceil() as u64).min(limits.most);
+            work = (grown.ceil() as u64).min(limits.max);
             number += 1;
         }
     }
@@ -171,7 +171,7 @@ impl Definition {
         let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.capture_for(name));
         let (program, placement) = (program_name(&command), command.placement.clone());
         let finished = attempt.run_to_end(name, command, &placement).await?;
-        if let ending @ Ending::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
+        if let ending @ ExitReason::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
             return Err(Failure::crashed(format!("{program}: {ending}: {}", self.stdout.help())));
         }
         check_success(&program, &finished)?;
@@ -212,8 +212,8 @@ impl Definition {
         attempt: &Attempt,
         bindings: &Bindings<'a>,
     ) -> Result<(Scratch, Bindings<'a>), Failure> {
-        let scratch = attempt.context.worker().scratch(None).await.map_err(worker_failure)?;
-        let bindings = bindings.clone().with(Builtin::Sample, Value::Text(scratch.path().to_owned()));
+        let scratch = attempt.context.worker().new_scratch(None).await.map_err(worker_failure)?;
+        let bindings = bindings.clone().with(Builtin::Sample, ParamValue::Text(scratch.path().to_owned()));
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Sample) {
             file.write_to(&attempt.context, scratch.path(), &bindings).await?;
         }
@@ -243,14 +243,14 @@ fn slow_output_finding(bytes: u64, seconds: f64) -> Option<String> {
         format!(
             "it wrote {} to standard output at more than {}, which may be as fast as that is read: `stdout = \"discard\"` \
              holds up nothing, nor does a file",
-            Figure { value: bytes as f64, unit: "B" },
-            Figure { value: fast / 1e6, unit: "MB/s" },
+            Quantity { value: bytes as f64, unit: "B" },
+            Quantity { value: fast / 1e6, unit: "MB/s" },
         )
     })
 }
 
 fn with_work<'a>(bindings: &Bindings<'a>, work: u64) -> Bindings<'a> {
-    bindings.clone().with(Builtin::Work, Value::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
+    bindings.clone().with(Builtin::Work, ParamValue::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]

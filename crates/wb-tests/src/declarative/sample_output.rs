@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use wb_model::Figure;
-use wb_sys::process::ResourceUse;
+use wb_model::Quantity;
+use wb_sys::process::ResourceUsage;
 
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::FigureSource;
@@ -16,7 +16,7 @@ pub(super) const RUN_NAME: &str = "run";
 /// The same command with a part of the work.
 pub(super) const PROBE_NAME: &str = "probe";
 /// Under this name the circumstances of a sample are kept.
-pub(super) const PROVENANCE_FILE: &str = "circumstances.json";
+pub(super) const PROVENANCE_FILE: &str = "provenance.json";
 
 /// A text that the measured command left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct SampleProvenance {
     /// The hash of the definition.
     pub(super) definition: String,
     /// How the length of the sample was decided.
-    pub(super) effort: DurationSource,
+    pub(super) duration_source: DurationSource,
     /// The hashes of the programs that were built.
     #[serde(default)]
     pub(super) built: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ pub(super) struct RecordedProcess {
     /// In seconds.
     #[serde(rename = "elapsed-seconds")]
     pub(super) elapsed: f64,
-    pub(super) usage: ResourceUse,
+    pub(super) usage: ResourceUsage,
     /// The hash of all that it wrote to standard output; none where that was not recorded.
     #[serde(default, rename = "stdout-sha256")]
     pub(super) stdout_sha256: Option<String>,
@@ -100,7 +100,7 @@ impl SampleOutput<'_> {
 
     /// An error where standard output was cut: a figure that is read from a part of it may be another one.
     fn check_stdout_complete(&self, name: &str) -> Result<(), String> {
-        let length = |bytes: u64| Figure { value: bytes as f64, unit: "B" };
+        let length = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
         let recorded = self.artefacts.length(name).map_err(|rejected| rejected.figures)?;
         match self.measured_process()?.stdout_bytes {
             Some(all) if recorded < all => Err(format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Gate, Nanos, Params, Value};
+use wb_model::{Gate, Nanos, ParamValue, Params};
 
 use super::definition::{self, Definition, SameOutput};
 use super::metric::MetricDefinition;
@@ -24,7 +24,7 @@ impl Definition {
     /// Reads the values out of a sample's artefacts.
     pub(super) fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let circumstances: SampleProvenance = artefacts.json(PROVENANCE_FILE)?;
-        let work = match circumstances.effort {
+        let work = match circumstances.duration_source {
             DurationSource::Work { work, .. } => Some(work),
             _ => None,
         };
@@ -33,7 +33,7 @@ impl Definition {
         match &self.measured_program {
             definition::MeasuredProgram::Command(_) => {
                 self.set_metrics(&mut measured, &left);
-                check_effort(&mut measured, &circumstances.effort, &left)?;
+                check_effort(&mut measured, &circumstances.duration_source, &left)?;
                 self.record_output(&mut measured, &left)?;
             }
             definition::MeasuredProgram::Runner(_) => {
@@ -43,12 +43,12 @@ impl Definition {
             }
         }
         let mut builtins = BTreeMap::new();
-        match circumstances.effort {
+        match circumstances.duration_source {
             DurationSource::Work { work, .. } => {
-                builtins.insert(Builtin::Work, Value::Text(work.to_string()));
+                builtins.insert(Builtin::Work, ParamValue::Text(work.to_string()));
             }
             DurationSource::Time { seconds } => {
-                builtins.insert(Builtin::Seconds, Value::Text(Nanos::from_seconds(seconds).to_string()));
+                builtins.insert(Builtin::Seconds, ParamValue::Text(Nanos::from_seconds(seconds).to_string()));
             }
             DurationSource::Fixed | DurationSource::Runner => {}
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Bytes, Nanos, ParamKind, Params, Value};
+use wb_model::{Bytes, Nanos, ParamKind, ParamValue, Params};
 
 use super::error::Diagnostic;
 
@@ -123,17 +123,17 @@ pub(super) struct Bindings<'a> {
     /// The effective parameters.
     pub(super) params: &'a Params,
     /// The rest.
-    pub(super) builtins: BTreeMap<Builtin, Value>,
+    pub(super) builtins: BTreeMap<Builtin, ParamValue>,
 }
 
 impl Bindings<'_> {
     /// With one more.
-    pub(super) fn with(mut self, builtin: Builtin, value: Value) -> Self {
+    pub(super) fn with(mut self, builtin: Builtin, value: ParamValue) -> Self {
         self.builtins.insert(builtin, value);
         self
     }
 
-    fn get(&self, source: &Variable) -> Result<Value, String> {
+    fn get(&self, source: &Variable) -> Result<ParamValue, String> {
         let (name, value) = match source {
             Variable::Param(name, _) => (name.as_str(), self.params.get(name)),
             Variable::Builtin(builtin) => {
@@ -194,7 +194,9 @@ impl Template {
             .map(|piece| match piece {
                 TemplatePart::Text(text) => Ok(text.clone()),
                 TemplatePart::Placeholder(source, form) => match bindings.get(source)? {
-                    Value::List(values) => Ok(values.iter().map(Value::to_string).collect::<Vec<_>>().join(",")),
+                    ParamValue::List(values) => {
+                        Ok(values.iter().map(ParamValue::to_string).collect::<Vec<_>>().join(","))
+                    }
                     value => format_value(&value, *form),
                 },
             })
@@ -225,7 +227,7 @@ impl Template {
         };
         match (shape, bindings.get(source)?) {
             (ArgumentShape::One(_), _) => Ok(vec![self.text(bindings)?]),
-            (ArgumentShape::List, Value::List(values)) => Ok(values.iter().map(Value::to_string).collect()),
+            (ArgumentShape::List, ParamValue::List(values)) => Ok(values.iter().map(ParamValue::to_string).collect()),
             (ArgumentShape::List, value) => Ok(vec![value.to_string()]),
             (ArgumentShape::Words, value) => split_words(&value.to_string()),
             (ArgumentShape::Table(table), value) => {
@@ -347,7 +349,7 @@ fn parse_format(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<Valu
     factor.map(make).ok_or_else(|| Diagnostic::unknown(format!("`{name}` has no form `{form}`"), form, known))
 }
 
-fn format_value(value: &Value, form: ValueFormat) -> Result<String, String> {
+fn format_value(value: &ParamValue, form: ValueFormat) -> Result<String, String> {
     let text = value.to_string();
     let time = || text.parse::<Nanos>().map(|time| time.0 as f64).map_err(|error| error.to_string());
     match form {
@@ -385,15 +387,15 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let argv = CommandTemplate::parse(&words, &known, &mut BTreeSet::new()).map_err(|fault| fault.to_string())?;
         let params: Params = [
-            ("cc", Value::Text("gcc; rm -rf $HOME".into())),
-            ("size", Value::Text("64k".into())),
-            ("flags", Value::Text("-O3 '-DX=a b'".into())),
-            ("cpus", Value::List(vec![Value::Integer(0), Value::Integer(2)])),
-            ("reverse", Value::Bool(true)),
+            ("cc", ParamValue::Text("gcc; rm -rf $HOME".into())),
+            ("size", ParamValue::Text("64k".into())),
+            ("flags", ParamValue::Text("-O3 '-DX=a b'".into())),
+            ("cpus", ParamValue::List(vec![ParamValue::Integer(0), ParamValue::Integer(2)])),
+            ("reverse", ParamValue::Bool(true)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let builtins = BTreeMap::from([(Builtin::Seconds, Value::Text("500ms".into()))]);
+        let builtins = BTreeMap::from([(Builtin::Seconds, ParamValue::Text("500ms".into()))]);
         argv.fill(&Bindings { params: &params, builtins })
     }
 
@@ -468,7 +470,7 @@ mod tests {
             let shapes = BTreeMap::from([("x".to_owned(), ArgumentShape::One(ParamKind::Text))]);
             let known = TemplateScope { argument_shapes: &shapes, phase: Phase::Plan, has_folder: false };
             let argv = CommandTemplate::parse(&["{x}".to_owned()], &known, &mut BTreeSet::new()).unwrap();
-            let params = Params::from([("x".to_owned(), Value::Text(value.clone()))]);
+            let params = Params::from([("x".to_owned(), ParamValue::Text(value.clone()))]);
             let bindings = Bindings { params: &params, builtins: BTreeMap::new() };
             prop_assert_eq!(argv.fill(&bindings).unwrap(), [value]);
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use wb_agent::Capture;
 use wb_model::facts::Cpu;
-use wb_model::{Bytes, Class, Facts, Params, Scope, Value};
+use wb_model::{Bytes, Class, Facts, ParamValue, Params, Scope};
 
 use super::params::defaults;
 use super::*;
@@ -43,7 +43,7 @@ fn a_plain_definition_declares_what_it_says() {
     let test = parse(PLAIN).unwrap();
     let declaration = test.declaration();
     assert_eq!((declaration.name.as_str(), declaration.version, declaration.scope), ("plain", 1, Scope::Sample));
-    assert_eq!(declaration.param("n").unwrap().default, Some(Value::Integer(1)));
+    assert_eq!(declaration.param("n").unwrap().default, Some(ParamValue::Integer(1)));
     assert!(declaration.param("cpus").is_some());
     let metrics = test.metrics(&defaults(&declaration));
     assert_eq!((metrics[0].class, metrics[0].primary), (Class::Throughput, true));
@@ -159,9 +159,9 @@ fn checks_name_metrics_that_are_there_and_bounds_that_are_recorded() {
 
 /// The output that has to be the same, of a sample of the plain definition with this said of it.
 fn same_output(said: &str, process: &serde_json::Value, stdout: &str) -> BTreeMap<String, String> {
-    let circumstances = r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#;
+    let circumstances = r#"{"definition":"","duration-source":{"by":"work","work":8,"probe":null}}"#;
     let folder = crate::testing::artefact_folder(&[
-        ("circumstances.json", circumstances),
+        ("provenance.json", circumstances),
         ("run.process.json", &process.to_string()),
         ("run.stdout", stdout),
     ]);
@@ -172,7 +172,7 @@ fn same_output(said: &str, process: &serde_json::Value, stdout: &str) -> BTreeMa
 
 #[test]
 fn output_that_is_the_same_in_every_sample_is_noted_by_its_hash_or_its_text() {
-    let usage = wb_sys::process::ResourceUse::default();
+    let usage = wb_sys::process::ResourceUsage::default();
     let mut process = serde_json::json!({ "elapsed-seconds": 1.0, "usage": usage });
     let of = |said: &str, process: &serde_json::Value| same_output(said, process, "seconds 1.5\nsum 7f\n");
     let noted = |output: &str| BTreeMap::from([("standard output of work 8".to_owned(), output.to_owned())]);
@@ -194,7 +194,7 @@ fn output_that_is_to_be_the_same_is_found_in_each_sample_and_is_of_a_command() {
     let runner = runner.replace("from = \"rate\"\n", "");
     assert!(told(&runner).contains("the output of a runner is its events"), "{}", told(&runner));
     let folder = crate::testing::artefact_folder(&[
-        ("circumstances.json", r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#),
+        ("provenance.json", r#"{"definition":"","duration-source":{"by":"work","work":8,"probe":null}}"#),
         ("run.process.json", &process(1.0)),
         ("run.stdout", "nothing of it"),
     ]);
@@ -234,7 +234,7 @@ fn what_only_a_build_depends_on_is_told_from_the_rest() {
     let params = defaults(&compile.declaration());
     let both = |program: &str| (vec!["cc".to_owned(), "flags".to_owned()], vec![program.to_owned()]);
     assert_eq!(of(&compile, &params), both("gcc"));
-    let by_path = Params::from([("cc".to_owned(), Value::Text("/opt/gcc/bin/gcc".into()))]);
+    let by_path = Params::from([("cc".to_owned(), ParamValue::Text("/opt/gcc/bin/gcc".into()))]);
     assert_eq!(of(&compile, &by_path), both("/opt/gcc/bin/gcc"));
     let openssl = shipped("openssl-speed");
     assert_eq!(
@@ -259,12 +259,12 @@ fn the_machine_decides_within_the_placement() {
     let cpu = |id, core| Cpu { id, core, package: 0, node: 0 };
     let facts = Facts { cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 1), cpu(3, 1)], ..Facts::default() };
     let values = |given: &Params| test.resolve(given, &facts)["n"].clone();
-    assert_eq!(values(&Params::new()), [Value::Integer(1), Value::Integer(2)]);
-    let only = Value::List(vec![Value::Integer(2), Value::Integer(3)]);
-    assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [Value::Integer(1)]);
+    assert_eq!(values(&Params::new()), [ParamValue::Integer(1), ParamValue::Integer(2)]);
+    let only = ParamValue::List(vec![ParamValue::Integer(2), ParamValue::Integer(3)]);
+    assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [ParamValue::Integer(1)]);
     let sized = PLAIN.replace("\"integer\"\ndefault = 1", "\"bytes\"\nresolved = \"memory\"\ntimes = 0.25");
     let facts = Facts { memory: Bytes(16 << 30), ..Facts::default() };
-    assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [Value::Text("4g".into())]);
+    assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [ParamValue::Text("4g".into())]);
 }
 
 #[test]
@@ -336,7 +336,7 @@ proptest! {
     #[test]
     fn no_output_of_a_tool_panics_or_counts_by_chance(output in "[ -~\n]{0,200}") {
         let folder = crate::testing::artefact_folder(&[
-            ("circumstances.json", r#"{"definition":"","effort":{"by":"time","seconds":1.0}}"#),
+            ("provenance.json", r#"{"definition":"","duration-source":{"by":"time","seconds":1.0}}"#),
             ("run.process.json", &process(1.0)),
             ("run.stdout", &output),
         ]);
@@ -351,6 +351,6 @@ proptest! {
 
 /// How a process ran that took so many seconds.
 fn process(seconds: f64) -> String {
-    let usage = wb_sys::process::ResourceUse::default();
+    let usage = wb_sys::process::ResourceUsage::default();
     serde_json::json!({ "elapsed-seconds": seconds, "usage": usage }).to_string()
 }

@@ -44,14 +44,14 @@ pub enum RunnerEvent {
     /// A part of the work, done before and not measured: it shows that the time follows the work.
     Probe {
         /// How much was done, in the runner's own count.
-        done: u64,
+        amount: u64,
         /// How long that took.
         seconds: f64,
     },
     /// The measured work.
     Work {
         /// How much was done, in the runner's own count.
-        done: u64,
+        amount: u64,
         /// How long that took.
         seconds: Option<f64>,
     },

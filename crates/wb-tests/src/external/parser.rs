@@ -133,8 +133,8 @@ impl RunnerReport {
                 self.checks.push(RunnerCheck { name, passed, gate, figures });
             }
             RunnerEvent::Finding { text } => self.findings.push(text),
-            RunnerEvent::Probe { done, seconds } => set_once(&mut self.probe, (done, seconds), "probe")?,
-            RunnerEvent::Work { done, seconds } => set_once(&mut self.work, (done, seconds), "work")?,
+            RunnerEvent::Probe { amount: done, seconds } => set_once(&mut self.probe, (done, seconds), "probe")?,
+            RunnerEvent::Work { amount: done, seconds } => set_once(&mut self.work, (done, seconds), "work")?,
             RunnerEvent::Artefact { name, text, base64 } => {
                 TestName::new(name.as_str()).map_err(|error| error.to_string())?;
                 if self.artefacts.iter().any(|(known, _)| *known == name) {

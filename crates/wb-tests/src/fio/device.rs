@@ -95,7 +95,7 @@ pub(super) async fn open_exclusively(site: &WorkerContext, path: &str) -> Result
     if site.until_cancelled(held).await?.map_err(worker_failure)?.is_some() {
         return Ok(Some(holder));
     }
-    let why = holder.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+    let why = holder.read_output(Stream::Stderr).await.map_err(worker_failure)?;
     let why = String::from_utf8_lossy(&why).trim().to_owned();
     Err(Failure::refused(format!("`{path}` cannot be opened for this test alone ({why}): something uses it")))
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use wb_model::outcome::Gate;
 use wb_model::{Bytes, Unit};
-use wb_sys::process::ResourceUse;
+use wb_sys::process::ResourceUsage;
 
 use super::job::{FioJob, Operation};
 use super::report::FioReport;
@@ -114,10 +114,10 @@ pub(super) fn check_possible(measured: &mut Measurement, job: &FioJob, report: &
 }
 
 /// What fio's processes used by the kernel's count; none where it was not recorded.
-fn read_usage(artefacts: &Artefacts) -> Option<ResourceUse> {
+fn read_usage(artefacts: &Artefacts) -> Option<ResourceUsage> {
     #[derive(Deserialize)]
     struct Ran {
-        usage: ResourceUse,
+        usage: ResourceUsage,
     }
     artefacts.json(&format!("{OUTPUT_NAME}.process.json")).ok().map(|Ran { usage }| usage)
 }
@@ -137,7 +137,7 @@ pub(super) fn note_cached_reads(measured: &mut Measurement, job: &FioJob, report
     if files > memory || !(is_cached || bytes > files.0) {
         return;
     }
-    let figure = |bytes: u64| Unit::new("B").figure(bytes as f64).to_string();
+    let figure = |bytes: u64| Unit::new("B").quantity(bytes as f64).to_string();
     let consequence = match is_cached {
         true => "the rest is the speed of the page cache",
         false => "a cache of a host or of the device may hold them all the same",
@@ -246,7 +246,7 @@ mod tests {
     fn buffered_reads_of_files_that_fit_into_memory_are_a_finding() {
         let buffered = FioJob { direct: false, file_size: Bytes(64 << 20), iodepth: 1, ..job(TestType::Read) };
         let all = |job: &FioJob, from_storage: u64, memory: &str| {
-            let usage = ResourceUse { read_bytes: from_storage, ..ResourceUse::default() };
+            let usage = ResourceUsage { read_bytes: from_storage, ..ResourceUsage::default() };
             let process = serde_json::json!({ "argv": [], "usage": usage }).to_string();
             let stdout = output(&[(0, 1000, 0)]);
             let files = [("fio.stdout", stdout.as_str()), ("fio.process.json", &process), ("memory.json", memory)];
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_no_storage_saw_is_a_finding() {
         let process = |bytes: u64| {
-            let usage = ResourceUse { read_bytes: bytes, ..ResourceUse::default() };
+            let usage = ResourceUsage { read_bytes: bytes, ..ResourceUsage::default() };
             serde_json::json!({ "argv": [], "usage": usage }).to_string()
         };
         let findings = |bytes: u64| {

@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Sha256, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope, Sha256};
+use wb_stats::SamplingRule;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 use job::FioJob;
@@ -62,11 +62,12 @@ impl TypedTest for Fio {
         vec![Requirement::new("fio", "fio", &["--version"])]
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let mut resolved = pbench_defaults();
-        let job_file = given.get("job-file").map(Value::to_string).unwrap_or_default();
+        let job_file = given.get("job-file").map(ParamValue::to_string).unwrap_or_default();
         if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
-            resolved.insert("job-file-sha256".to_owned(), vec![Value::Text(Sha256::of(&bytes).as_str().to_owned())]);
+            resolved
+                .insert("job-file-sha256".to_owned(), vec![ParamValue::Text(Sha256::of(&bytes).as_str().to_owned())]);
         }
         resolved
     }
@@ -78,7 +79,7 @@ impl TypedTest for Fio {
         sysinfo::contradiction(&params.sysinfo).or_else(|| job_contradiction(&params.job(params.targets.clone())))
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         params.rule()
     }
 
@@ -132,8 +133,8 @@ impl TypedTest for Fio {
 }
 
 /// What pbench-fio does where nothing is said.
-pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<Value>> {
-    let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
+pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<ParamValue>> {
+    let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
     BTreeMap::from([
         ("test-types".to_owned(), texts(&["read", "randread"])),
         ("block-sizes".to_owned(), texts(&["4k", "64k", "1m"])),
@@ -224,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.fio");
         std::fs::write(&path, "[x]\nfilename=$target\n").unwrap();
-        let given = Given::from([("job-file".to_owned(), Value::Text(path.display().to_string()))]);
+        let given = Given::from([("job-file".to_owned(), ParamValue::Text(path.display().to_string()))]);
         let resolved = TypedTest::resolve(&Fio, &given, &Facts::default());
         let sha256 = resolved["job-file-sha256"][0].to_string();
         let params =

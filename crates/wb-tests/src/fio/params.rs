@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use super::job::{FioJob, JobMode, TestType};
 use super::sysinfo::Collector;
@@ -117,7 +117,7 @@ impl Params {
     }
 
     /// pbench's sampling rule, unless the plan's is asked for.
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
@@ -144,8 +144,8 @@ impl Params {
 }
 
 /// pbench's sampling rule; none without samples.
-pub fn pbench_rule(samples: u32, max_stddev: f64, max_failures: u32) -> Option<Rule> {
-    (samples > 0).then_some(Rule::MaxStddev {
+pub fn pbench_rule(samples: u32, max_stddev: f64, max_failures: u32) -> Option<SamplingRule> {
+    (samples > 0).then_some(SamplingRule::MaxStddev {
         samples: samples as usize,
         max_stddev_percent: max_stddev,
         max_failures: max_failures as usize,
@@ -159,8 +159,9 @@ mod tests {
     #[test]
     fn pbenchs_rule_holds_unless_the_plans_is_asked_for() {
         let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
-        let pbench =
-            |samples, max_stddev_percent| Some(Rule::MaxStddev { samples, max_stddev_percent, max_failures: 6 });
+        let pbench = |samples, max_stddev_percent| {
+            Some(SamplingRule::MaxStddev { samples, max_stddev_percent, max_failures: 6 })
+        };
         assert_eq!(rule("{}"), pbench(3, 5.0));
         assert_eq!(rule(r#"{"samples": 5, "max-stddev": 2}"#), pbench(5, 2.0));
         assert_eq!(rule(r#"{"samples": 0}"#), None);

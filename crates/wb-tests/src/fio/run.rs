@@ -1,7 +1,7 @@
 //! Running fio, and what can keep it from running.
 
 use wb_agent::Command;
-use wb_model::Ability;
+use wb_model::ProgramFeature;
 
 use super::job::HISTOGRAM_LOG_PREFIX;
 use crate::attempt::worker_failure;
@@ -51,8 +51,8 @@ pub async fn run_pre_iteration_script(attempt: &mut Attempt, program: &str) -> R
 }
 
 /// The ability to drive an engine that distributions often leave out, one with options of its own.
-pub(crate) fn engine_ability(ioengine: &str) -> Ability {
-    Ability {
+pub(crate) fn engine_ability(ioengine: &str) -> ProgramFeature {
+    ProgramFeature {
         name: format!("the ioengine `{ioengine}`"),
         // Succeeds only for an engine that is there and has options.
         arguments: vec![format!("--enghelp={ioengine}")],

@@ -107,7 +107,9 @@ pub async fn collect(site: &WorkerContext, asked: &[Collector]) -> Result<Vec<Co
         let name = format!("sysinfo-{}", how.name);
         let absent = match finished.ending {
             ending if ending.is_success() => None,
-            wb_agent::Ending::Exited { status: 127 } => Some(format!("there is no {} on this worker", how.requirement)),
+            wb_agent::ExitReason::Exited { status: 127 } => {
+                Some(format!("there is no {} on this worker", how.requirement))
+            }
             ending => Some(format!("{}: {ending}", how.requirement)),
         };
         let bytes = match &absent {

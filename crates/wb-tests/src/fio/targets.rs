@@ -144,7 +144,7 @@ async fn prepare_private_file(
     base: Option<&str>,
     name: &str,
 ) -> Result<FioTarget, Failure> {
-    let folder = site.worker().scratch(base).await.map_err(worker_failure)?;
+    let folder = site.worker().new_scratch(base).await.map_err(worker_failure)?;
     let (path, on) = (folder.join(name), read_filesystem(site, folder.path()).await?);
     let memory = memory_filesystem_of(job, folder.path(), &on)?;
     if on.free < job.file_size.0 {

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_stats::SamplingRule;
 
 use crate::fio::job::FioJob;
 use crate::fio::sysinfo::{self, CollectorOutput};
@@ -77,12 +77,13 @@ impl<T: ExportTest> TypedTest for T {
     }
 
     fn requires(&self, _: &T::Params) -> Vec<Requirement> {
-        let mut programs = vec![Requirement::new("fio", "fio", &["--version"]).able(run::engine_ability(T::ENGINE))];
+        let mut programs =
+            vec![Requirement::new("fio", "fio", &["--version"]).with_feature(run::engine_ability(T::ENGINE))];
         programs.extend(T::server_programs());
         programs
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         pbench_defaults()
     }
 
@@ -92,7 +93,7 @@ impl<T: ExportTest> TypedTest for T {
             .or_else(|| job_contradiction(&T::job(params, "")))
     }
 
-    fn rule(&self, params: &T::Params) -> Option<Rule> {
+    fn rule(&self, params: &T::Params) -> Option<SamplingRule> {
         params.as_ref().rule()
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::fio::job::{FioJob, JobMode, TestType};
 use crate::fio::params::pbench_rule;
@@ -78,7 +78,7 @@ impl Default for ExportParams {
 
 impl ExportParams {
     /// See [`crate::fio::params::Params::rule`].
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 

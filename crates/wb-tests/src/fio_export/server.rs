@@ -49,7 +49,7 @@ impl RunningExport {
     pub(super) async fn start<T: ExportTest>(site: &WorkerContext, params: &T::Params) -> Result<Self, Failure> {
         let job = T::job(params, "");
         let target = prepare_target(site, &job, T::target(params), T::allow_destroy(params)).await?;
-        let folder = site.worker().scratch(None).await.map_err(worker_failure)?;
+        let folder = site.worker().new_scratch(None).await.map_err(worker_failure)?;
         let (socket, ready) = (folder.join("export.sock"), folder.join("ready"));
         let paths = ExportPaths { target: &target.path, is_device: target.is_device(), socket: &socket, ready: &ready };
         let ServerCommand { argv, probe } = T::server(params, &paths);
@@ -76,7 +76,7 @@ impl RunningExport {
                 Failure::crashed(format!("{program}: {ending} before it was ready"))
             }
         };
-        let stderr = self.server.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+        let stderr = self.server.read_output(Stream::Stderr).await.map_err(worker_failure)?;
         match (failure, String::from_utf8_lossy(&stderr).trim()) {
             (Failure::Crashed { status }, stderr) if !stderr.is_empty() => {
                 Err(Failure::crashed(format!("{status}: {stderr}")))

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_model::Axis;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use super::parameter_error;
 use crate::count::AutoCount;
@@ -105,10 +105,10 @@ impl Params {
     }
 
     /// pbench's number of samples, unless the plan's rule is requested.
-    pub(super) fn rule(&self) -> Option<Rule> {
+    pub(super) fn rule(&self) -> Option<SamplingRule> {
         let AutoCount::Fixed(samples) = self.run_samples else { return None };
         let samples = usize::try_from(samples).unwrap_or(usize::MAX);
-        Some(Rule::Compared { min_samples: samples, max_samples: samples })
+        Some(SamplingRule::External { min_samples: samples, max_samples: samples })
     }
 
     /// Whether the program of others is measured.
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn run_samples_are_pbenchs_number_of_samples() {
         let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
-        let exactly = Rule::Compared { min_samples: 3, max_samples: 3 };
+        let exactly = SamplingRule::External { min_samples: 3, max_samples: 3 };
         assert_eq!(rule(r#"{"run-samples": "3"}"#), Some(exactly));
-        assert_eq!((exactly.fewest(), exactly.most()), (3, 3));
+        assert_eq!((exactly.min_samples(), exactly.max_samples()), (3, 3));
         assert_eq!((rule("{}"), rule(r#"{"run-trials": "3"}"#)), (None, None));
     }
 

@@ -19,10 +19,12 @@ const MAX_BUFFERED_BYTES: u64 = 10 << 20;
 pub(super) fn check_completed(measured: &mut Measurement, asked: RunExpectation, result: &RunResult) {
     let why = match &result.outcome {
         RunStatus::Completed => None,
-        RunStatus::Cut if asked.may_be_cut => None,
-        RunStatus::Cut => Some("it was cut"),
+        RunStatus::Truncated if asked.may_be_cut => None,
+        RunStatus::Truncated => Some("it was cut"),
         RunStatus::Interrupted => Some("somebody interrupted it"),
-        RunStatus::Unsupported { why } | RunStatus::Failed { why } | RunStatus::Lost { why } => Some(why.as_str()),
+        RunStatus::Unsupported { reason: why }
+        | RunStatus::Failed { reason: why }
+        | RunStatus::Lost { reason: why } => Some(why.as_str()),
     };
     if let Some(why) = why {
         measured.reject(Gate::Work, format!("the run did not go to its end: {why}"));
@@ -57,14 +59,15 @@ fn max_difference(asked: RunExpectation, group: &GroupResult) -> u64 {
     let sent = totals.sent_bytes as f64;
     if asked.primary == PrimaryMetric::Rounds {
         // Both sides wait for each other: each strand has one round under way.
-        return (f64::from(group.strands) * sent / totals.rounds.max(1) as f64).ceil() as u64;
+        return (f64::from(group.strand_count) * sent / totals.rounds.max(1) as f64).ceil() as u64;
     }
     let at_edges = (sent * EDGE_SHARE).max(sent * EDGE_SECONDS / totals.seconds.max(EDGE_SECONDS));
     let flowops = group.transactions.iter().flat_map(|part| &part.flowops);
     let opened = flowops.filter(|flowop| ["connect", "accept"].contains(&flowop.name.as_str())).count().max(1) as u64;
     let sides = [group.client_connections, group.server_connections];
     let buffers = sides.iter().map(|side| side.send_buffer + side.receive_buffer).max().unwrap_or_default();
-    let under_way = buffers.max(MAX_BUFFERED_BYTES).saturating_mul(u64::from(group.strands)).saturating_mul(opened);
+    let under_way =
+        buffers.max(MAX_BUFFERED_BYTES).saturating_mul(u64::from(group.strand_count)).saturating_mul(opened);
     (at_edges as u64).saturating_add(under_way)
 }
 
@@ -83,7 +86,7 @@ pub(super) fn check_possible(measured: &mut Measurement, result: &RunResult, ela
         });
         // A strand does one round at a time (Little); the last may end after its window.
         let busy = latency.mean_ns * latency.count as f64 / 1e9;
-        let strands = f64::from(group.strands);
+        let strands = f64::from(group.strand_count);
         let most = strands * (group.totals.seconds * 1.05 + quantiles.max_ns as f64 / 1e9);
         measured.require(busy <= most, Gate::Possible, || {
             format!("{}: rounds took {busy:.3} s together, {strands} strands have {most:.3} s", group.name)
@@ -102,12 +105,12 @@ mod tests {
 
     #[test]
     fn a_run_that_did_not_go_to_its_end_does_not_count() {
-        let lost = RunStatus::Lost { why: "host `h` is gone".to_owned() };
+        let lost = RunStatus::Lost { reason: "host `h` is gone".to_owned() };
         let (gate, said) = rejection_of(expectation(PrimaryMetric::Throughput), |run| run.outcome = lost);
         assert_eq!((gate, said.as_str()), (Gate::Work, "the run did not go to its end: host `h` is gone"));
         let cut = |may_be_cut| {
             let asked = RunExpectation { may_be_cut, ..expectation(PrimaryMetric::Throughput) };
-            failed_gate(&study_result(asked, &RunResult { outcome: RunStatus::Cut, ..stream() }))
+            failed_gate(&study_result(asked, &RunResult { outcome: RunStatus::Truncated, ..stream() }))
         };
         assert_eq!([cut(false), cut(true)], [Some(Gate::Work), None]);
         let long = RunExpectation { window: Some(Nanos(3_000_000_000)), ..expectation(PrimaryMetric::Throughput) };

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Scope, Sides, Value};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Topology};
 use wb_net::mirror::hosts;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
@@ -57,18 +57,18 @@ impl TypedTest for Net {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let Some(path) = given.get("profile") else { return BTreeMap::new() };
         let text = std::fs::read_to_string(self.profile_folder.join(path.to_string()));
-        text.map(|text| ("profile-text".to_owned(), vec![Value::Text(text)])).into_iter().collect()
+        text.map(|text| ("profile-text".to_owned(), vec![ParamValue::Text(text)])).into_iter().collect()
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
         params.parse_profile().err().or_else(|| params.nodes().placements(placement, facts).err())
     }
 
-    fn sides(&self, params: &Params) -> Sides {
-        Sides::Served { servers: params.parse_profile().map_or(1, |profile| hosts(&profile).len().max(1)) }
+    fn sides(&self, params: &Params) -> Topology {
+        Topology::ClientServer { servers: params.parse_profile().map_or(1, |profile| hosts(&profile).len().max(1)) }
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {

@@ -1,6 +1,6 @@
 //! One run: servers, the client, and what is kept of both.
 
-use wb_agent::{Command, Ending, Finished};
+use wb_agent::{Command, ExitReason, ProcessOutput};
 use wb_model::Placement;
 use wb_net::control::Token;
 use wb_net::result::RunStatus;
@@ -85,8 +85,8 @@ async fn run_client(
 }
 
 /// Whether the run went to its end, or was cut: whether it was to be is asked when its values are read.
-fn check_result(finished: &Finished) -> Result<(), Failure> {
-    if matches!(finished.ending, Ending::TimedOut { .. }) {
+fn check_result(finished: &ProcessOutput) -> Result<(), Failure> {
+    if matches!(finished.ending, ExitReason::TimedOut { .. }) {
         return check_success(PROGRAM, finished);
     }
     let Ok(result) = parse_result(&finished.stdout) else {
@@ -94,9 +94,11 @@ fn check_result(finished: &Finished) -> Result<(), Failure> {
         return Err(Failure::crashed(format!("{PROGRAM}: what it printed is no result")));
     };
     match result.outcome {
-        RunStatus::Completed | RunStatus::Cut => Ok(()),
-        RunStatus::Unsupported { why } => Err(Failure::refused(why)),
-        RunStatus::Failed { why } | RunStatus::Lost { why } => Err(Failure::crashed(format!("{PROGRAM}: {why}"))),
+        RunStatus::Completed | RunStatus::Truncated => Ok(()),
+        RunStatus::Unsupported { reason: why } => Err(Failure::refused(why)),
+        RunStatus::Failed { reason: why } | RunStatus::Lost { reason: why } => {
+            Err(Failure::crashed(format!("{PROGRAM}: {why}")))
+        }
         RunStatus::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: somebody interrupted it"))),
     }
 }

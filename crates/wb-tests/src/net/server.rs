@@ -48,7 +48,7 @@ impl NetServer {
         match site.until_cancelled(listens).await?.map_err(worker_failure)?.as_deref().and_then(parse_address) {
             Some(address) => Ok(Self { process, address }),
             None => {
-                let log = process.so_far(Stream::Stderr).await.map_err(worker_failure)?;
+                let log = process.read_output(Stream::Stderr).await.map_err(worker_failure)?;
                 let log = String::from_utf8_lossy(&log);
                 let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
                 Err(Failure::crashed(format!("{PROGRAM} does not listen: {last}")))
@@ -75,7 +75,7 @@ impl NetServer {
 
     /// What it has said so far.
     pub(super) async fn log(&self) -> Vec<u8> {
-        self.process.so_far(Stream::Stderr).await.unwrap_or_default()
+        self.process.read_output(Stream::Stderr).await.unwrap_or_default()
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn stream() -> RunResult {
     let info = |retransmits| ConnectionInfo { connections: 2, retransmits, ..ConnectionInfo::default() };
     let group = GroupResult {
         name: "stream".to_owned(),
-        strands: 2,
+        strand_count: 2,
         processes: false,
         totals: totals(),
         client_usage: usage(500),
@@ -38,7 +38,7 @@ pub(super) fn stream() -> RunResult {
         server_connections: info(2),
         datagrams: None,
         transactions: vec![part("Txn0", "connect", false), part("Txn1", "write", true)],
-        threads: Vec::new(),
+        strands: Vec::new(),
     };
     RunResult {
         profile: "stream".to_owned(),
@@ -92,10 +92,10 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         cpu_ns: None,
         counters: BTreeMap::new(),
     };
-    let interval = |at, latency| IntervalLatency { at, latency };
+    let interval = |at, latency| IntervalLatency { start_seconds: at, latency };
     TransactionResult {
         name: name.to_owned(),
-        data,
+        is_data_phase: data,
         seconds: 1.0,
         sent_bytes: 1_000_000_000,
         received_bytes: 1_000_000_000,
@@ -121,8 +121,8 @@ fn machine(address: Option<String>) -> MachineResult {
         cpu_percent: None,
         sent_bytes: 0,
         received_bytes: 0,
-        counted: Default::default(),
-        refused: 0,
+        network: Default::default(),
+        rejected_connections: 0,
         progress: Vec::new(),
     }
 }

@@ -142,8 +142,9 @@ fn set_costs(measured: &mut Measurement, result: &RunResult) {
 /// How long rounds took, over time.
 fn set_latencies(measured: &mut Measurement, interval: Nanos, result: &RunResult) -> Result<(), Rejection> {
     for group in &result.groups {
-        let moves = group.transactions.iter().any(|part| part.data);
-        let parts: Vec<&TransactionResult> = group.transactions.iter().filter(|part| part.data == moves).collect();
+        let moves = group.transactions.iter().any(|part| part.is_data_phase);
+        let parts: Vec<&TransactionResult> =
+            group.transactions.iter().filter(|part| part.is_data_phase == moves).collect();
         for part in &parts {
             let counts =
                 |latency: &Option<LatencySummary>| latency.as_ref().map_or(Ok(Vec::new()), LatencySummary::buckets);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use wb_agent::Command;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext, native};
 use params::RedisCommand;
@@ -52,8 +52,8 @@ impl TypedTest for Redis {
         ]
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let all = RedisCommand::ALL.iter().map(|verb| Value::Text(verb.name().to_owned())).collect();
+    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let all = RedisCommand::ALL.iter().map(|verb| ParamValue::Text(verb.name().to_owned())).collect();
         BTreeMap::from([("command".to_owned(), all)])
     }
 

@@ -131,7 +131,7 @@ impl RedisServer {
 
     /// What it has said so far.
     pub(super) async fn log(&self) -> Vec<u8> {
-        self.process.so_far(Stream::Stdout).await.unwrap_or_default()
+        self.process.read_output(Stream::Stdout).await.unwrap_or_default()
     }
 }
 

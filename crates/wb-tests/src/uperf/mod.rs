@@ -7,8 +7,8 @@ mod params;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Purpose, Scope, Sides, Value};
-use wb_stats::Rule;
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Purpose, Scope, Topology};
+use wb_stats::SamplingRule;
 
 use crate::fio::record_sysinfo;
 use crate::fio::sysinfo;
@@ -38,15 +38,15 @@ impl TypedTest for Uperf {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
         let is_udp = given.get("test-types").is_some_and(|one| one.to_string() == "udp-rr");
         let protocols: &[&str] = if is_udp { &["udp"] } else { &["tcp", "udp"] };
         BTreeMap::from([
             ("test-types".to_owned(), texts(&["stream", "maerts", "bidirec", "rr"])),
             ("message-sizes".to_owned(), texts(&["1", "64", "16k"])),
             ("protocols".to_owned(), texts(protocols)),
-            ("instances".to_owned(), [1, 8, 64].map(Value::Integer).to_vec()),
+            ("instances".to_owned(), [1, 8, 64].map(ParamValue::Integer).to_vec()),
         ])
     }
 
@@ -55,11 +55,11 @@ impl TypedTest for Uperf {
         params.contradiction().or_else(|| sysinfo::contradiction(&params.sysinfo)).or_else(misplaced)
     }
 
-    fn sides(&self, _: &Params) -> Sides {
-        Sides::Served { servers: 1 }
+    fn sides(&self, _: &Params) -> Topology {
+        Topology::ClientServer { servers: 1 }
     }
 
-    fn rule(&self, params: &Params) -> Option<Rule> {
+    fn rule(&self, params: &Params) -> Option<SamplingRule> {
         params.rule()
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_net::language::Protocol;
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
@@ -139,7 +139,7 @@ impl Params {
         SideNodes { server: self.server_node, client: self.client_node }
     }
 
-    pub(super) fn rule(&self) -> Option<Rule> {
+    pub(super) fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 

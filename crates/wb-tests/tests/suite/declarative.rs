@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::common::{Cell, Sample, has, text, with_cell, with_cell_of};
-use wb_model::{Bytes, Gate, Nanos, Validity, Value};
+use wb_model::{Bytes, Gate, Nanos, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
 /// A short sample of a shipped test, which must count; nothing where a program is not there.
-fn shipped(test: &str, programs: &[&str], given: &[(&str, Value)], something: impl AsyncFnOnce(Cell, Sample)) {
+fn shipped(test: &str, programs: &[&str], given: &[(&str, ParamValue)], something: impl AsyncFnOnce(Cell, Sample)) {
     if programs.iter().all(|program| has(program)) {
         with_cell(test, given, async |cell| {
             assert_eq!(cell.why_unsupported(), None);
@@ -90,8 +90,11 @@ fn sysbench_memory_transfers_all_its_memory() {
 
 #[test]
 fn stress_ng_runs_the_stressor_that_is_asked_for() {
-    let given =
-        [("stressor", text("switch")), ("instances", Value::Integer(1)), ("options", text("--switch-method pipe"))];
+    let given = [
+        ("stressor", text("switch")),
+        ("instances", ParamValue::Integer(1)),
+        ("options", text("--switch-method pipe")),
+    ];
     shipped("stress-ng", &["stress-ng"], &given, async |_, sample| {
         assert!(sample.value("throughput/operations") > 0.0);
         assert!(sample.text("files/stress-ng.yaml").contains("stressor: switch"));
@@ -110,7 +113,7 @@ fn a_stressor_that_does_not_exist_fails_with_what_stress_ng_says() {
 
 #[test]
 fn openssl_speed_adds_its_processes_up() {
-    let given = [("algorithm", text("sha256")), ("processes", Value::Integer(2)), ("block-size", text("1k"))];
+    let given = [("algorithm", text("sha256")), ("processes", ParamValue::Integer(2)), ("block-size", text("1k"))];
     shipped("openssl-speed", &["openssl"], &given, async |_, sample| {
         assert!(sample.value("throughput/bandwidth") > 0.1);
         assert!(sample.text("run.process.json").contains("\"-multi\",\n    \"2\""));
@@ -119,7 +122,7 @@ fn openssl_speed_adds_its_processes_up() {
 
 #[test]
 fn seven_zip_rates_compression_and_decompression() {
-    let given = [("dictionary", Value::Integer(18)), ("threads", Value::Integer(1))];
+    let given = [("dictionary", ParamValue::Integer(18)), ("threads", ParamValue::Integer(1))];
     shipped("7z", &["7zz"], &given, async |_, sample| {
         assert!(sample.value("throughput/rating") > 1.0);
         assert!(sample.value("throughput/compress") > 0.0 && sample.value("throughput/decompress") > 0.0);
@@ -140,7 +143,7 @@ fn sockperf_measures_round_trips_over_either_protocol() {
 #[test]
 fn iperf3_counts_what_was_received() {
     for reverse in [false, true] {
-        shipped("iperf3", &["iperf3"], &[("reverse", Value::Bool(reverse))], async |_, sample| {
+        shipped("iperf3", &["iperf3"], &[("reverse", ParamValue::Bool(reverse))], async |_, sample| {
             assert!(sample.value("throughput/bandwidth") > 1e6);
             assert!(sample.value("check/received") > 0.0);
             assert_eq!(sample.text("run.process.json").contains("\"-R\""), reverse);
@@ -150,7 +153,7 @@ fn iperf3_counts_what_was_received() {
 
 #[test]
 fn hpcc_runs_in_a_folder_of_its_own() {
-    let given = [("n", Value::Integer(200)), ("processes", Value::Integer(1))];
+    let given = [("n", ParamValue::Integer(200)), ("processes", ParamValue::Integer(1))];
     shipped("hpcc", &["hpcc", "mpirun"], &given, async |_, sample| {
         for metric in ["hpl", "dgemm", "fft", "stream-triad", "ptrans", "random-access"] {
             assert!(sample.value(&format!("throughput/{metric}")) > 0.0, "{metric}");
@@ -272,12 +275,12 @@ help = "what is printed"
 kind = "integer"
 default = 3
 [[check]]
-says = "what was asked for was done"
+description = "what was asked for was done"
 metric = "value"
 equals = "{n}"
 gate = "work"
 [[check]]
-says = "nothing went wrong"
+description = "nothing went wrong"
 from = "stderr"
 must-not = 'error.*'
 "#;
@@ -289,7 +292,7 @@ must-not = 'error.*'
         let sample = cell.sample().await.unwrap();
         let told = "nothing went wrong: standard error says `error 7: all is lost`";
         assert_eq!(rejected(&sample), (Gate::Answer, told));
-        cell.set("n", Value::Integer(4));
+        cell.set("n", ParamValue::Integer(4));
         let sample = cell.sample().await.unwrap();
         let told = "what was asked for was done: throughput/value is 3, 4 was expected";
         assert_eq!(rejected(&sample), (Gate::Work, told));
@@ -338,7 +341,7 @@ primary = true
 file = "out.txt"
 regex = '^value (\d+)$'
 [[check]]
-says = "all was there"
+description = "all was there"
 must = 'hello\nx is x'
 "#
     );

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{has, text, with_cell_of};
-use wb_model::{Gate, Validity, Value};
+use wb_model::{Gate, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
 /// A runner that says these lines after its greeting.
@@ -43,7 +43,7 @@ fn the_example_measures_and_does_the_same_work_again() {
     }
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/runner.toml");
     let example = Arc::new(DeclarativeTest::read(Path::new(examples)).unwrap());
-    with_cell_of(example, &[("block", Value::Integer(64))], async |cell| {
+    with_cell_of(example, &[("block", ParamValue::Integer(64))], async |cell| {
         let first = cell.sample().await.unwrap();
         let (rate, latency) = (first.is_valid().value("throughput/hashes"), first.value("latency/hash"));
         assert!((rate * latency / 1e9 - 1.0).abs() < 1e-6, "{rate} {latency}");

@@ -1,7 +1,7 @@
 //! Short samples of the tests that run kernels, and of linpack programs of others.
 
 use crate::common::{has, text, with_cell};
-use wb_model::Value;
+use wb_model::ParamValue;
 use wb_model::outcome::Gate;
 use wb_model::{Class, Validity};
 use wb_tests::Failure;
@@ -13,7 +13,7 @@ fn ramspeed_measures_every_mode_and_kind() {
             let given = [
                 ("mode", text(mode)),
                 ("kind", text(kind)),
-                ("non-temporal", Value::Bool(non_temporal)),
+                ("non-temporal", ParamValue::Bool(non_temporal)),
                 ("array-size", text("1m")),
             ];
             with_cell("ramspeed", &given, async |cell| {
@@ -28,7 +28,7 @@ fn ramspeed_measures_every_mode_and_kind() {
 
 #[test]
 fn ramspeed_fills_its_time_and_then_does_the_same_again() {
-    with_cell("ramspeed", &[("array-size", text("1m")), ("threads", Value::Integer(2))], async |cell| {
+    with_cell("ramspeed", &[("array-size", text("1m")), ("threads", ParamValue::Integer(2))], async |cell| {
         let first = cell.sample().await.unwrap();
         let again = cell.sample_of(first.is_valid().work).await.unwrap();
         assert_eq!(again.is_valid().work, first.work);
@@ -51,15 +51,15 @@ fn the_sweep_is_a_curve_of_reads_and_writes() {
 
 #[test]
 fn linpack_solves_with_our_own_kernel() {
-    let given = [("problem-sizes", Value::Integer(200)), ("leading-dimensions", Value::Integer(208))];
+    let given = [("problem-sizes", ParamValue::Integer(200)), ("leading-dimensions", ParamValue::Integer(208))];
     with_cell("linpack", &given, async |mut cell| {
         let sample = cell.sample().await.unwrap();
         assert!(sample.is_valid().value("throughput/gflops") > 0.0);
         assert!(sample.value("check/residual") < 16.0 && sample.work.unwrap() >= 1);
         cell.set("run-trials", text("3"));
-        cell.set("threads", Value::Integer(2));
+        cell.set("threads", ParamValue::Integer(2));
         assert_eq!(cell.sample().await.unwrap().is_valid().work, Some(3));
-        cell.set("leading-dimensions", Value::Integer(100));
+        cell.set("leading-dimensions", ParamValue::Integer(100));
         assert!(cell.why_unsupported().unwrap().contains("less than the 200 equations"));
     });
 }
@@ -69,7 +69,7 @@ fn linpack_runs_hpcc_and_records_its_blas() {
     if !has("hpcc") {
         return;
     }
-    let given = [("linpack-binary", text("hpcc")), ("problem-sizes", Value::Integer(300))];
+    let given = [("linpack-binary", text("hpcc")), ("problem-sizes", ParamValue::Integer(300))];
     with_cell("linpack", &given, async |cell| {
         assert_eq!(cell.why_unsupported(), None);
         let sample = cell.sample().await.unwrap();
@@ -114,8 +114,8 @@ fn linpack_runs_xlinpack_as_often_as_fills_its_time() {
     let (_folder, path) = xlinpack("3.1e-02");
     let given = [
         ("linpack-binary", text(&path)),
-        ("problem-sizes", Value::Integer(100)),
-        ("threads", Value::Integer(3)),
+        ("problem-sizes", ParamValue::Integer(100)),
+        ("threads", ParamValue::Integer(3)),
         ("lininput-subheader", text("mine")),
     ];
     with_cell("linpack", &given, async |cell| {
@@ -131,7 +131,8 @@ fn linpack_runs_xlinpack_as_often_as_fills_its_time() {
 #[test]
 fn a_wrong_answer_of_another_program_does_not_count() {
     let (_folder, path) = xlinpack("3.1e+02");
-    let given = [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("run-trials", text("1"))];
+    let given =
+        [("linpack-binary", text(&path)), ("problem-sizes", ParamValue::Integer(100)), ("run-trials", text("1"))];
     with_cell("linpack", &given, async |cell| {
         let sample = cell.sample().await.unwrap();
         let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measured.validity else { panic!() };
@@ -146,8 +147,11 @@ fn arguments_that_numactl_does_not_take_are_refused_with_its_words() {
         return;
     }
     let (_folder, path) = xlinpack("3.1e-02");
-    let given =
-        [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("numactl-args", text("--nosuch"))];
+    let given = [
+        ("linpack-binary", text(&path)),
+        ("problem-sizes", ParamValue::Integer(100)),
+        ("numactl-args", text("--nosuch")),
+    ];
     with_cell("linpack", &given, async |mut cell| {
         assert_eq!(cell.why_unsupported(), None);
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
@@ -156,7 +160,7 @@ fn arguments_that_numactl_does_not_take_are_refused_with_its_words() {
             "{reason}"
         );
         cell.set("numactl-args", text("-C 0"));
-        cell.set("cpus", Value::List(vec![Value::Integer(0)]));
+        cell.set("cpus", ParamValue::List(vec![ParamValue::Integer(0)]));
         let why = "`numactl-args`: `-C` and `cpus` both say where it runs: give one of them";
         assert_eq!(cell.why_unsupported().unwrap(), why);
     });
@@ -174,7 +178,7 @@ fn the_record_says_that_kernels_ask_for_huge_pages_themselves() {
 
 #[test]
 fn a_program_that_is_no_linpack_fails_with_what_it_said() {
-    let given = [("linpack-binary", text("true")), ("problem-sizes", Value::Integer(100))];
+    let given = [("linpack-binary", text("true")), ("problem-sizes", ParamValue::Integer(100))];
     with_cell("linpack", &given, async |mut cell| {
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.contains("no table of trials"), "{status}");

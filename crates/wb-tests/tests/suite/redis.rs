@@ -1,17 +1,18 @@
 //! Short samples with the real redis.
 
 use crate::common::{Cell, has, text, with_cell};
-use wb_model::Value;
+use wb_model::ParamValue;
 use wb_tests::Failure;
 
 /// A cell of few requests among few keys; nothing where redis is not there.
-fn with_redis(given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+fn with_redis(given: &[(&str, ParamValue)], something: impl AsyncFnOnce(Cell)) {
     if !(has("redis-server") && has("redis-benchmark") && has("redis-cli")) {
         return;
     }
-    let small = [("requests", text("5000")), ("keyspace", Value::Integer(500)), ("clients", Value::Integer(5))];
+    let small =
+        [("requests", text("5000")), ("keyspace", ParamValue::Integer(500)), ("clients", ParamValue::Integer(5))];
     let kept = small.iter().filter(|(name, _)| given.iter().all(|(other, _)| other != name));
-    let all: Vec<(&str, Value)> = kept.chain(given).cloned().collect();
+    let all: Vec<(&str, ParamValue)> = kept.chain(given).cloned().collect();
     with_cell("redis", &all, something);
 }
 
@@ -34,7 +35,7 @@ fn every_command_does_the_work_that_the_server_counts() {
 #[test]
 fn requests_fill_the_time_in_whole_pipelines_and_are_the_same_again() {
     for command in ["set", "lpop"] {
-        let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", Value::Integer(16))];
+        let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", ParamValue::Integer(16))];
         with_redis(&given, async |cell| {
             let first = cell.sample().await.unwrap();
             let requests = first.is_valid().work.unwrap();
@@ -49,7 +50,7 @@ fn requests_fill_the_time_in_whole_pipelines_and_are_the_same_again() {
 
 #[test]
 fn one_client_is_calibrated_though_its_first_requests_take_no_time_that_is_measured() {
-    let given = [("command", text("get")), ("requests", text("auto")), ("clients", Value::Integer(1))];
+    let given = [("command", text("get")), ("requests", text("auto")), ("clients", ParamValue::Integer(1))];
     with_redis(&given, async |cell| {
         assert!(cell.sample().await.unwrap().is_valid().work.unwrap() > 100);
     });
@@ -85,7 +86,7 @@ fn a_port_that_is_in_use_is_told_at_once() {
     with_redis(&[("command", text("set"))], async |mut cell| {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        cell.set("port", Value::Integer(port.into()));
+        cell.set("port", ParamValue::Integer(port.into()));
         let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };
         assert!(status.starts_with("redis-server: exit status 1 before it answered"), "{status}");
         drop(taken);

@@ -5,30 +5,30 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 
 /// What is said after the help.
-pub(crate) const AFTER: &str = "exit status of `step`: 0 as the good side, 1 as the bad side, 125 cannot be told (git skips \
+pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 as the good side, 1 as the bad side, 125 cannot be told (git skips \
     it), 128 something is wrong, 130 interrupted";
 
 /// What is said after the help of `bisect run`.
-pub(crate) const AFTER_RUN: &str = "exit status: 0 found, 3 it could not be found, 1 error, 130 interrupted";
+pub(crate) const RUN_EXIT_STATUS: &str = "exit status: 0 found, 3 it could not be found, 1 error, 130 interrupted";
 
 /// `bisect`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BisectCommand {
     /// Drive `git bisect run`: measure both ends, then each revision that git asks for, until the first bad one is found
-    #[command(after_help = AFTER_RUN)]
-    Run(RunArgs),
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Run(BisectRunArgs),
     /// Measure what stands now, and say which end it is most like: for `git bisect run`, or any other command that
     /// bisects
-    #[command(after_help = AFTER)]
-    Step(StepArgs),
+    #[command(after_help = STEP_EXIT_STATUS)]
+    Step(BisectStepArgs),
     /// Show everything that was measured
-    Show(ShowArgs),
+    Show(BisectShowArgs),
 }
 
 /// `bisect run`
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("how").required(true))]
-pub(crate) struct RunArgs {
+pub(crate) struct BisectRunArgs {
     /// The folder for all that is measured; one that exists is gone on with, and no revision is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,
@@ -67,7 +67,7 @@ pub(crate) struct RunArgs {
 
 /// `bisect step`
 #[derive(Debug, Args)]
-pub(crate) struct StepArgs {
+pub(crate) struct BisectStepArgs {
     /// The folder of `bisect run`
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,
@@ -77,7 +77,7 @@ pub(crate) struct StepArgs {
 
 /// `bisect show`
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct BisectShowArgs {
     /// The folder of `bisect run`
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: PathBuf,

@@ -3,7 +3,7 @@
 use clap::Args;
 use wb_model::Nanos;
 
-use super::MachineFlags;
+use super::HostSelectionFlags;
 
 /// What its exit statuses say
 pub(crate) const AFTER_HELP: &str = "exit status: 0 what was asked for is removed (or shown, with --dry-run), \
@@ -22,7 +22,7 @@ pub(crate) struct CleanArgs {
     #[arg(long)]
     pub(crate) logs: bool,
     /// Only what was not used for so long: `36h`, `30d`, `8w`
-    #[arg(long, value_name = "TIME", value_parser = age)]
+    #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub(crate) older_than: Option<Nanos>,
     /// Show it, and remove nothing
     #[arg(long, short = 'n')]
@@ -32,11 +32,11 @@ pub(crate) struct CleanArgs {
     pub(crate) yes: bool,
     /// On which machines; last, since its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) hosts: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
 }
 
 /// A time, also in days and weeks.
-fn age(text: &str) -> Result<Nanos, String> {
+fn parse_age(text: &str) -> Result<Nanos, String> {
     const HOUR: u64 = 3_600_000_000_000;
     let days =
         |text: &str, each: u64| text.trim().parse().ok().and_then(|count: u64| count.checked_mul(each * 24 * HOUR));
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn ages_are_given_in_days_and_weeks_too() {
-        assert_eq!(age("2d"), Ok(Nanos(172_800_000_000_000)));
-        assert_eq!(age("1w"), age("7d"));
-        assert_eq!(age("36h"), Ok(Nanos(129_600_000_000_000)));
-        assert!(age("soon").is_err() && age("99999999999999999999d").is_err());
+        assert_eq!(parse_age("2d"), Ok(Nanos(172_800_000_000_000)));
+        assert_eq!(parse_age("1w"), parse_age("7d"));
+        assert_eq!(parse_age("36h"), Ok(Nanos(129_600_000_000_000)));
+        assert!(parse_age("soon").is_err() && parse_age("99999999999999999999d").is_err());
     }
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
-use wb_compare::direction::DirectionOf;
+use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
 
-use super::key_value;
+use super::parse_key_value;
 
 /// Which builds, and how they are read
 #[derive(Debug, Args)]
 pub(crate) struct BuildFlags {
     /// Take this profile of the first build for that one of the others: `Localhost=DefaultLibvirt`
-    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = key_value)]
+    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = parse_key_value)]
     pub(crate) map: Vec<(String, String)>,
     /// Hold figures of machines that run in software against those of hardware, which is refused otherwise
     #[arg(long)]
@@ -28,7 +28,7 @@ pub(crate) struct BuildFlags {
 
 /// A method
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Method {
+pub(crate) enum MethodArg {
     /// Differences in percent against a limit, scored as run-perf does
     Tolerance,
     /// The ratio of medians, and how sure it is
@@ -52,22 +52,22 @@ pub(crate) struct CompareArgs {
     /// Which method decides; without, statistics where both sides have 6 samples, and with fewer tolerances on run-perf's
     /// folders and none on other runs
     #[arg(long, value_enum)]
-    pub(crate) method: Option<Method>,
+    pub(crate) method: Option<MethodArg>,
     /// How much a mean may differ, in percent
-    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
+    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
     /// How much a standard deviation may differ, in percentage points
-    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) stddev_tolerance: f64,
     /// A model of what is normal, by `model fit` or run-perf. Of scores several average; of noise the one that knows most
     /// of a check counts
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
     /// Let twice the mean score over the builds count so much
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) model_builds_average: f64,
     /// Let it count so much in how many builds a check was beyond its tolerance
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) n_out_of_results: f64,
     /// In so many builds a check may be beyond it
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
@@ -81,7 +81,7 @@ pub(crate) struct CompareArgs {
     pub(crate) trust_single_run: bool,
     /// Which way is better, where it is not as the metric's class has it: `lat=lower`, `throughput/score=neither`
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
-    pub(crate) direction: Vec<DirectionOf>,
+    pub(crate) direction: Vec<DirectionOverride>,
     /// Let what got better fail as well
     #[arg(long)]
     pub(crate) fail_on_gain: bool,
@@ -116,7 +116,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) png: Option<PathBuf>,
     /// Draw the checks that match as lines across the box plots of the others: `*/iperf3/*`
-    #[arg(long, value_name = "GLOB", value_parser = glob, requires = "plots")]
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob, requires = "plots")]
     pub(crate) baseline: Vec<GlobMatcher>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct FitFlags {
     #[arg(long, group = "how")]
     pub(crate) stddev: bool,
     /// What the ends of a range become, in percent
-    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = above_zero, allow_negative_numbers = true)]
+    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = parse_positive, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
     /// Where the model is written
     #[arg(long, short, value_name = "FILE")]
@@ -167,7 +167,7 @@ pub(crate) struct FitArgs {
     pub(crate) noise: bool,
     /// How
     #[command(flatten)]
-    pub(crate) how: FitFlags,
+    pub(crate) fit: FitFlags,
 }
 
 /// `model rebase`
@@ -180,7 +180,7 @@ pub(crate) struct RebaseArgs {
     pub(crate) builds: Vec<String>,
     /// How
     #[command(flatten)]
-    pub(crate) how: FitFlags,
+    pub(crate) fit: FitFlags,
 }
 
 /// `analyze`
@@ -211,9 +211,9 @@ pub(crate) struct NearestArgs {
     pub(crate) candidates: Vec<String>,
     /// Several builds as one candidate
     #[command(flatten)]
-    pub(crate) groups: Groups,
+    pub(crate) groups: CandidateGroups,
     /// Widen what is normal by this factor, so that small differences count less
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = percent, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) flatten: f64,
     /// End with the candidate's index as exit status
     #[arg(long)]
@@ -225,13 +225,13 @@ pub(crate) struct NearestArgs {
 
 /// Lists of builds, each given by a flag of its own; clap's derive keeps no such lists apart
 #[derive(Debug)]
-pub(crate) struct Groups(pub(crate) Vec<Vec<String>>);
+pub(crate) struct CandidateGroups(pub(crate) Vec<Vec<String>>);
 
-const GROUP: &str = "group";
+const GROUP_ARG: &str = "group";
 
-impl Args for Groups {
+impl Args for CandidateGroups {
     fn augment_args(command: Command) -> Command {
-        let group = Arg::new(GROUP).long(GROUP).short('g').num_args(1..).action(ArgAction::Append);
+        let group = Arg::new(GROUP_ARG).long(GROUP_ARG).short('g').num_args(1..).action(ArgAction::Append);
         command.arg(group.value_name("BUILD").help("Several builds as one candidate; may be given more than once"))
     }
 
@@ -240,9 +240,9 @@ impl Args for Groups {
     }
 }
 
-impl FromArgMatches for Groups {
+impl FromArgMatches for CandidateGroups {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let groups = matches.get_occurrences::<String>(GROUP).into_iter().flatten();
+        let groups = matches.get_occurrences::<String>(GROUP_ARG).into_iter().flatten();
         Ok(Self(groups.map(|group| group.cloned().collect()).collect()))
     }
 
@@ -267,19 +267,19 @@ pub(crate) struct StripArgs {
     pub(crate) attach_sysinfo: bool,
 }
 
-fn glob(text: &str) -> Result<GlobMatcher, String> {
+fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(text).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
-    match percent(text) {
+fn parse_positive(text: &str) -> Result<f64, String> {
+    match parse_non_negative(text) {
         Ok(value) if value > 0.0 => Ok(value),
         _ => Err("a number above zero is expected".to_owned()),
     }
 }
 
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
         _ => Err("a number of zero or more is expected".to_owned()),

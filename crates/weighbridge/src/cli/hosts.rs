@@ -7,7 +7,7 @@ use clap::Args;
 /// Which machines are meant
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Hosts")]
-pub(crate) struct MachineFlags {
+pub(crate) struct HostSelectionFlags {
     /// Machines, instead of this one: hosts or groups of the inventory, or addresses as ssh takes them, named or not:
     /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this one. Where they measure, all do so at the same time
     #[arg(long, value_name = "[NAME:]ADDRESS", value_delimiter = ',')]
@@ -26,9 +26,9 @@ pub(crate) struct MachineFlags {
 pub(crate) struct HostFlags {
     /// Which machines
     #[command(flatten)]
-    pub(crate) machines: MachineFlags,
+    pub(crate) selection: HostSelectionFlags,
     /// Folders with what belongs to hosts: run-perf's hosts/ADDRESS.yaml, profiles.d, the XML of guests
-    #[arg(long, value_name = "DIR", value_parser = folder)]
+    #[arg(long, value_name = "DIR", value_parser = parse_existing_folder)]
     pub(crate) paths: Vec<PathBuf>,
     /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
     #[arg(long, value_name = "JSON")]
@@ -45,22 +45,22 @@ pub(crate) struct HostFlags {
     pub(crate) profiles: Vec<String>,
 }
 
-impl MachineFlags {
+impl HostSelectionFlags {
     /// Whether any machine was named.
-    pub(crate) fn are_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         !self.hosts.is_empty() || self.inventory.is_some()
     }
 }
 
-impl From<MachineFlags> for HostFlags {
+impl From<HostSelectionFlags> for HostFlags {
     /// Machines of which nothing is said.
-    fn from(machines: MachineFlags) -> Self {
-        Self { machines, ..Self::default() }
+    fn from(machines: HostSelectionFlags) -> Self {
+        Self { selection: machines, ..Self::default() }
     }
 }
 
 /// A folder that is there.
-pub(super) fn folder(text: &str) -> Result<PathBuf, String> {
+pub(super) fn parse_existing_folder(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("there is no such folder".to_owned()) }
 }

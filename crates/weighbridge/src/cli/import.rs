@@ -6,10 +6,10 @@ use clap::Args;
 use wb_import::Format;
 use wb_model::{ProfileName, TestName};
 
-use super::key_value;
+use super::parse_key_value;
 
 /// What is told below the options.
-pub(crate) const SEVERAL_FILES: &str = "Files are read in the order given, those of a folder by name. Each adds its \
+pub(crate) const AFTER_HELP: &str = "Files are read in the order given, those of a folder by name. Each adds its \
     samples to the cells that it has in common with others: several reports of one fio job, or of one iperf3 test, are \
     samples of one cell. What the run has already is not imported again.
 
@@ -42,7 +42,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
     /// Something to remember with the run; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Import failed iterations of pbench and results under non-numeric serials too
     #[arg(long)]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
 use wb_net::{control::Fingerprint, language::Protocol};
 
-use super::{Numbers, key_value, list};
+use super::{NumberList, parse_key_value, parse_number_list};
 
 /// `net`
 #[derive(Debug, Subcommand)]
@@ -15,15 +15,15 @@ pub(crate) enum NetCommand {
     #[command(
         after_help = "The token comes from --token-file or from WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` makes one."
     )]
-    Serve(ServeArgs),
+    Serve(NetServeArgs),
     /// Run a profile with the servers that it names
-    #[command(after_help = RUN_STATUS)]
-    Run(Box<RunArgs>),
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Run(Box<NetRunArgs>),
     /// Say of profiles whether they are fine, what is wrong with them, or what this kernel cannot do
     #[command(
         after_help = "exit status: 0 where all are fine, 1 where one is wrong, 3 where this kernel lacks something"
     )]
-    Check(CheckArgs),
+    Check(NetCheckArgs),
     /// Print a fresh token
     Token,
     /// Print the fingerprint of a key; the key is made if there is none
@@ -32,29 +32,29 @@ pub(crate) enum NetCommand {
         file: PathBuf,
     },
     /// Messages from here to HOST as fast as they go
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     Stream(Box<PresetArgs>),
     /// Messages from HOST to here as fast as they go
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     Maerts(Box<PresetArgs>),
     /// Messages both ways as fast as they go, over connections of their own
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     Bidirec(Box<PresetArgs>),
     /// Requests and responses, one at a time on each connection
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     Rr(Box<PresetArgs>),
     /// A connection for every request and response
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     Crr(Box<PresetArgs>),
     /// Requests and responses as UDP datagrams; lost ones are counted
-    #[command(after_help = RUN_STATUS)]
+    #[command(after_help = RUN_EXIT_STATUS)]
     UdpRr(Box<PresetArgs>),
     /// Carry out strands as a process of their own
     #[command(hide = true)]
     Site,
 }
 
-const RUN_STATUS: &str =
+const RUN_EXIT_STATUS: &str =
     "exit status: 0 measured (or cut as asked), 1 nothing could begin, 3 lost, failed or unsupported, 130 interrupted";
 
 /// Who this is, and who is trusted
@@ -74,7 +74,7 @@ pub(crate) struct TrustFlags {
 
 /// `net serve`
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct NetServeArgs {
     /// The address to listen at; other machines reach only one that is not of the loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
@@ -83,11 +83,11 @@ pub(crate) struct ServeArgs {
           value_parser = super::whole_number::<u16, 0>)]
     pub(crate) port: u16,
     /// Take data connections only on these ports, for firewalls
-    #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = parse_port_range)]
     pub(crate) data_ports: Option<RangeInclusive<u16>>,
     /// Pin strands to these CPUs in turn: `0-3,8`
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) cpus: Option<Numbers>,
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) cpus: Option<NumberList>,
     /// End after one session
     #[arg(long)]
     pub(crate) once: bool,
@@ -101,7 +101,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "2G")]
     pub(crate) max_memory: Bytes,
     /// So long for a session
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_positive_time)]
     pub(crate) max_time: Nanos,
     /// Who this is, and who is let in
     #[command(flatten)]
@@ -110,22 +110,22 @@ pub(crate) struct ServeArgs {
 
 /// `net check`
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
+pub(crate) struct NetCheckArgs {
     /// Profiles
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// A variable of the profiles; otherwise the environment's
-    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_key_value)]
     pub(crate) var: Vec<(String, String)>,
 }
 
 /// `net run`
 #[derive(Debug, Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct NetRunArgs {
     /// The profile
     pub(crate) profile: PathBuf,
     /// A variable of the profile; otherwise the environment's
-    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_key_value)]
     pub(crate) var: Vec<(String, String)>,
     /// Port of the control connections
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
@@ -157,14 +157,14 @@ pub(crate) struct RunArgs {
     pub(crate) no_statistics: bool,
     /// How it is run and told
     #[command(flatten)]
-    pub(crate) common: CommonFlags,
+    pub(crate) common: NetClientFlags,
 }
 
 /// What `net run` and the presets have in common
 #[derive(Debug, Args)]
-pub(crate) struct CommonFlags {
+pub(crate) struct NetClientFlags {
     /// Between two lines of progress: `500ms`; at least 10ms
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub(crate) interval: Nanos,
     /// Write progress for programs: counts since the run began with the time of day in ms, as uperf does
     #[arg(long, short = 'R', conflicts_with = "json")]
@@ -188,22 +188,22 @@ pub(crate) struct CommonFlags {
     #[arg(long, short = 'x', value_name = "FILE")]
     pub(crate) xml: Option<PathBuf>,
     /// Cut transactions after this time
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_time)]
     pub(crate) max_duration: Option<Nanos>,
     /// How long a UDP response is waited for before it counts as lost
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_positive_time)]
     pub(crate) datagram_deadline: Nanos,
     /// How long a server may take to answer, and again to prove itself
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive_time)]
     pub(crate) connect_timeout: Nanos,
     /// Give strands a thread each up to so many; more are carried out by events
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole_number::<u32, 0>)]
     pub(crate) max_threads: u32,
     /// Pin strands to these CPUs in turn: `0-3,8`
-    #[arg(long, value_name = "LIST", value_parser = list)]
-    pub(crate) cpus: Option<Numbers>,
+    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
+    pub(crate) cpus: Option<NumberList>,
     /// Where the server of a host of the profile is, if not at its name
-    #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = key_value)]
+    #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = parse_key_value)]
     pub(crate) server: Vec<(String, String)>,
     /// Decides every random choice; without, drawn and told
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64, 0>)]
@@ -219,17 +219,17 @@ pub(crate) struct PresetArgs {
     /// Where `weighbridge net serve` runs: HOST or HOST:PORT
     pub(crate) host: String,
     /// How long messages are moved: `10`, `500ms`
-    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = runtime)]
+    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = parse_runtime)]
     pub(crate) runtime: Duration,
     /// Sizes of messages; if not said, 64k for streams, 1470 for streams of datagrams, 90 for requests; of several each
     /// is measured
     #[arg(long, short = 'l', value_name = "SIZE,…", value_delimiter = ',')]
-    pub(crate) message_sizes: Vec<Size>,
+    pub(crate) message_sizes: Vec<BufferSize>,
     /// Sizes of responses, where they are others than the requests'
     #[arg(long, value_name = "SIZE")]
-    pub(crate) response_size: Option<Size>,
+    pub(crate) response_size: Option<BufferSize>,
     /// Protocols, tcp if not said; of several each is measured
-    #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = protocol)]
+    #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = parse_protocol)]
     pub(crate) protocols: Vec<Protocol>,
     /// Connections at a time; of several numbers each is measured
     #[arg(long, short = 'n', value_name = "N,…", value_delimiter = ',', default_value = "1",
@@ -237,7 +237,7 @@ pub(crate) struct PresetArgs {
     pub(crate) instances: Vec<u32>,
     /// Socket buffers; without, the kernel tunes them
     #[arg(long, short, value_name = "SIZE")]
-    pub(crate) window: Option<Size>,
+    pub(crate) window: Option<BufferSize>,
     /// Give each connection a process instead of a thread
     #[arg(long)]
     pub(crate) processes: bool,
@@ -247,14 +247,14 @@ pub(crate) struct PresetArgs {
     pub(crate) port: u16,
     /// How it is run and told
     #[command(flatten)]
-    pub(crate) common: CommonFlags,
+    pub(crate) common: NetClientFlags,
 }
 
 /// The size of a message or buffer: at least a byte, at most 1 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u32);
+pub(crate) struct BufferSize(pub(crate) u32);
 
-impl std::str::FromStr for Size {
+impl std::str::FromStr for BufferSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -264,41 +264,41 @@ impl std::str::FromStr for Size {
     }
 }
 
-impl std::fmt::Display for Size {
+impl std::fmt::Display for BufferSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         Bytes(self.0.into()).fmt(f)
     }
 }
 
-impl CommonFlags {
+impl NetClientFlags {
     /// Whether events are counted over flowops.
-    pub(crate) fn counts(&self) -> bool {
+    pub(crate) fn has_counters(&self) -> bool {
         self.counters || !self.events.is_empty()
     }
 }
 
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+fn parse_port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let range = text.split_once('-').and_then(|(low, high)| Some(low.parse().ok()?..=high.parse().ok()?));
     let range = range.filter(|range| !range.is_empty() && *range.start() > 0);
     range.ok_or_else(|| "two ports are expected: `30000-30100`".to_owned())
 }
 
 /// A number alone is seconds, as iperf3 has it.
-fn runtime(text: &str) -> Result<Duration, String> {
-    some_time(text).map(Duration::from)
+fn parse_runtime(text: &str) -> Result<Duration, String> {
+    parse_positive_time(text).map(Duration::from)
 }
 
-fn some_time(text: &str) -> Result<Nanos, String> {
+fn parse_positive_time(text: &str) -> Result<Nanos, String> {
     let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
     if time.0 == 0 { Err("it is no time at all".to_owned()) } else { Ok(time) }
 }
 
-fn interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Nanos, String> {
     let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
     if time.0 < 10_000_000 { Err("it is at least 10ms".to_owned()) } else { Ok(time) }
 }
 
-fn protocol(text: &str) -> Result<Protocol, String> {
+fn parse_protocol(text: &str) -> Result<Protocol, String> {
     let known = Protocol::ALL.iter().find(|protocol| protocol.name().eq_ignore_ascii_case(text));
     let aliases = [("tls", Protocol::Tls), ("unixgram", Protocol::UnixDgram)];
     let alias = aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, protocol)| protocol);

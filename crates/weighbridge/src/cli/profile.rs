@@ -3,16 +3,16 @@
 use clap::{Args, Subcommand};
 use wb_model::Nanos;
 
-use super::MachineFlags;
-use super::hosts::folder;
+use super::HostSelectionFlags;
+use super::hosts::parse_existing_folder;
 
 /// What to do with profiles
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
     /// List the profiles there are
-    List(ShelfArgs),
+    List(CatalogFlags),
     /// Print a profile as a file has it; a copy under another name is one of your own
-    Show(ShowArgs),
+    Show(ProfileShowArgs),
     /// Have an image lie in the cache of hosts, so that no run has to wait for it
     Image(ImageArgs),
     /// Bring hosts back from what runs that were killed have left there, and say what became of it
@@ -21,25 +21,25 @@ pub(crate) enum ProfileCommand {
         the next run on the host does. exit status: 0 as it was, 1 where a run that \
         is under way holds a host, 3 where not all could be put back"
     )]
-    Revert(RevertArgs),
+    Revert(ProfileRevertArgs),
 }
 
 /// Where profiles of one's own are
 #[derive(Debug, Args)]
-pub(crate) struct ShelfArgs {
+pub(crate) struct CatalogFlags {
     /// Folders with a profiles.d of one's own, beside ~/.config/weighbridge
-    #[arg(long, value_name = "DIR", value_parser = folder)]
+    #[arg(long, value_name = "DIR", value_parser = parse_existing_folder)]
     pub(crate) paths: Vec<std::path::PathBuf>,
 }
 
 /// `profile show`
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct ProfileShowArgs {
     /// Which
     pub(crate) name: String,
     /// Where profiles are
     #[command(flatten)]
-    pub(crate) shelf: ShelfArgs,
+    pub(crate) catalog: CatalogFlags,
 }
 
 /// `profile image`
@@ -49,15 +49,15 @@ pub(crate) struct ImageArgs {
     pub(crate) image: String,
     /// On which machines; without, this one
     #[command(flatten)]
-    pub(crate) hosts: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
 }
 
 /// `profile revert`
 #[derive(Debug, Args)]
-pub(crate) struct RevertArgs {
+pub(crate) struct ProfileRevertArgs {
     /// Which machines; without, this one
     #[command(flatten)]
-    pub(crate) hosts: MachineFlags,
+    pub(crate) hosts: HostSelectionFlags,
     /// How long a reboot may take, where a kernel still has arguments of a profile
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) reboot_limit: Nanos,

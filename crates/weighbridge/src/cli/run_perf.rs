@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::compare::{Groups, percent};
-use super::key_value;
+use super::compare::{CandidateGroups, parse_non_negative};
+use super::parse_key_value;
 
 /// `run-perf`
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub(crate) struct RunPerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) worker_setup_script: Option<String>,
     /// Metadata of the build
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_value, action = ArgAction::Append)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = parse_key_value, action = ArgAction::Append)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Show what would be measured, and measure nothing; not an option of run-perf's
     #[arg(long)]
@@ -84,19 +84,19 @@ pub(crate) struct ComparePerfArgs {
     #[arg(long)]
     pub(crate) include_incorrect_results: bool,
     /// Tolerance of means, in percent [default: 5]
-    #[arg(long, short, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, value_name = "PERCENT", value_parser = parse_non_negative)]
     pub(crate) tolerance: Option<f64>,
     /// Tolerance of standard deviations, in percentage points [default: 5]
-    #[arg(long, short, value_name = "POINTS", value_parser = percent)]
+    #[arg(long, short, value_name = "POINTS", value_parser = parse_non_negative)]
     pub(crate) stddev_tolerance: Option<f64>,
     /// Weight of the mean score over the builds
-    #[arg(long, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_non_negative)]
     pub(crate) model_builds_average: Option<f64>,
     /// Models of analyze-perf
     #[arg(long, short = 'l', value_name = "FILE", num_args = 1.., action = ArgAction::Set)]
     pub(crate) model_linear_regression: Vec<PathBuf>,
     /// Weight of the number of builds in which a check failed
-    #[arg(long, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_non_negative)]
     pub(crate) n_out_of_results: Option<f64>,
     /// Number of builds in which a check may fail [default: 2]
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
@@ -140,7 +140,7 @@ pub(crate) struct AnalyzePerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) rebase_model: Option<PathBuf>,
     /// Tolerance at the ends of a range, in percent [default: 4]
-    #[arg(long, short, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, value_name = "PERCENT", value_parser = parse_non_negative)]
     pub(crate) tolerance: Option<f64>,
     /// Accepted without effect: whatever is odd about the builds is always reported
     #[arg(long, short, action = ArgAction::Count)]
@@ -155,9 +155,9 @@ pub(crate) struct DiffPerfArgs {
     pub(crate) results: Vec<PathBuf>,
     /// Several builds as one candidate
     #[command(flatten)]
-    pub(crate) groups: Groups,
+    pub(crate) groups: CandidateGroups,
     /// Factor by which standard deviations are widened [default: 1]
-    #[arg(long, value_name = "FACTOR", value_parser = percent)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_non_negative)]
     pub(crate) flatten_coefficient: Option<f64>,
     /// Accepted without effect: whatever is odd about the builds is always reported
     #[arg(long, short, action = ArgAction::Count)]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags, ReadyFlags};
+use super::{AttemptFlags, HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags};
 
 /// What is said after the help of `ab`.
-pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
+pub(crate) const AB_AFTER_HELP: &str = "Variants, of which the first is the one that the others are held against:
   param:NAME=VALUE     a parameter of the test
   knob:NAME=VALUE      a setting of the machine while its samples are taken, NAME@TARGET of one disk, page size and
                        so on (`doctor --all` and docs/tune.md name them)
@@ -20,12 +20,12 @@ Several of them in one are joined by `+`, and `NAME:` before it names a variant:
 exit status: 0 nothing got worse, 2 a variant is worse than the first, 3 something could not be measured, 1 error";
 
 /// What is said after the help of `calibrate`.
-pub(crate) const AFTER_CALIBRATE: &str = "exit status: 0 done, 3 something could not be measured, 1 error; the rates are \
+pub(crate) const CALIBRATE_AFTER_HELP: &str = "exit status: 0 done, 3 something could not be measured, 1 error; the rates are \
     in what is printed";
 
 /// Which test, and how it is measured
 #[derive(Debug, Args)]
-pub(crate) struct One {
+pub(crate) struct SingleTestFlags {
     /// The test, as for `run`: `himeno`, `fio:rw=[read,randwrite],bs=4k`
     #[arg(value_name = "TEST", index = 1)]
     pub(crate) test: String,
@@ -33,17 +33,17 @@ pub(crate) struct One {
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// A ratio that differs by less than so many percent does not matter
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) threshold: f64,
     /// Where it is recorded
     #[command(flatten)]
-    pub(crate) into: IntoFlags,
+    pub(crate) run_folder: RunFolderFlags,
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// How each sample is taken
     #[command(flatten)]
-    pub(crate) each: AttemptFlags,
+    pub(crate) attempt: AttemptFlags,
     /// Which machines measure
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
@@ -52,7 +52,7 @@ pub(crate) struct One {
     pub(crate) placement: PlacementFlags,
     /// What is done to machines first
     #[command(flatten)]
-    pub(crate) ready: ReadyFlags,
+    pub(crate) preparation: PreparationFlags,
 }
 
 /// `ab`
@@ -68,11 +68,11 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number::<usize, 0>)]
     pub(crate) min_blocks: usize,
     /// How often, in percent, anything that does not differ may be said to, over all looks and variants together
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) error_rate: f64,
     /// What is measured; last, since its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) one: One,
+    pub(crate) single_test: SingleTestFlags,
 }
 
 /// `calibrate`
@@ -86,5 +86,5 @@ pub(crate) struct CalibrateArgs {
     pub(crate) samples: u16,
     /// What is measured; last, since its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) one: One,
+    pub(crate) single_test: SingleTestFlags,
 }

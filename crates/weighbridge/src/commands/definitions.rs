@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_plan::{Catalogue, PlanError, Source};
+use wb_plan::{Catalog, PlanError, SourceText};
 use wb_tests::net::Net;
 use wb_tests::{DefinitionError, Registry};
 
@@ -26,12 +26,12 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
     }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {
-        unreadable.extend(registry.add_folder(&folder).map_err(|error| drawn(&error))?);
+        unreadable.extend(registry.add_folder(&folder).map_err(|error| definition_error(&error))?);
     }
     for error in unreadable {
-        let may_be_asked_for = |test: &&str| defines(&error, test).unwrap_or(registry.declaration(test).is_none());
+        let may_be_asked_for = |test: &&str| may_define(&error, test).unwrap_or(registry.declaration(test).is_none());
         if asked.iter().any(may_be_asked_for) {
-            return Err(drawn(&error));
+            return Err(definition_error(&error));
         }
         crate::console::tell!("warning: {error}; this definition is passed over");
     }
@@ -39,7 +39,7 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
 }
 
 /// Whether a definition is meant to define this test, as far as that can be told.
-fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
+fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
     let named = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == test);
     match error {
         DefinitionError::Duplicate { test: twice, .. } => Some(twice == test),
@@ -54,15 +54,15 @@ fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
 }
 
 /// As an error, with its place where it has one.
-fn drawn(error: &DefinitionError) -> Error {
-    const WAY_OUT: &str = "mend or remove the file; docs/tests.md says what it may hold";
+fn definition_error(error: &DefinitionError) -> Error {
+    const DEFINITION_HELP: &str = "mend or remove the file; docs/tests.md says what it may hold";
     match error {
         DefinitionError::Invalid { file, span, fault, .. } => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let label = fault.way_out.as_deref().unwrap_or("here");
-            let source = Source::new(file, &text);
-            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(WAY_OUT).into()
+            let source = SourceText::new(file, &text);
+            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(DEFINITION_HELP).into()
         }
-        other => Error::Usage { what: other.to_string(), help: WAY_OUT.to_owned() },
+        other => Error::Usage { what: other.to_string(), help: DEFINITION_HELP.to_owned() },
     }
 }

@@ -1,10 +1,10 @@
 //! `weighbridge doctor`.
 
 use wb_knobs::doctor::{Diagnosis, Finding, Verdict};
-use wb_report::text::{Align, Cell, Table, Tone};
+use wb_report::text::{Align, Table, TableCell, Tone};
 use wb_sys::SysRoot;
 
-use super::remote::{Output, Target, Word, on_hosts};
+use super::remote::{OutputMode, RemoteArgument, RemoteTarget, run_on_hosts};
 use super::{print_json, print_text};
 use crate::cli::DoctorArgs;
 use crate::console::Console;
@@ -13,37 +13,37 @@ use crate::exit::Exit;
 
 /// Says what makes noise here.
 pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
-    if args.machines.are_given() {
-        let words = ["doctor", "--json"].map(Word::plain);
-        let render = |target: &Target, stdout: &[u8]| match serde_json::from_slice::<Diagnosis>(stdout) {
-            Ok(diagnosis) => text(&diagnosis, Some(target), args.all, console),
+    if args.hosts.is_given() {
+        let words = ["doctor", "--json"].map(RemoteArgument::plain);
+        let render = |target: &RemoteTarget, stdout: &[u8]| match serde_json::from_slice::<Diagnosis>(stdout) {
+            Ok(diagnosis) => render_diagnosis(&diagnosis, Some(target), args.all, console),
             // A failure, whose reason is on standard error.
             Err(_) => String::from_utf8_lossy(stdout).into_owned(),
         };
-        let output = if args.json { Output::Json } else { Output::Rendered(&render) };
-        return on_hosts(&args.machines, &words, output, console);
+        let output = if args.json { OutputMode::Json } else { OutputMode::Rendered(&render) };
+        return run_on_hosts(&args.hosts, &words, output, console);
     }
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        print_text(&text(&diagnosis, None, args.all, console))?;
+        print_text(&render_diagnosis(&diagnosis, None, args.all, console))?;
     }
-    Ok(if diagnosis.is_quiet() { Exit::Fine } else { Exit::FellShort })
+    Ok(if diagnosis.is_quiet() { Exit::Success } else { Exit::Incomplete })
 }
 
 /// The diagnosis of a machine, or of the one of this process, with the command line that would help.
-fn text(diagnosis: &Diagnosis, target: Option<&Target>, all: bool, console: &Console) -> String {
+fn render_diagnosis(diagnosis: &Diagnosis, target: Option<&RemoteTarget>, all: bool, console: &Console) -> String {
     let target = target.filter(|target| !target.options.is_empty());
-    drawn(&diagnosis.findings, target, all, console) + &remedy(&diagnosis.remedies, target)
+    render_findings(&diagnosis.findings, target, all, console) + &render_remedy(&diagnosis.remedies, target)
 }
 
 /// The command line that would help.
-fn remedy(settings: &[String], target: Option<&Target>) -> String {
+fn render_remedy(settings: &[String], target: Option<&RemoteTarget>) -> String {
     if settings.is_empty() {
         return String::new();
     }
-    if let Some(Target { name, options }) = target {
+    if let Some(RemoteTarget { name, options }) = target {
         let options = shell_words::join(options);
         return format!(
             "this makes what can be set on `{name}` quiet:\n  weighbridge tune apply {} {options}\n\
@@ -56,16 +56,16 @@ fn remedy(settings: &[String], target: Option<&Target>) -> String {
     format!("this makes what can be set here quiet, and `tune revert` puts it back:\n  {line}\n")
 }
 
-fn drawn(findings: &[Finding], target: Option<&Target>, all: bool, console: &Console) -> String {
+fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: bool, console: &Console) -> String {
     let place = target.map_or_else(String::new, |target| format!(" on `{}`", target.name));
     let noisy: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Noisy)).collect();
     let mut text = String::new();
     for finding in &noisy {
         text += &format!("noisy: {} ({}): {}\n", finding.name, finding.target, finding.state);
-        text += &console.out.indented(2, &format!("why: {}", finding.why));
-        text += &console.out.indented(2, &format!("evidence: {}", finding.evidence));
+        text += &console.stdout_style.indent(2, &format!("why: {}", finding.why));
+        text += &console.stdout_style.indent(2, &format!("evidence: {}", finding.evidence));
         if let Some(advice) = &finding.advice {
-            text += &console.out.indented(2, &format!("better: {}", advice.what));
+            text += &console.stdout_style.indent(2, &format!("better: {}", advice.what));
             if let Some(command) = &advice.command {
                 text += &format!("  to change it{place}: {command}\n");
             }
@@ -91,10 +91,10 @@ fn drawn(findings: &[Finding], target: Option<&Target>, all: bool, console: &Con
                 finding.name.as_str().into(),
                 finding.target.as_str().into(),
                 state.into(),
-                Cell::toned(word, tone),
+                TableCell::toned(word, tone),
             ]);
         }
-        text += &table.draw(console.out);
+        text += &table.draw(console.stdout_style);
         text.push('\n');
     }
     let count = |kind: fn(&Verdict) -> bool| findings.iter().filter(|finding| kind(&finding.verdict)).count();
@@ -116,8 +116,8 @@ mod tests {
     fn the_line_that_helps_another_host_changes_that_host() {
         let words = ["--inventory", "my hosts.toml", "--hosts", "a"];
         let options = words.map(str::to_owned).to_vec();
-        let target = Target { name: wb_model::WorkerName::new("a").unwrap(), options };
-        insta::assert_snapshot!(remedy(&["swappiness=1".to_owned()], Some(&target)), @r"
+        let target = RemoteTarget { name: wb_model::WorkerName::new("a").unwrap(), options };
+        insta::assert_snapshot!(render_remedy(&["swappiness=1".to_owned()], Some(&target)), @r"
         this makes what can be set on `a` quiet:
           weighbridge tune apply swappiness=1 --inventory 'my hosts.toml' --hosts a
         and this puts it back:

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{himeno, linpack, ramspeed};
-use wb_model::wording::without_rust_types;
+use wb_model::serde_message::humanize_serde_error;
 use wb_sys::SysRoot;
 
 use super::print_text;
@@ -14,45 +14,45 @@ use crate::exit::Exit;
 /// Runs a kernel and prints its report as one line of JSON.
 pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
     match kernel {
-        Kernel::Himeno => report(config, himeno::run),
-        Kernel::Ramspeed => report(config, ramspeed::run),
-        Kernel::RamspeedSweep => report(config, ramspeed::sweep::run),
-        Kernel::Linpack => report(config, linpack::run),
+        Kernel::Himeno => run_kernel(config, himeno::run),
+        Kernel::Ramspeed => run_kernel(config, ramspeed::run),
+        Kernel::RamspeedSweep => run_kernel(config, ramspeed::sweep::run),
+        Kernel::Linpack => run_kernel(config, linpack::run),
     }
 }
 
-fn report<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
+fn run_kernel<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
     config: &str,
     run: impl FnOnce(&C) -> Result<R, E>,
 ) -> Result<Exit, Error> {
     let config = serde_json::from_str(config).map_err(|error| Error::Usage {
-        what: format!("invalid configuration of the kernel: {}", without_rust_types(&error.to_string())),
+        what: format!("invalid configuration of the kernel: {}", humanize_serde_error(&error.to_string())),
         help: "a run keeps the configurations that it used as config.json beside each sample".to_owned(),
     })?;
-    let report = run(&config).map_err(|error| Error::Kernel(error.to_string()))?;
-    let line = serde_json::to_string(&report).map_err(|error| Error::Kernel(error.to_string()))?;
+    let report = run(&config).map_err(|error| Error::Internal(error.to_string()))?;
+    let line = serde_json::to_string(&report).map_err(|error| Error::Internal(error.to_string()))?;
     print_text(&format!("{line}\n"))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// Carries out an order on this machine's images. How it went is told in the lines that it writes.
-pub(crate) fn images(order: &str) -> Result<Exit, Error> {
+pub(crate) fn run_image_order(order: &str) -> Result<Exit, Error> {
     let order = serde_json::from_str(order).map_err(|error| Error::Usage {
         what: format!("this is no order on images: {error}"),
         help: "orders come from a controller of the same version; `weighbridge clean` shows and removes images"
             .to_owned(),
     })?;
-    let told = wb_profile::image::carry_out(&order, &mut std::io::stdout().lock());
+    let told = wb_profile::image::execute(&order, &mut std::io::stdout().lock());
     told.map_err(|source| Error::File { path: "standard output".to_owned(), source })?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// Serves as the agent until the controller goes.
-pub(crate) fn agent() -> Result<Exit, Error> {
-    let told = |error: &dyn std::fmt::Display| Error::Kernel(error.to_string());
+pub(crate) fn serve_agent() -> Result<Exit, Error> {
+    let told = |error: &dyn std::fmt::Display| Error::Internal(error.to_string());
     super::runtime()?.block_on(async {
         let (input, output) = wb_agent::stdio().map_err(|error| told(&error))?;
         wb_agent::serve(input, output, SysRoot::real()).await.map_err(|error| told(&error))
     })?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_import::{FileReport, Format, ImportReport, ImportRequest, NameOverrides};
-use wb_model::secrets::masked_arguments;
-use wb_model::{CellId, counted};
-use wb_plan::Catalogue;
+use wb_model::secrets::mask_arguments;
+use wb_model::{CellId, pluralize};
+use wb_plan::Catalog;
 use wb_record::RunFolder;
 use wb_sys::SysRoot;
 use wb_tests::Registry;
 
 use super::definitions::registry;
-use super::{print_json, print_text, this_programs_hash};
+use super::{current_program_hash, print_json, print_text};
 use crate::cli::import::ImportArgs;
 use crate::console::Console;
 use crate::error::Error;
@@ -40,38 +40,38 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         names: NameOverrides { test, profile, id, system },
         include_incorrect: args.include_incorrect,
         strict: args.strict,
-        command: masked_arguments(std::env::args()),
+        command: mask_arguments(std::env::args()),
         metadata: args.metadata.into_iter().collect::<BTreeMap<_, _>>(),
         version: env!("CARGO_PKG_VERSION"),
-        program_sha256: this_programs_hash()?,
+        program_sha256: current_program_hash()?,
         boot_id: SysRoot::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
     })?;
-    tell(&report, console);
+    report_files(&report, console);
     if report.files.iter().all(|file| file.result.is_err()) {
-        return Err(nothing(&report));
+        return Err(nothing_imported(&report));
     }
     let run = RunFolder::open(&args.into)?;
-    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests()))?)?;
+    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests_folder()))?)?;
     if args.json {
         print_json(&study)?;
     } else {
-        print_text(&wb_report::text::summary(&study, console.out))?;
+        print_text(&wb_report::text::summary(&study, console.stdout_style))?;
         print_text(&format!("\nrun folder: {}\n", args.into.display()))?;
     }
     if report.failed_files().next().is_some() {
-        return Ok(Exit::FellShort);
+        return Ok(Exit::Incomplete);
     }
     if report.samples() == 0 {
         crate::console::tell!("nothing to do: {} has all of these samples already", args.into.display());
-        return Ok(Exit::Nothing);
+        return Ok(Exit::NothingToDo);
     }
     let imported: BTreeSet<CellId> = run.run_file()?.entries.pop().into_iter().flat_map(|entry| entry.cells).collect();
-    let short = study.cells.iter().any(|cell| cell.outcome.falls_short() && imported.contains(&cell.cell));
-    Ok(if short { Exit::FellShort } else { Exit::Fine })
+    let short = study.cells.iter().any(|cell| cell.outcome.is_incomplete() && imported.contains(&cell.cell));
+    Ok(if short { Exit::Incomplete } else { Exit::Success })
 }
 
 /// Says what became of each file: of those that were left out always, of the others unless it is to be quiet.
-fn tell(report: &ImportReport, console: &Console) {
+fn report_files(report: &ImportReport, console: &Console) {
     for FileReport { path, result: became } in &report.files {
         let path = path.display();
         match became {
@@ -82,25 +82,25 @@ fn tell(report: &ImportReport, console: &Console) {
                     0 => String::new(),
                     already => format!(", {already} more that the run has already"),
                 };
-                let (cells, samples) = (counted(imported.cells, "cell"), counted(imported.samples, "sample"));
+                let (cells, samples) = (pluralize(imported.cells, "cell"), pluralize(imported.samples, "sample"));
                 crate::console::tell!("{path}: {}, {cells}, {samples}{already}", imported.format);
                 imported.notes.iter().for_each(|note| crate::console::tell!("note: {path}: {note}"));
             }
         }
     }
     if report.skipped > 0 && !console.quiet {
-        crate::console::tell!("note: passed over {} in folders: of no known format", counted(report.skipped, "file"));
+        crate::console::tell!("note: passed over {} in folders: of no known format", pluralize(report.skipped, "file"));
     }
     if report.skipped_serials > 0 && !console.quiet {
-        let count = counted(report.skipped_serials, "result");
+        let count = pluralize(report.skipped_serials, "result");
         crate::console::tell!("note: left out {count} under a non-numeric serial; --include-incorrect imports them");
     }
 }
 
-fn nothing(report: &ImportReport) -> Error {
+fn nothing_imported(report: &ImportReport) -> Error {
     let help = format!("results of {} can be imported; docs/import.md says which files these are", Format::names());
     match report.files.len() {
-        0 => Error::Nothing { what: "there is no file of results".to_owned(), help },
-        _ => Error::FellShort { what: "nothing could be imported".to_owned(), help },
+        0 => Error::NothingToDo { what: "there is no file of results".to_owned(), help },
+        _ => Error::Incomplete { what: "nothing could be imported".to_owned(), help },
     }
 }

@@ -1,11 +1,11 @@
 //! `weighbridge list`.
 
 use wb_model::{Declaration, Metric, Params};
-use wb_plan::{Catalogue, builtin, nearest::nearest};
+use wb_plan::{Catalog, builtin, suggestion::suggest};
 use wb_report::text::{Align, Table};
 use wb_tests::Registry;
 
-use super::what::registry;
+use super::selection::registry;
 use super::{print_json, print_text};
 use crate::cli::ListArgs;
 use crate::console::Console;
@@ -16,21 +16,21 @@ use crate::exit::Exit;
 pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
     let registry = registry(&args.tests_d, None)?;
     match (args.what.as_str(), args.name.as_deref()) {
-        ("tests", None) => tests(&registry, args.json, console),
-        ("tests", Some(name)) => test(&registry, name, args.json, console),
-        ("metrics", name) => metrics(&registry, name, args.json, console),
-        ("plans", None) => plans(args.json, console),
-        ("plans", Some(name)) => plan(name, args.json),
-        (name, None) => test(&registry, name, args.json, console),
+        ("tests", None) => list_tests(&registry, args.json, console),
+        ("tests", Some(name)) => show_test(&registry, name, args.json, console),
+        ("metrics", name) => list_metrics(&registry, name, args.json, console),
+        ("plans", None) => list_plans(args.json, console),
+        ("plans", Some(name)) => show_plan(name, args.json),
+        (name, None) => show_test(&registry, name, args.json, console),
         (what, Some(_)) => Err(Error::Usage {
             what: format!("there is no list of `{what}`"),
             help: "`weighbridge list tests`, `metrics` or `plans`, each with or without a name".to_owned(),
         }),
     }?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn tests(registry: &Registry, json: bool, console: &Console) -> Result<(), Error> {
+fn list_tests(registry: &Registry, json: bool, console: &Console) -> Result<(), Error> {
     if json {
         return print_json(&registry.declarations().collect::<Vec<_>>());
     }
@@ -40,10 +40,10 @@ fn tests(registry: &Registry, json: bool, console: &Console) -> Result<(), Error
         let count = declaration.params.len().to_string();
         table.row(vec![declaration.name.as_str().into(), declaration.summary.as_str().into(), count.into()]);
     }
-    print_text(&table.draw(console.out))
+    print_text(&table.draw(console.stdout_style))
 }
 
-fn declared<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, Error> {
+fn find_declaration<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, Error> {
     if let Some(declaration) = registry.declaration(name) {
         return Ok(declaration);
     }
@@ -51,14 +51,14 @@ fn declared<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, E
         let help = format!("`weighbridge list plans {name}` shows it, `weighbridge plan --plan {name}` its cells");
         return Err(Error::Usage { what: format!("`{name}` is a plan, and a test is expected"), help });
     }
-    let near = nearest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
+    let near = suggest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let help = format!("{near}`weighbridge list tests` shows all");
     Err(Error::Usage { what: format!("there is no test `{name}`"), help })
 }
 
-fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Result<(), Error> {
-    let declaration = declared(registry, name)?;
+fn show_test(registry: &Registry, name: &str, json: bool, console: &Console) -> Result<(), Error> {
+    let declaration = find_declaration(registry, name)?;
     if json {
         return print_json(declaration);
     }
@@ -71,7 +71,7 @@ fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Resul
     for param in &declaration.params {
         let aliases = param.aliases.iter().map(|alias| format!(", {alias}")).collect::<String>();
         let axis = if param.axis { " *" } else { "" };
-        let default = match (&param.default, &param.resolved) {
+        let default = match (&param.default, &param.resolved_from) {
             (Some(default), _) => match default.to_string() {
                 empty if empty.is_empty() => "none".to_owned(),
                 default => default,
@@ -89,13 +89,13 @@ fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Resul
         "{}: {}\n{needs}\n{}\n* an axis: its value stands in the name of the case. Any parameter given a list makes one; one that is a list itself, given a list of lists: `[[a,b],[c]]`.\n",
         declaration.name,
         declaration.summary,
-        table.draw(console.out)
+        table.draw(console.stdout_style)
     ))
 }
 
-fn metrics(registry: &Registry, name: Option<&str>, json: bool, console: &Console) -> Result<(), Error> {
+fn list_metrics(registry: &Registry, name: Option<&str>, json: bool, console: &Console) -> Result<(), Error> {
     let chosen: Vec<&Declaration> = match name {
-        Some(name) => vec![declared(registry, name)?],
+        Some(name) => vec![find_declaration(registry, name)?],
         None => registry.declarations().collect(),
     };
     let of = |declaration: &Declaration| -> Vec<Metric> {
@@ -125,10 +125,10 @@ fn metrics(registry: &Registry, name: Option<&str>, json: bool, console: &Consol
             table.row(vec![name.into(), metric.unit.as_str().into(), direction.into(), aggregate.into()]);
         }
     }
-    print_text(&table.draw(console.out))
+    print_text(&table.draw(console.stdout_style))
 }
 
-fn plans(json: bool, console: &Console) -> Result<(), Error> {
+fn list_plans(json: bool, console: &Console) -> Result<(), Error> {
     let all = builtin::names().filter_map(|name| builtin::plan(name)?.ok()).collect::<Vec<_>>();
     if json {
         let named: std::collections::BTreeMap<_, _> = all.iter().map(|plan| (&plan.name, &plan.summary)).collect();
@@ -138,10 +138,10 @@ fn plans(json: bool, console: &Console) -> Result<(), Error> {
     for plan in all {
         table.row(vec![plan.name.into(), plan.summary.into()]);
     }
-    print_text(&table.draw(console.out))
+    print_text(&table.draw(console.stdout_style))
 }
 
-fn plan(name: &str, json: bool) -> Result<(), Error> {
+fn show_plan(name: &str, json: bool) -> Result<(), Error> {
     let unknown = || Error::Usage {
         what: format!("there is no plan `{name}`"),
         help: format!("there are {}", builtin::names().collect::<Vec<_>>().join(", ")),

@@ -3,10 +3,10 @@
 mod bisect;
 mod clean;
 mod compare;
-mod crew;
 mod definitions;
 mod doctor;
 mod exec;
+mod hosts;
 mod import;
 mod list;
 mod man;
@@ -14,19 +14,19 @@ mod measure;
 mod net;
 mod plan;
 mod profile;
-mod publish;
+mod publishing;
 mod read;
 mod remote;
 mod report;
 mod run;
 pub(crate) mod run_perf;
 mod schema;
+mod selection;
 mod tune;
 mod variants;
-mod what;
 
-pub(crate) use run::{estimate, group_by_reason, lasting};
-pub(crate) use schema::schemas;
+pub(crate) use run::{format_duration, format_estimate, group_by_reason};
+pub(crate) use schema::schema_names;
 
 use crate::cli::{Cli, Command};
 use crate::console::Console;
@@ -34,7 +34,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Carries out a command.
-pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, Error> {
     match command {
         Command::Run(args) => run::run(&args, console),
         Command::Plan(args) => plan::plan(&args, console),
@@ -57,10 +57,10 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Tune { command } => tune::tune(&command, console),
         Command::Clean(args) => clean::clean(&args, console),
         Command::Profile { command } => profile::profile(&command, console),
-        Command::Schema { name } => schema::schema(name.as_deref()),
+        Command::Schema { name } => schema::print_schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
-        Command::Images { order } => exec::images(&order),
-        Command::Agent => exec::agent(),
+        Command::Images { order } => exec::run_image_order(&order),
+        Command::Agent => exec::serve_agent(),
         Command::RunPerf(args) => run_perf::run(&args, console),
         Command::ComparePerf(args) => run_perf::compare(&args, console),
         Command::AnalyzePerf(args) => run_perf::analyze(&args, console),
@@ -69,20 +69,20 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Net { command } => net::net(*command, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::declared(), "weighbridge", &mut script);
+            clap_complete::generate(shell, &mut Cli::build_command(), "weighbridge", &mut script);
             print_bytes(&script)?;
-            Ok(Exit::Fine)
+            Ok(Exit::Success)
         }
         Command::Man => {
-            print_text(&man::page())?;
-            Ok(Exit::Fine)
+            print_text(&man::render_page())?;
+            Ok(Exit::Success)
         }
     }
 }
 
 /// Prints a value as JSON.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Kernel(error.to_string()))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
     print_text(&format!("{text}\n"))
 }
 
@@ -105,7 +105,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 
 /// Writes a file of the user's whole.
 fn write_file(path: &std::path::Path, text: &str) -> Result<(), Error> {
-    Ok(wb_record::files::write_whole(path, text.as_bytes())?)
+    Ok(wb_record::files::write_atomic(path, text.as_bytes())?)
 }
 
 /// The control path's runtime: one thread.
@@ -117,14 +117,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 /// This program's file.
-fn this_program() -> Result<std::path::PathBuf, Error> {
+fn current_program() -> Result<std::path::PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::File { path: "this program".to_owned(), source })
 }
 
 /// The hash of that file.
-fn this_programs_hash() -> Result<String, Error> {
-    let program = this_program()?;
-    let hashed = std::fs::File::open(&program).and_then(wb_model::Sha256::of_all);
+fn current_program_hash() -> Result<String, Error> {
+    let program = current_program()?;
+    let hashed = std::fs::File::open(&program).and_then(wb_model::Sha256::of_reader);
     let unreadable = |source| Error::File { path: program.display().to_string(), source };
     Ok(hashed.map_err(unreadable)?.as_str().to_owned())
 }

@@ -1,13 +1,13 @@
 //! `weighbridge profile`.
 
-use wb_profile::image::order::Progress;
-use wb_profile::image::{self, Image};
+use wb_profile::image::request::ImageProgress;
+use wb_profile::image::{self, ImageSpec};
 use wb_report::text::{Align, Table};
-use wb_sys::undo::Undone;
+use wb_sys::undo::RevertOutcome;
 
-use super::crew::{close, hosts, kernels_back, shelf};
+use super::hosts::{close, connect_hosts, profile_catalog, reset_kernels};
 use super::{print_text, runtime};
-use crate::cli::profile::{ImageArgs, ProfileCommand, RevertArgs, ShelfArgs, ShowArgs};
+use crate::cli::profile::{CatalogFlags, ImageArgs, ProfileCommand, ProfileRevertArgs, ProfileShowArgs};
 use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -17,46 +17,46 @@ pub(crate) fn profile(command: &ProfileCommand, console: &Console) -> Result<Exi
     match command {
         ProfileCommand::List(args) => list(args, console),
         ProfileCommand::Show(args) => show(args),
-        ProfileCommand::Image(args) => image(args, console),
+        ProfileCommand::Image(args) => cache_image(args, console),
         ProfileCommand::Revert(args) => revert(args, console),
     }
 }
 
-fn list(args: &ShelfArgs, console: &Console) -> Result<Exit, Error> {
+fn list(args: &CatalogFlags, console: &Console) -> Result<Exit, Error> {
     let mut table = Table::new(&[("profile", Align::Left), ("", Align::Left)]);
-    for named in shelf(&args.paths)?.all() {
+    for named in profile_catalog(&args.paths)?.all() {
         table.row(vec![named.name.to_string().into(), named.profile.summary.clone().into()]);
     }
-    print_text(&table.draw(console.out))?;
+    print_text(&table.draw(console.stdout_style))?;
     print_text(
         "\n`weighbridge profile show NAME` prints one; `weighbridge run --profiles NAME,… TEST` measures in them\n",
     )?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn show(args: &ShowArgs) -> Result<Exit, Error> {
-    let shelf = shelf(&args.shelf.paths)?;
-    let named = shelf.get(&args.name).map_err(wb_profile::BadUse::from)?;
+fn show(args: &ProfileShowArgs) -> Result<Exit, Error> {
+    let shelf = profile_catalog(&args.catalog.paths)?;
+    let named = shelf.get(&args.name).map_err(wb_profile::ProfileSelectionError::from)?;
     print_text(&named.profile.to_toml())?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
-    let image = args.image.parse::<Image>().map_err(|error| Error::Usage {
+fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
+    let image = args.image.parse::<ImageSpec>().map_err(|error| Error::Usage {
         what: error.to_string(),
         help: "docs/images.md says what can be named".to_owned(),
     })?;
     runtime()?.block_on(async {
-        let hosts = hosts(&args.hosts.clone().into(), console).await?;
-        let mut well = hosts.crew.absent.is_empty();
-        for member in &hosts.crew.members {
+        let hosts = connect_hosts(&args.hosts.clone().into(), console).await?;
+        let mut well = hosts.pool.unreachable.is_empty();
+        for member in &hosts.pool.workers {
             let name = member.worker.name();
-            let told = |progress: &Progress| {
+            let told = |progress: &ImageProgress| {
                 if !console.quiet {
                     tell!("`{name}`: {progress}");
                 }
             };
-            match image::ready(&member.worker, &image, &image::Options::default(), &told).await {
+            match image::prepare(&member.worker, &image, &image::ImageOptions::default(), &told).await {
                 Ok(base) => print_text(&format!("`{name}`: {} lies in {}\n", base.name, base.path))?,
                 Err(error) => {
                     Error::from(error).warn();
@@ -65,36 +65,36 @@ fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
             }
         }
         close(hosts).await?;
-        Ok(if well { Exit::Fine } else { Exit::FellShort })
+        Ok(if well { Exit::Success } else { Exit::Incomplete })
     })
 }
 
 /// Each agent puts back what one that was killed has left, at its start.
-fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
+fn revert(args: &ProfileRevertArgs, console: &Console) -> Result<Exit, Error> {
     let flags = args.hosts.clone().into();
     runtime()?.block_on(async {
-        let mut hosts = hosts(&flags, console).await?;
-        let (mut well, mut is_held) = (hosts.crew.absent.is_empty(), false);
-        for member in &hosts.crew.members {
+        let mut hosts = connect_hosts(&flags, console).await?;
+        let (mut well, mut is_held) = (hosts.pool.unreachable.is_empty(), false);
+        for member in &hosts.pool.workers {
             let name = member.worker.name();
-            let left = member.worker.left_behind().await?;
-            for one in &left.put_back {
-                print_text(&format!("`{name}`: {}: {}\n", one.what, one.how))?;
-                well &= !matches!(one.how, Undone::Left { .. });
+            let left = member.worker.recovery_report().await?;
+            for one in &left.reverted {
+                print_text(&format!("`{name}`: {}: {}\n", one.what, one.outcome))?;
+                well &= !matches!(one.outcome, RevertOutcome::Conflict { .. });
             }
             if let Some(fault) = &left.fault {
                 print_text(&format!("`{name}`: {fault}\n"))?;
                 well = false;
-            } else if left.still_changed.is_none() && left.put_back.is_empty() {
+            } else if left.unreverted.is_none() && left.reverted.is_empty() {
                 print_text(&format!("`{name}`: nothing was left to put back\n"))?;
             }
-            if let Some(still) = left.still_changed {
+            if let Some(still) = left.unreverted {
                 well = false;
-                is_held |= still.is_held;
-                Error::StillChanged { host: name.clone(), still }.tell(console);
+                is_held |= still.is_locked;
+                Error::StillChanged { host: name.clone(), still }.report(console);
             }
         }
-        for (name, came) in kernels_back(&mut hosts, args.reboot_limit, &flags).await? {
+        for (name, came) in reset_kernels(&mut hosts, args.reboot_limit, &flags).await? {
             match came {
                 Ok(added) => print_text(&format!("`{name}`: rebooted, without {added} of a profile\n"))?,
                 Err(error) => {
@@ -106,8 +106,8 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
         close(hosts).await?;
         Ok(match (is_held, well) {
             (true, _) => Exit::Error,
-            (false, true) => Exit::Fine,
-            (false, false) => Exit::FellShort,
+            (false, true) => Exit::Success,
+            (false, false) => Exit::Incomplete,
         })
     })
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_report::page::{Command, Extras, Series};
+use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
 use wb_study::Study;
 
-use super::variants::held;
+use super::variants::read_experiment;
 use super::{print_json, print_text, read, write_file};
 use crate::cli::{ReadArgs, ReportArgs};
 use crate::console::Console;
@@ -16,11 +16,14 @@ use crate::exit::Exit;
 /// Draws a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
     let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
-    let (run, study) = read::studied(&read)?;
+    let (run, study) = read::load_study(&read)?;
     if let Some(path) = &args.html {
-        let extras =
-            Extras { telemetry: telemetry(run.path(), &study), held: held(&run)?, reproduce: reproduce(&run)? };
-        write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Kernel(error.to_string()))?)?;
+        let extras = RunExtras {
+            telemetry: read_telemetry(run.path(), &study),
+            experiment: read_experiment(&run)?,
+            commands: reproduce_commands(&run)?,
+        };
+        write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Internal(error.to_string()))?)?;
         crate::console::tell!("page: {}", path.display());
     }
     if let Some(prefix) = &args.csv {
@@ -32,19 +35,19 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
     if args.json {
         print_json(&study)?;
     } else if args.html.is_none() && args.csv.is_none() {
-        print_text(&wb_report::text::summary(&study, console.out))?;
-        if let Some(held) = held(&run)? {
-            print_text(&wb_report::compare::held_text(&held, console.out))?;
+        print_text(&wb_report::text::summary(&study, console.stdout_style))?;
+        if let Some(held) = read_experiment(&run)? {
+            print_text(&wb_report::compare::experiment_text(&held, console.stdout_style))?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// The lines that were typed, and the one that measures a cell again.
-fn reproduce(run: &wb_record::RunFolder) -> Result<Vec<Command>, Error> {
+fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand>, Error> {
     let entries = run.run_file()?.entries;
-    let line = |entry: &wb_record::Entry| Command {
-        what: format!("as run at {}", entry.started.replace('T', " ").replace('Z', " UTC")),
+    let line = |entry: &wb_record::RunEntry| ReproduceCommand {
+        purpose: format!("as run at {}", entry.started.replace('T', " ").replace('Z', " UTC")),
         line: shell_words::join(&entry.command),
     };
     Ok(entries.iter().map(line).collect())
@@ -52,7 +55,7 @@ fn reproduce(run: &wb_record::RunFolder) -> Result<Vec<Command>, Error> {
 
 /// What the system did during each attempt, by the attempt's folder. Attempts that never got so far have none; a file that
 /// cannot be read is warned of.
-fn telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<Series>> {
+fn read_telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<TelemetrySeries>> {
     let mut all = BTreeMap::new();
     for folder in study.cells.iter().flat_map(|cell| &cell.samples).map(|sample| &sample.folder) {
         match wb_record::files::read_json(&run.join(folder).join("telemetry.json")) {

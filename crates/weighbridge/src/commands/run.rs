@@ -1,12 +1,12 @@
 //! `weighbridge run`.
 
-use wb_model::{Unit, counted};
-use wb_plan::Duration;
+use wb_model::{Unit, pluralize};
+use wb_plan::TimeEstimate;
 use wb_run::RunEnd;
 
-use super::measure::{Measuring, folder};
-use super::publish::State;
-use super::what::asked;
+use super::measure::{MeasureSession, run_folder};
+use super::publishing::PublishState;
+use super::selection::resolve_request;
 use super::{print_json, print_text};
 use crate::cli::RunArgs;
 use crate::console::Console;
@@ -15,32 +15,32 @@ use crate::exit::Exit;
 
 /// Measures, records, studies, and shows the summary.
 pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
-    let asked = asked(&args.what)?;
-    let folder = folder(&args.into, "weighbridge");
-    let measuring = Measuring::new(&folder, &args.into, &asked, &args.what.hosts, &args.ready)?;
-    let measured = measuring.carry_out(console, |workers, named| asked.plan(Some(workers), named))?;
+    let asked = resolve_request(&args.measurement)?;
+    let folder = run_folder(&args.run_folder, "weighbridge");
+    let measuring = MeasureSession::new(&folder, &args.run_folder, &asked, &args.measurement.hosts, &args.preparation)?;
+    let measured = measuring.run(console, |workers, named| asked.plan(Some(workers), named))?;
     if args.json {
         print_json(&measured.study)?;
     } else {
-        print_text(&wb_report::text::summary(&measured.study, console.out))?;
+        print_text(&wb_report::text::summary(&measured.study, console.stdout_style))?;
         print_text(&format!("\nrun folder: {}\n", folder.display()))?;
     }
-    match (measured.end, measured.short()) {
-        (RunEnd::Complete, 0) if matches!(measured.published, State::NotAsked | State::UpToDate) => {
+    match (measured.end, measured.shortfall_count()) {
+        (RunEnd::Complete, 0) if matches!(measured.published, PublishState::NotRequested | PublishState::UpToDate) => {
             crate::console::tell!("nothing to do: every cell of {} is complete", folder.display());
-            return Ok(Exit::Nothing);
+            return Ok(Exit::NothingToDo);
         }
         (RunEnd::Complete, short) if short > 0 => {
-            crate::console::tell!("nothing more can be done: {} fell short, as told above", counted(short, "cell"));
+            crate::console::tell!("nothing more can be done: {} fell short, as told above", pluralize(short, "cell"));
         }
         _ => {}
     }
-    Ok(measured.exit().unwrap_or(Exit::Fine))
+    Ok(measured.exit().unwrap_or(Exit::Success))
 }
 
 /// How long measuring takes, from its least to its most; none where no cell has an estimate.
-pub(crate) fn estimate(Duration { least, most }: Duration) -> Option<String> {
-    match (lasting(least.seconds()), lasting(most.seconds())) {
+pub(crate) fn format_estimate(TimeEstimate { min: least, max: most }: TimeEstimate) -> Option<String> {
+    match (format_duration(least.seconds()), format_duration(most.seconds())) {
         _ if least.0 == 0 => None,
         (least, most) if least == most => Some(format!("about {least}")),
         (least, most) => Some(format!("about {least} with the fewest samples, {most} with the most")),
@@ -48,9 +48,9 @@ pub(crate) fn estimate(Duration { least, most }: Duration) -> Option<String> {
 }
 
 /// A time for people.
-pub(crate) fn lasting(seconds: f64) -> String {
+pub(crate) fn format_duration(seconds: f64) -> String {
     match seconds {
-        s if s < 100.0 => Unit::new("s").figure(s).to_string(),
+        s if s < 100.0 => Unit::new("s").quantity(s).to_string(),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
@@ -67,7 +67,7 @@ pub(crate) fn group_by_reason(cells: impl Iterator<Item = (String, String)>) -> 
     }
     let line = |(cell, reason, others): (String, String, usize)| match others {
         0 => format!("{cell}: {reason}"),
-        others => format!("{cell} and {}: {reason}", counted(others, "other")),
+        others => format!("{cell} and {}: {reason}", pluralize(others, "other")),
     };
     reasons.into_iter().map(line).collect()
 }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_duration_has_its_least_and_its_most() {
         let of = |least: u64, most: u64| {
-            estimate(Duration { least: Nanos(least * 1_000_000_000), most: Nanos(most * 1_000_000_000) })
+            format_estimate(TimeEstimate { min: Nanos(least * 1_000_000_000), max: Nanos(most * 1_000_000_000) })
         };
         assert_eq!(of(0, 0), None);
         assert_eq!(of(7, 7).unwrap(), "about 7 s");

@@ -74,7 +74,7 @@ fn upgrades_stand_on_a_line_each_counted_by_section_for_all_workers() {
     let sections = outcome["context"]["environment"].as_array().unwrap();
     let kernel = sections.iter().find(|section| section["section"] == "kernel").unwrap();
     assert_eq!(kernel["places"].as_array().unwrap().len(), 2, "{kernel}");
-    assert_eq!(kernel["changes"][1], json!({"name": "release", "src": "5.0.9", "dst": "5.6.13"}));
+    assert_eq!(kernel["changes"][1], json!({"name": "release", "before": "5.0.9", "after": "5.6.13"}));
     let recorded = &outcome["builds"][1]["runs"][0]["environment"]["Localhost"];
     assert_eq!((&recorded[1]["worker"], &recorded[0]["sections"]["kernel_raw"]), (&"vm2".into(), &"5.6.13 #2".into()));
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
@@ -184,7 +184,7 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
             "built: my-cc version"
         ]
     );
-    let version = json!({"name": "built: my-cc version", "src": "my-cc 12.2", "dst": "my-cc 13.1",
+    let version = json!({"name": "built: my-cc version", "before": "my-cc 12.2", "after": "my-cc 13.1",
                          "cells": ["Localhost/built/0000:kind=a", "Localhost/built/0000:kind=b"]});
     assert_eq!(programs[4], version);
     let text = shown(&lab, "compare old new");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use wb_agent::Worker;
 use wb_lab::{Libvirt, eventually};
 use wb_model::WorkerName;
-use wb_profile::image::{Base, Image, Options, ready};
+use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
 
 use crate::lab::{Lab, Ran};
 
@@ -33,13 +33,13 @@ fn cache() -> PathBuf {
 }
 
 /// An image, built into that folder; none, aloud, where it cannot be.
-pub(crate) fn built(image: &str) -> Option<Base> {
-    let image: Image = serde_json::from_str(image).unwrap();
-    let options = Options { cache: Some(cache().display().to_string()), ..Options::default() };
+pub(crate) fn built(image: &str) -> Option<BaseImage> {
+    let image: ImageSpec = serde_json::from_str(image).unwrap();
+    let options = ImageOptions { cache: Some(cache().display().to_string()), ..ImageOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let built = runtime.block_on(async {
-        let worker = Worker::here(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
-        let built = ready(&worker, &image, &options, &|_| {}).await;
+        let worker = Worker::local_named(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
+        let built = prepare(&worker, &image, &options, &|_| {}).await;
         worker.close().await.unwrap();
         built
     });

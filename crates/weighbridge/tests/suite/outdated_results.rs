@@ -62,7 +62,7 @@ fn of_study(lab: &Lab, run: &str) -> (u64, f64) {
 /// The same in the last build of a comparison.
 fn of_comparison(outcome: &Value) -> (u64, f64) {
     let check = outcome["checks"].as_array().unwrap().iter().find(|check| check["statistic"] == "mean").unwrap();
-    (outcome["builds"][1]["samples"]["counted"].as_u64().unwrap(), check["dst"].as_f64().unwrap())
+    (outcome["builds"][1]["samples"]["counted"].as_u64().unwrap(), check["after"].as_f64().unwrap())
 }
 
 const NOTE: &str = "note: new: has results that are older than its records; it is studied anew here, and \

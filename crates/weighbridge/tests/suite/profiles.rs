@@ -263,8 +263,8 @@ fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not()
     assert_eq!(profile, "Mine");
     let of = |name: &str| changes.as_array().unwrap().iter().find(|change| change["name"] == name).unwrap().clone();
     let of_file = of(&format!("files.{}.text", file.display()));
-    assert_eq!((&of_file["src"], &of_file["dst"]), (&"measuring".into(), &"otherwise".into()));
-    assert_eq!(of("commands.a flag.is")["dst"], format!("test -e {}", flag.display()));
+    assert_eq!((&of_file["before"], &of_file["after"]), (&"measuring".into(), &"otherwise".into()));
+    assert_eq!(of("commands.a flag.is")["after"], format!("test -e {}", flag.display()));
 }
 
 /// A run that is killed with its agent while a command of its profile sleeps.

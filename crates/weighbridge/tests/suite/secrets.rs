@@ -83,7 +83,7 @@ fn what_a_failing_provisioner_says_is_recorded_without_the_password_in_it() {
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
     let provisioned = &lab.journal("R")[0];
-    assert!(provisioned["why"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
+    assert!(provisioned["reason"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
     let log = std::fs::read_to_string(lab.path("R").join(provisioned["log"].as_str().unwrap())).unwrap();
     assert!(log.contains("3 passed: 2\n") && log.contains("login with password *** failed\n"), "{log}");
 }

@@ -192,7 +192,7 @@ fn each_sample_records_its_script_and_one_that_changed_meanwhile_is_a_finding() 
     let first = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
     assert_eq!(first.code, 0, "{}", first.seen());
     let recorded = |sample: u32| {
-        let path = format!("R/Localhost/scripted/0000/-/{sample:04}.0/circumstances.json");
+        let path = format!("R/Localhost/scripted/0000/-/{sample:04}.0/provenance.json");
         let text = std::fs::read_to_string(lab.path(&path)).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         json["files"]["{here}/load.sh"].as_str().unwrap().to_owned()
@@ -223,7 +223,7 @@ fn a_comparison_shows_which_script_differs() {
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "{json}");
-    assert_ne!(programs[0]["src"], programs[0]["dst"]);
+    assert_ne!(programs[0]["before"], programs[0]["after"]);
     lab.weighbridge("compare A B --trust-single-run --html AB.html");
     let page = std::fs::read_to_string(lab.path("AB.html")).unwrap();
     assert!(page.contains("load.sh sha256"), "the page has it too");
@@ -239,7 +239,7 @@ fn a_failed_cell_keeps_the_hash_of_its_definition() {
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "the definition is the same: {json}");
-    assert!(programs[0]["dst"].is_string(), "{json}");
+    assert!(programs[0]["after"].is_string(), "{json}");
 }
 
 #[test]

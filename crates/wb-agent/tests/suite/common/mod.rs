@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wb_agent::{Command, Finished, Worker};
+use wb_agent::{Command, ProcessOutput, Worker};
 
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-test-agent");
 
@@ -27,8 +27,8 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Runs one command to its end.
-pub(crate) async fn finish(worker: &Worker, command: Command) -> Finished {
-    let group = worker.group().await.unwrap();
+pub(crate) async fn finish(worker: &Worker, command: Command) -> ProcessOutput {
+    let group = worker.new_group().await.unwrap();
     let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
     group.teardown().await.unwrap();
     finished

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::NoiseModel;
-use crate::model::Model;
-use crate::model::file::{BadModel, ModelError};
+use crate::model::ToleranceModel;
+use crate::model::file::{ModelError, ParseModelError};
 
 /// The version that this program writes, and the newest that it reads.
 pub(super) const VERSION: u32 = 1;
@@ -16,7 +16,7 @@ const NAME: &str = "weighbridge-noise";
 
 /// What a file begins with, as far as it says what the rest is.
 #[derive(Deserialize)]
-struct Head {
+struct ModelHead {
     format: Option<String>,
     version: Option<u32>,
 }
@@ -25,7 +25,7 @@ struct Head {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyModel {
     /// What is normal, as a line from values to scores.
-    Scores(Model),
+    Tolerance(ToleranceModel),
     /// How far runs lie apart.
     Noise(NoiseModel),
 }
@@ -36,21 +36,23 @@ impl AnyModel {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
         Ok(match model {
-            Self::Scores(model) => Self::Scores(model.with_file(path)),
+            Self::Tolerance(model) => Self::Tolerance(model.with_file(path)),
             noise @ Self::Noise(_) => noise,
         })
     }
 
     /// Reads a file's text. What a newer program added to a known version is passed over.
-    pub fn parse(text: &[u8]) -> Result<Self, BadModel> {
-        let head: Result<Head, _> = serde_json::from_slice(text);
-        let Ok(Head { format: Some(format), version }) = head else { return Ok(Self::Scores(Model::parse(text)?)) };
+    pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
+        let head: Result<ModelHead, _> = serde_json::from_slice(text);
+        let Ok(ModelHead { format: Some(format), version }) = head else {
+            return Ok(Self::Tolerance(ToleranceModel::parse(text)?));
+        };
         if format != NAME || version != Some(VERSION) {
             let version = version.map_or("no number".to_owned(), |version| version.to_string());
-            return Err(BadModel::Format { format, version });
+            return Err(ParseModelError::Format { format, version });
         }
         let model: NoiseModel = serde_json::from_slice(text)?;
-        if model.checks.is_empty() { Err(BadModel::Empty) } else { Ok(Self::Noise(model)) }
+        if model.checks.is_empty() { Err(ParseModelError::Empty) } else { Ok(Self::Noise(model)) }
     }
 }
 

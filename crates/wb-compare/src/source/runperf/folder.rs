@@ -5,17 +5,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::weighbridge::{HEAD, JOURNAL};
-use super::super::{Oddity, SourceError, Warning};
-use crate::build::RunError;
+use super::super::weighbridge::{JOURNAL, RUN_FILE};
+use super::super::{SourceError, Warning, WarningKind};
+use crate::build::TestError;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
-pub(crate) struct Folder {
+pub(crate) struct ResultFolder {
     pub(crate) layout: Layout,
     pub(crate) metadata: Option<PathBuf>,
     pub(crate) results: Vec<ResultFile>,
-    pub(crate) errors: Vec<RunError>,
+    pub(crate) errors: Vec<TestError>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -43,7 +43,7 @@ impl Layout {
     fn metadata(self) -> &'static str {
         match self {
             Self::RunPerf => METADATA,
-            Self::Weighbridge => HEAD,
+            Self::Weighbridge => RUN_FILE,
         }
     }
 }
@@ -66,7 +66,7 @@ pub(crate) const METADATA: &str = "RUNPERF_METADATA";
 pub(crate) const RESULT: &str = "result.json";
 const NO_TEXT: &str = "an error without a text";
 
-impl Folder {
+impl ResultFolder {
     /// Lists a folder, sorted by name: every error, and serials that begin with no digit only with `include_incorrect`.
     ///
     /// # Errors
@@ -94,16 +94,16 @@ impl Folder {
     /// Lists a folder that has these folders in it.
     fn of_children(path: &Path, profiles: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self::default();
-        if path.join(HEAD).is_file() || path.join(JOURNAL).is_file() {
+        if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
         }
         folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
-        folder.take(path, profiles, &mut Vec::new(), include_incorrect);
+        folder.collect(path, profiles, &mut Vec::new(), include_incorrect);
         folder
     }
 
     /// Takes what lies below `path`, which is as deep as `above` has names.
-    fn take(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
+    fn collect(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
         for name in names {
             let below = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
@@ -114,7 +114,7 @@ impl Folder {
                 // A test of this program may be named instead of numbered.
                 let odd = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
                 if !odd || include_incorrect {
-                    self.take_result(&below, [profile, test, name].map(String::clone));
+                    self.collect_result(&below, [profile, test, name].map(String::clone));
                 }
             }
             // run-perf's errors lie in a serial's folder at the deepest; this program has its own in the results.
@@ -122,12 +122,12 @@ impl Folder {
                 match children(&below) {
                     Ok(names) => {
                         above.push(name.clone());
-                        self.take(&below, &names, above, include_incorrect);
+                        self.collect(&below, &names, above, include_incorrect);
                         above.pop();
                     }
                     Err(error) => {
-                        let what = Oddity::unreadable(error);
-                        self.warnings.push(Warning { path: below, what });
+                        let what = WarningKind::unreadable(error);
+                        self.warnings.push(Warning { path: below, kind: what });
                     }
                 }
             }
@@ -135,17 +135,17 @@ impl Folder {
     }
 
     /// Takes the results in the folder of a serial, if it has any; `names` are its profile, test and serial.
-    fn take_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
+    fn collect_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
         match fs::metadata(&path) {
             Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, studied: None }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.warnings.push(Warning { path, what: Oddity::unreadable(error) }),
+            Err(error) => self.warnings.push(Warning { path, kind: WarningKind::unreadable(error) }),
         }
     }
 }
 
-fn error(path: &Path, above: &[String]) -> RunError {
+fn error(path: &Path, above: &[String]) -> TestError {
     let text = fs::read(path.join("exception")).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
     let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
     // An exception that cannot be read is an error all the same; Python's may have no text.
@@ -153,7 +153,7 @@ fn error(path: &Path, above: &[String]) -> RunError {
     // A coloured traceback would colour, or break, whatever it is printed into.
     let is_unprintable = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     let text = text.map(|text| text.replace(is_unprintable, "\u{fffd}"));
-    RunError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
+    TestError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
 }
 
 /// The names of the folders in a folder, sorted; hidden ones and names that are no text are left out.
@@ -198,13 +198,13 @@ mod tests {
             "__error1__/details",
             "A/fio/0002/other.json",
         ]);
-        let correct = Folder::list(root.path(), false).unwrap();
-        let ids = |folder: &Folder| -> Vec<String> {
+        let correct = ResultFolder::list(root.path(), false).unwrap();
+        let ids = |folder: &ResultFolder| -> Vec<String> {
             folder.results.iter().map(|it| format!("{}/{}/{}", it.profile, it.test, it.serial)).collect()
         };
         assert_eq!(ids(&correct), ["A/fio/0001", "B/fio/0000"]);
         assert!(correct.metadata.is_some());
-        let all = Folder::list(root.path(), true).unwrap();
+        let all = ResultFolder::list(root.path(), true).unwrap();
         assert_eq!(ids(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
         let errors: Vec<_> = correct.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
         let id = |place: &str| format!("{place}:./ERROR/ERROR/ERROR.error");
@@ -218,22 +218,22 @@ mod tests {
     fn an_exception_without_a_text_is_an_error() {
         let root = made(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\n").unwrap();
-        let folder = Folder::list(root.path(), false).unwrap();
-        assert_eq!(folder.errors, [RunError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
+        let folder = ResultFolder::list(root.path(), false).unwrap();
+        assert_eq!(folder.errors, [TestError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
     }
 
     #[test]
     fn control_characters_of_an_exception_are_replaced() {
         let root = made(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\u{1b}[31mno\tdisk\nat all\0").unwrap();
-        let folder = Folder::list(root.path(), false).unwrap();
+        let folder = ResultFolder::list(root.path(), false).unwrap();
         assert_eq!(folder.errors[0].text, "\u{fffd}[31mno\tdisk\nat all\u{fffd}");
     }
 
     #[test]
     fn a_folder_without_results_is_refused() {
         let root = made(&["A/fio/0000/other.json"]);
-        assert!(matches!(Folder::list(root.path(), false), Err(SourceError::NoResults { .. })));
-        assert!(matches!(Folder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
+        assert!(matches!(ResultFolder::list(root.path(), false), Err(SourceError::NoResults { .. })));
+        assert!(matches!(ResultFolder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
     }
 }

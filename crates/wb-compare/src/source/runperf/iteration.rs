@@ -9,49 +9,49 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::figure::Figure;
+use super::number::PbenchNumber;
 
 /// Text that borrows from the file where it has no escapes.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+pub(crate) struct BorrowedText<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Iteration<'a> {
     #[serde(borrow, default)]
-    pub(crate) iteration_name: Option<Text<'a>>,
+    pub(crate) iteration_name: Option<BorrowedText<'a>>,
     #[serde(borrow, default)]
-    pub(crate) iteration_data: Option<Data<'a>>,
+    pub(crate) iteration_data: Option<PbenchData<'a>>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Data<'a> {
+pub(crate) struct PbenchData<'a> {
     #[serde(borrow, default)]
-    pub(crate) parameters: Option<Parameters<'a>>,
+    pub(crate) parameters: Option<IterationParameters<'a>>,
     #[serde(borrow, default)]
-    pub(crate) throughput: Entries<'a, Aggregate>,
+    pub(crate) throughput: Entries<'a, AllClients>,
     #[serde(borrow, default)]
-    pub(crate) latency: Entries<'a, Aggregate>,
+    pub(crate) latency: Entries<'a, AllClients>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Parameters<'a> {
+pub(crate) struct IterationParameters<'a> {
     #[serde(borrow, default)]
     pub(crate) benchmark: Vec<Entries<'a, &'a RawValue>>,
     #[serde(borrow, default)]
-    pub(crate) user: Vec<User<'a>>,
+    pub(crate) user: Vec<UserParameters<'a>>,
 }
 
 /// What the user said of a run; only its profile belongs to how the case was measured.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct User<'a> {
+pub(crate) struct UserParameters<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(crate) profile: Option<Text<'a>>,
+    pub(crate) profile: Option<BorrowedText<'a>>,
 }
 
 /// An object's entries in the order of the file.
 #[derive(Debug)]
-pub(crate) struct Entries<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
+pub(crate) struct Entries<'a, T>(pub(crate) Vec<(BorrowedText<'a>, T)>);
 
 impl<T> Default for Entries<'_, T> {
     fn default() -> Self {
@@ -94,63 +94,63 @@ const ALL: &str = "all";
 
 /// A metric's values by client, of which the one over all of them counts.
 #[derive(Debug)]
-pub(crate) struct Aggregate(pub(crate) Option<Client>);
+pub(crate) struct AllClients(pub(crate) Option<ClientMetric>);
 
 /// A metric of a client. A sample's time series is none of its samples.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Client {
-    #[serde(skip_serializing_if = "Figure::is_missing")]
-    pub(crate) mean: Figure,
-    #[serde(skip_serializing_if = "Figure::is_missing")]
-    pub(crate) stddevpct: Figure,
+pub(crate) struct ClientMetric {
+    #[serde(skip_serializing_if = "PbenchNumber::is_missing")]
+    pub(crate) mean: PbenchNumber,
+    #[serde(skip_serializing_if = "PbenchNumber::is_missing")]
+    pub(crate) stddevpct: PbenchNumber,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<PbenchSample>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Sample {
+pub(crate) struct PbenchSample {
     #[serde(default)]
-    pub(crate) value: Figure,
+    pub(crate) value: PbenchNumber,
 }
 
-impl<'de> Deserialize<'de> for Aggregate {
+impl<'de> Deserialize<'de> for AllClients {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(AggregateVisitor)
+        deserializer.deserialize_seq(AllClientsVisitor)
     }
 }
 
-impl Serialize for Aggregate {
+impl Serialize for AllClients {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Named<'a> {
             client_hostname: &'static str,
             #[serde(flatten)]
-            client: &'a Client,
+            client: &'a ClientMetric,
         }
         serializer.collect_seq(self.0.iter().map(|client| Named { client_hostname: ALL, client }))
     }
 }
 
-struct AggregateVisitor;
+struct AllClientsVisitor;
 
-impl<'de> Visitor<'de> for AggregateVisitor {
-    type Value = Aggregate;
+impl<'de> Visitor<'de> for AllClientsVisitor {
+    type Value = AllClients;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of clients")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<Aggregate, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<AllClients, A::Error> {
         let mut all = None;
         while let Some(client) = clients.next_element::<AnyClient>()? {
             all = all.or(client.0);
         }
-        Ok(Aggregate(all))
+        Ok(AllClients(all))
     }
 }
 
 /// A client, where it stands for all of them.
-struct AnyClient(Option<Client>);
+struct AnyClient(Option<ClientMetric>);
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
@@ -181,14 +181,16 @@ impl<'de> Visitor<'de> for AnyClientVisitor {
     /// pbench writes the name first, so that nothing of a single client need be made numbers.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyClient, A::Error> {
         let mut is_all = None;
-        let mut client = Client::default();
+        let mut client = ClientMetric::default();
         while let Some(field) = map.next_key()? {
             match field {
-                Field::ClientHostname => is_all = map.next_value::<Option<Text<'de>>>()?.map(|name| name.0 == ALL),
+                Field::ClientHostname => {
+                    is_all = map.next_value::<Option<BorrowedText<'de>>>()?.map(|name| name.0 == ALL)
+                }
                 Field::Mean if is_all != Some(false) => client.mean = map.next_value()?,
                 Field::Stddevpct if is_all != Some(false) => client.stddevpct = map.next_value()?,
                 Field::Samples if is_all != Some(false) => {
-                    client.samples = map.next_value::<Option<Vec<Sample>>>()?.unwrap_or_default();
+                    client.samples = map.next_value::<Option<Vec<PbenchSample>>>()?.unwrap_or_default();
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;

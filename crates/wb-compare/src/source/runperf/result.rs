@@ -6,39 +6,39 @@ use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use wb_model::Class;
 
-use super::iteration::{Aggregate, Client, Data, Entries, Iteration, Parameters};
-use crate::build::Value;
-use crate::names::Name;
-use crate::source::Oddity;
-use crate::source::parsed::{Parsed, ParsedMetric};
+use super::iteration::{AllClients, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
+use crate::build::MeasuredValue;
+use crate::interner::Symbol;
+use crate::source::WarningKind;
+use crate::source::parsed_result::{ParsedMetric, ParsedResult};
 
 /// Reads a file. Iterations that failed (`NAME-failN`) are left out unless incorrect ones were asked for; what is odd
 /// about single iterations and metrics is told in the outcome.
 ///
 /// Errors: it is no JSON, or not of this format.
-pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<Parsed, serde_json::Error> {
-    let mut reader = Reader { include_incorrect, ..Reader::default() };
+pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<ParsedResult, serde_json::Error> {
+    let mut reader = IterationReader { include_incorrect, ..IterationReader::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     reader.deserialize(&mut json)?;
     json.end()?;
-    let Reader { mut parsed, incomplete, without_all, .. } = reader;
-    parsed.odd.extend((incomplete > 0).then_some(Oddity::Incomplete(incomplete)));
+    let IterationReader { mut parsed, incomplete, without_all, .. } = reader;
+    parsed.warnings.extend((incomplete > 0).then_some(WarningKind::Incomplete(incomplete)));
     if let Some(first) = without_all.first() {
-        parsed.odd.push(Oddity::NoAggregate { metrics: without_all.len(), first: first.clone() });
+        parsed.warnings.push(WarningKind::NoAggregate { metrics: without_all.len(), first: first.clone() });
     }
     Ok(parsed)
 }
 
 /// Takes the iterations one by one, so that no file's text and whole content are in memory together.
 #[derive(Default)]
-struct Reader {
-    parsed: Parsed,
+struct IterationReader {
+    parsed: ParsedResult,
     include_incorrect: bool,
     incomplete: usize,
     without_all: Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Reader {
+impl<'de> DeserializeSeed<'de> for &mut IterationReader {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -46,7 +46,7 @@ impl<'de> DeserializeSeed<'de> for &mut Reader {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Reader {
+impl<'de> Visitor<'de> for &mut IterationReader {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,15 +55,15 @@ impl<'de> Visitor<'de> for &mut Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut iterations: A) -> Result<(), A::Error> {
         while let Some(iteration) = iterations.next_element::<Iteration<'de>>()? {
-            self.take(iteration);
+            self.add_iteration(iteration);
         }
         Ok(())
     }
 }
 
-impl Reader {
-    fn take(&mut self, iteration: Iteration<'_>) {
-        let (Some(name), Some(Data { parameters: Some(parameters), throughput, latency })) =
+impl IterationReader {
+    fn add_iteration(&mut self, iteration: Iteration<'_>) {
+        let (Some(name), Some(PbenchData { parameters: Some(parameters), throughput, latency })) =
             (iteration.iteration_name, iteration.iteration_data)
         else {
             self.incomplete += 1;
@@ -76,24 +76,24 @@ impl Reader {
         let params = self.params(&parameters);
         let case = self.parsed.names.intern(&name.0);
         for (class, metrics) in [(Class::Throughput, throughput), (Class::Latency, latency)] {
-            self.take_metrics(case, class, metrics, &primary, params);
+            self.add_metrics(case, class, metrics, &primary, params);
         }
     }
 
-    fn take_metrics(
+    fn add_metrics(
         &mut self,
-        case: Name,
+        case: Symbol,
         class: Class,
-        metrics: Entries<'_, Aggregate>,
+        metrics: Entries<'_, AllClients>,
         primary: &[String],
         params: usize,
     ) {
-        for (name, Aggregate(all)) in metrics.0 {
-            let Some(Client { mean, stddevpct, samples }) = all else {
-                self.without_all.push(format!("{}/{class}/{}", self.parsed.names.text(case), name.0));
+        for (name, AllClients(all)) in metrics.0 {
+            let Some(ClientMetric { mean, stddevpct, samples }) = all else {
+                self.without_all.push(format!("{}/{class}/{}", self.parsed.names.resolve(case), name.0));
                 continue;
             };
-            if mean.0 == Value::Missing && stddevpct.0 == Value::Missing {
+            if mean.0 == MeasuredValue::Missing && stddevpct.0 == MeasuredValue::Missing {
                 continue;
             }
             let first = self.parsed.samples.len();
@@ -115,7 +115,7 @@ impl Reader {
     }
 
     /// The benchmark's parameters, those of a second benchmark and on with its number before the name, and the profile.
-    fn params(&mut self, parameters: &Parameters<'_>) -> usize {
+    fn params(&mut self, parameters: &IterationParameters<'_>) -> usize {
         let names = &mut self.parsed.names;
         let mut params = Vec::new();
         for (index, benchmark) in parameters.benchmark.iter().enumerate() {
@@ -128,7 +128,7 @@ impl Reader {
         let profile = names.intern("profile");
         let profiles = parameters.user.iter().filter_map(|user| user.profile.as_ref());
         params.extend(profiles.map(|text| (profile, names.intern(&text.0))));
-        self.parsed.keep_params(params)
+        self.parsed.intern_params(params)
     }
 }
 
@@ -142,7 +142,7 @@ fn text(value: &RawValue) -> std::borrow::Cow<'_, str> {
     }
 }
 
-fn primary_metrics(parameters: &Parameters<'_>) -> Vec<String> {
+fn primary_metrics(parameters: &IterationParameters<'_>) -> Vec<String> {
     let entries = parameters.benchmark.iter().flat_map(|benchmark| &benchmark.0);
     entries.filter(|(name, _)| name.0 == "primary_metric").map(|(_, value)| text(value).into_owned()).collect()
 }
@@ -175,12 +175,12 @@ mod tests {
     fn the_value_over_all_clients_is_read_and_no_time_series() {
         let parsed = parse(TWO, false).unwrap();
         let [metric] = &parsed.metrics[..] else { panic!("{parsed:?}") };
-        assert_eq!((metric.mean, metric.stddev), (Value::Known(10.5), Value::Known(3.5)));
+        assert_eq!((metric.mean, metric.stddev), (MeasuredValue::Known(10.5), MeasuredValue::Known(3.5)));
         assert!(metric.primary);
         assert_eq!(parsed.samples, [10.0, 11.0]);
         let params: Vec<_> = parsed.params[metric.params]
             .iter()
-            .map(|(name, value)| (parsed.names.text(*name), parsed.names.text(*value)))
+            .map(|(name, value)| (parsed.names.resolve(*name), parsed.names.resolve(*value)))
             .collect();
         let wanted = [
             ("a\"b", "x\ny"),
@@ -190,15 +190,18 @@ mod tests {
             ("profile", "Tuned"),
         ];
         assert_eq!(params, wanted);
-        let no_all = Oddity::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
-        assert_eq!(parsed.odd, [Oddity::Incomplete(1), no_all]);
+        let no_all = WarningKind::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
+        assert_eq!(parsed.warnings, [WarningKind::Incomplete(1), no_all]);
     }
 
     #[test]
     fn a_failed_iteration_is_only_read_where_asked_for() {
         let parsed = parse(TWO, true).unwrap();
         assert_eq!(parsed.metrics.len(), 2);
-        assert_eq!((parsed.metrics[1].mean, parsed.metrics[1].stddev), (Value::Invalid, Value::Missing));
+        assert_eq!(
+            (parsed.metrics[1].mean, parsed.metrics[1].stddev),
+            (MeasuredValue::Invalid, MeasuredValue::Missing)
+        );
         assert!(!parsed.metrics[1].primary);
         for (name, failed) in
             [("a-fail1", true), ("a-fail12", true), ("a-fail", false), ("a-fail1x", false), ("fail1", false)]

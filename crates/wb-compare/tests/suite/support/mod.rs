@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use wb_compare::{Builds, Read, ReadOptions, Source};
+use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions};
 use wb_record::RunFolder;
 
 /// Where the folders are.
@@ -78,18 +78,18 @@ impl Lab {
         self.path().join(name)
     }
 
-    pub fn source(&self, text: &str) -> Source {
+    pub fn source(&self, text: &str) -> BuildSource {
         let runs = text.split(',').map(|run| self.path().join(run)).collect();
-        Source { name: text.to_owned(), runs, profiles: Default::default() }
+        BuildSource { name: text.to_owned(), runs, profiles: Default::default() }
     }
 
     pub fn read(&self, builds: &[&str]) -> Builds {
-        let Read { builds, warnings } = self.try_read(builds, &ReadOptions::default());
+        let LoadedBuilds { builds, warnings } = self.try_read(builds, &ReadOptions::default());
         assert!(warnings.is_empty(), "{warnings:?}");
         builds
     }
 
-    pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> Read {
+    pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> LoadedBuilds {
         let sources: Vec<_> = builds.iter().map(|text| self.source(text)).collect();
         wb_compare::read(&sources, options, &as_written).unwrap()
     }
@@ -132,9 +132,9 @@ pub fn shared(folder: &str) -> Option<PathBuf> {
 }
 
 /// The shared builds in the order of their names.
-pub fn shared_builds(data: &Path) -> Vec<Source> {
+pub fn shared_builds(data: &Path) -> Vec<BuildSource> {
     let entries = fs::read_dir(data.join("1_base")).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
-    folders.iter().map(|path| Source::parse(path.to_str().unwrap()).unwrap()).collect()
+    folders.iter().map(|path| BuildSource::parse(path.to_str().unwrap()).unwrap()).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use wb_model::Bytes;
-use wb_model::secrets::masked_value;
+use wb_model::secrets::mask_value;
 
 use super::report::JobReport;
 use crate::foreign::ForeignCell;
@@ -44,7 +44,7 @@ pub(super) fn describe(
     for (name, value) in global.iter().chain(&job.options).filter(|(name, _)| !is_told(name)) {
         let name = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, name)| name);
         let value = to_plain_text(value);
-        let shown = masked_value(name, &value);
+        let shown = mask_value(name, &value);
         cell.param(name, normalize_size(name, &shown));
         if shown != value {
             secrets.push((value, shown));

@@ -73,14 +73,14 @@ impl PreparedRun {
         let total: usize = strands.iter().map(|strands| strands.len()).sum();
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let cpus = if settings.cpus.is_empty() { cpus } else { settings.cpus.len() };
-        let executor = if total > settings.threads as usize {
-            ExecutorKind::Events { threads: cpus.min(total) as u32 }
+        let executor = if total > settings.max_threads as usize {
+            ExecutorKind::EventLoop { threads: cpus.min(total) as u32 }
         } else {
-            ExecutorKind::Threads
+            ExecutorKind::ThreadPerStrand
         };
         let hands = match executor {
-            ExecutorKind::Threads => total,
-            ExecutorKind::Events { threads } => threads as usize,
+            ExecutorKind::ThreadPerStrand => total,
+            ExecutorKind::EventLoop { threads } => threads as usize,
         };
         let mut this = Self {
             side,
@@ -140,7 +140,7 @@ impl PreparedRun {
         files: FileLists,
     ) -> Result<Strand, EngineError> {
         let plan = self.plans[group].clone();
-        let own_thread = self.executor == ExecutorKind::Threads;
+        let own_thread = self.executor == ExecutorKind::ThreadPerStrand;
         let mut ends = Vec::new();
         for (transaction, flowops) in plan.transactions.iter().enumerate() {
             for (position, flowop) in flowops.flowops.iter().enumerate() {
@@ -150,9 +150,9 @@ impl PreparedRun {
                     _ => continue,
                 };
                 let place = Some(format!("{}, {}, {}", plan.name, flowops.name, flowop.flowop.name));
-                let failed = |what: String| EngineError { place: place.clone(), ..EngineError::new(what) };
+                let failed = |what: String| EngineError { location: place.clone(), ..EngineError::new(what) };
                 let known = places.get(flowop.host as usize).copied();
-                let HostAddresses { here, there } =
+                let HostAddresses { local: here, peer: there } =
                     known.ok_or_else(|| failed(format!("host {} is not known", endpoint.remote)))?;
                 let here = match (&endpoint.local, self.side) {
                     (Some(local), Side::Client) => HostAddress::Ip(
@@ -165,7 +165,7 @@ impl PreparedRun {
                 let repeated =
                     flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
                 let deadline = (self.side == Side::Client && endpoint.protocol.is_datagram())
-                    .then(|| Duration::from_nanos(self.settings.deadline));
+                    .then(|| Duration::from_nanos(self.settings.datagram_timeout));
                 let end = LinkEnd::prepare(&LinkConfig {
                     endpoint,
                     part,
@@ -191,7 +191,7 @@ impl PreparedRun {
                 ends.push((flowop.id, end));
             }
         }
-        let (side, deadline, hosts) = (self.side, self.settings.deadline, places.len());
+        let (side, deadline, hosts) = (self.side, self.settings.datagram_timeout, places.len());
         Ok(Strand::new(StrandConfig {
             index,
             side,
@@ -336,7 +336,7 @@ fn run_executor(
     orders: &Receiver<ExecutorCommand>,
     site: &Sender<EngineInput>,
 ) {
-    if executor == ExecutorKind::Threads
+    if executor == ExecutorKind::ThreadPerStrand
         && let Some(GroupStrands { metrics: notes, mut strands }) = crews.pop()
         && let Some(strand) = strands.pop()
     {

@@ -275,7 +275,7 @@ impl Strand {
                 }
             }
             let flowop = &transaction.flowops[self.position.flowop];
-            if matches!(flowop.flowop.action, FlowopAction::Elsewhere) {
+            if matches!(flowop.flowop.action, FlowopAction::Skip) {
                 self.next_flowop(transaction, context);
                 continue;
             }
@@ -387,7 +387,7 @@ impl Strand {
             FlowopAction::SendFiles(files) => self.send_files(flowop, files, context),
             FlowopAction::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
             FlowopAction::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            FlowopAction::Nop | FlowopAction::Elsewhere => {
+            FlowopAction::Nop | FlowopAction::Skip => {
                 StepResult::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
             }
         }
@@ -537,13 +537,13 @@ impl Strand {
     fn engine_error(&self, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
         let transaction = &self.plan.transactions[self.position.transaction].name;
         EngineError {
-            place: Some(format!(
+            location: Some(format!(
                 "{}, {transaction}, {} with {}",
                 self.plan.name,
                 flowop.flowop.name,
                 self.plan.host(flowop)
             )),
-            what: descriptors::describe_error(error),
+            message: descriptors::describe_error(error),
             unsupported: matches!(
                 error.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)

@@ -34,12 +34,12 @@ impl Coordinator<'_> {
                 None => of_servers.clone(),
                 Some(host) => of_clients.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect(),
             };
-            (party.send)(EngineCommand::Meet(links));
+            (party.send)(EngineCommand::SetPeers(links));
         }
         let mut met = vec![false; self.participants.len()];
         while let Some(missing) = met.iter().position(|met| !met) {
             match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
-                (party, EngineEvent::Met) => met[party] = true,
+                (party, EngineEvent::Ready) => met[party] = true,
                 (party, _) => return Err(self.unexpected_event(party)),
             }
         }

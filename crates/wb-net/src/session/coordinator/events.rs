@@ -39,7 +39,7 @@ impl Coordinator<'_> {
                         return Err(RunFailure::participant_lost(self.find_silent_participant(), "its strands did not end with their window"));
                     }
                     if now >= beat {
-                        self.broadcast(|| EngineCommand::Alive);
+                        self.broadcast(|| EngineCommand::Heartbeat);
                         beat = now + HEARTBEAT_INTERVAL;
                     }
                     for (party, heard) in self.participants.iter().zip(&self.last_heard) {
@@ -70,7 +70,7 @@ impl Coordinator<'_> {
                 }
                 Ok(None) => return Err(RunFailure::participant_lost(None, "nobody is left")),
                 Err(_) if Instant::now() < deadline => {
-                    self.broadcast(|| EngineCommand::Alive);
+                    self.broadcast(|| EngineCommand::Heartbeat);
                     beat = Instant::now() + HEARTBEAT_INTERVAL;
                 }
                 Err(_) => {
@@ -96,7 +96,7 @@ impl Coordinator<'_> {
             ParticipantEvent::Lost(why) if self.reports[party].is_none() => Err(RunFailure::Lost { host, why }),
             ParticipantEvent::Lost(_) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Failed(fault)) => Err(RunFailure::Engine { host, fault }),
-            ParticipantEvent::Event(EngineEvent::Alive) => Ok(None),
+            ParticipantEvent::Event(EngineEvent::Heartbeat) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Progress(progress)) => {
                 self.observer.on_progress(host.as_deref(), progress);
                 Ok(None)

@@ -129,7 +129,7 @@ pub fn run_at(
             let site = LocalEngine::start(move |event| tell.send((position, ParticipantEvent::Event(event))).is_ok())
                 .expect("a thread");
             let strands = profile.groups.iter().map(|group| 0..group.strands).collect();
-            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]);
+            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { local: here, peer: here })]);
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };
             Participant { host, assignment, send: Box::new(move |order: EngineCommand| site.send(order)) }
         });

@@ -8,15 +8,15 @@ use std::process::Command;
 
 use wb_model::{Bytes, Sha256};
 
-use crate::image::{Base, Boot, Built, Failure, Format, Image};
+use crate::image::{BaseImage, BuiltImage, GuestBoot, ImageFailure, ImageFormat, ImageSpec};
 
-use super::Teller;
-use super::folder::remove_all;
-use super::make::{made, readable};
+use super::ProgressWriter;
+use super::prepare::{hash_image, make_readable};
+use super::store::remove_all;
 use super::tools::{self, MKE2FS, MMDEBSTRAP, QEMU_IMG};
 
 /// What every such system has.
-const PACKAGES: [&str; 6] = ["systemd-sysv", "udev", "dbus", "openssh-server", "iproute2", "ca-certificates"];
+const BASE_PACKAGES: [&str; 6] = ["systemd-sysv", "udev", "dbus", "openssh-server", "iproute2", "ca-certificates"];
 /// The kernel for machines that are guests.
 const KERNEL: &str = if cfg!(target_arch = "aarch64") { "linux-image-cloud-arm64" } else { "linux-image-cloud-amd64" };
 /// The label of its file system.
@@ -24,7 +24,7 @@ const LABEL: &str = "weighbridge";
 /// What its kernel is told.
 const ARGUMENTS: &str = "root=LABEL=weighbridge rw console=ttyS0 net.ifnames=0 quiet";
 /// What the making takes beside the packages that are asked for.
-const ROOM: Bytes = Bytes(2 << 30);
+const REQUIRED_SPACE: Bytes = Bytes(2 << 30);
 
 /// Files of ours: where, how, what.
 const FILES: [(&str, u32, &str); 8] = [
@@ -40,7 +40,7 @@ const FILES: [(&str, u32, &str); 8] = [
 ];
 
 /// What is started, and by whom: whatever else packages would start is left off.
-const STARTED: [(&str, &str); 3] = [
+const ENABLED_UNITS: [(&str, &str); 3] = [
     ("multi-user.target.wants/ssh.service", "/lib/systemd/system/ssh.service"),
     ("multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"),
     ("multi-user.target.wants/weighbridge-seed.service", "/etc/systemd/system/weighbridge-seed.service"),
@@ -51,37 +51,42 @@ const WANTS: [&str; 3] = ["multi-user.target.wants", "timers.target.wants", "gra
 
 /// A hash of all that is decided here: another recipe makes another image.
 pub(super) fn recipe() -> String {
-    Sha256::of(format!("{PACKAGES:?}{KERNEL}{ARGUMENTS}{FILES:?}{STARTED:?}").as_bytes()).as_str().to_owned()
+    Sha256::of(format!("{BASE_PACKAGES:?}{KERNEL}{ARGUMENTS}{FILES:?}{ENABLED_UNITS:?}").as_bytes()).as_str().to_owned()
 }
 
 /// The programs that build an image, for root: `mmdebstrap`, `mke2fs`, `qemu-img`.
-pub(super) fn require_tools() -> Result<[PathBuf; 3], Failure> {
+pub(super) fn require_tools() -> Result<[PathBuf; 3], ImageFailure> {
     let [mmdebstrap, mke2fs, qemu_img] = [&MMDEBSTRAP, &MKE2FS, &QEMU_IMG].map(tools::find);
     let tools = [mmdebstrap?, mke2fs?, qemu_img?];
-    if rustix::process::geteuid().is_root() { Ok(tools) } else { Err(Failure::NotRoot) }
+    if rustix::process::geteuid().is_root() { Ok(tools) } else { Err(ImageFailure::NotRoot) }
 }
 
 /// Builds it in a folder; paths are relative to that.
-pub(super) fn build(folder: &Path, disk: &str, image: &Built, teller: &mut Teller) -> Result<Base, Failure> {
+pub(super) fn build(
+    folder: &Path,
+    disk: &str,
+    image: &BuiltImage,
+    teller: &mut ProgressWriter,
+) -> Result<BaseImage, ImageFailure> {
     // All that it takes is asked for before the minute that it takes.
     let [mmdebstrap, mke2fs, qemu_img] = require_tools()?;
-    let name = Image::Built(image.clone()).to_string();
-    tools::require_room(&name, folder, ROOM)?;
+    let name = ImageSpec::Built(image.clone()).to_string();
+    tools::require_space(&name, folder, REQUIRED_SPACE)?;
 
     let root = folder.join("root");
-    teller.doing(format!("unpacking the packages of {name}, which takes about a minute"));
+    teller.report_step(format!("unpacking the packages of {name}, which takes about a minute"));
     unpack(&mmdebstrap, image, &root)?;
-    settle(&root).map_err(|error| Failure::file(&root, &error))?;
-    let boot = Boot::Kernel {
-        kernel: take(&root, "boot", "vmlinuz-", &folder.join("kernel"))?,
-        initrd: take(&root, "boot", "initrd.img-", &folder.join("initrd"))?,
+    configure_root(&root).map_err(|error| ImageFailure::file(&root, &error))?;
+    let boot = GuestBoot::Kernel {
+        kernel: copy_out(&root, "boot", "vmlinuz-", &folder.join("kernel"))?,
+        initrd: copy_out(&root, "boot", "initrd.img-", &folder.join("initrd"))?,
         arguments: ARGUMENTS.to_owned(),
     };
 
-    teller.doing(format!("making the disk of {name}"));
+    teller.report_step(format!("making the disk of {name}"));
     let raw = folder.join("raw");
     let sparse = OpenOptions::new().create_new(true).write(true).open(&raw).and_then(|file| file.set_len(image.size.0));
-    sparse.map_err(|error| Failure::file(&raw, &error))?;
+    sparse.map_err(|error| ImageFailure::file(&raw, &error))?;
     // All is written now, so that nothing is left for the guest's kernel to do behind a measurement's back.
     let options = ["-q", "-t", "ext4", "-L", LABEL, "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d"];
     tools::run(&MKE2FS, Command::new(mke2fs).args(options).args([&root, &raw]))?;
@@ -90,12 +95,12 @@ pub(super) fn build(folder: &Path, disk: &str, image: &Built, teller: &mut Telle
     tools::run(&QEMU_IMG, convert.args(["convert", "-f", "raw", "-O", "qcow2"]).args([&raw, &to]))?;
     remove_all(&raw)?;
     remove_all(&root)?;
-    let (sha256, format) = made(&to, Format::Qcow2)?;
-    Ok(Base { name, path: disk.to_owned(), format, sha256, boot })
+    let (sha256, format) = hash_image(&to, ImageFormat::Qcow2)?;
+    Ok(BaseImage { name, path: disk.to_owned(), format, sha256, boot })
 }
 
-fn unpack(mmdebstrap: &Path, image: &Built, root: &Path) -> Result<(), Failure> {
-    let wanted = PACKAGES.into_iter().chain([KERNEL]).chain(image.packages.iter().map(String::as_str));
+fn unpack(mmdebstrap: &Path, image: &BuiltImage, root: &Path) -> Result<(), ImageFailure> {
+    let wanted = BASE_PACKAGES.into_iter().chain([KERNEL]).chain(image.packages.iter().map(String::as_str));
     let include = format!("--include={}", wanted.collect::<Vec<_>>().join(","));
     let mut command = Command::new(mmdebstrap);
     command.args(["--mode=root", "--variant=minbase", &include, &image.built]).arg(root).args(mirror());
@@ -105,12 +110,12 @@ fn unpack(mmdebstrap: &Path, image: &Built, root: &Path) -> Result<(), Failure> 
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let packages: Vec<String> = unlocated(&said).map(str::to_owned).collect();
-    Err(if packages.is_empty() { tools::ended(&MMDEBSTRAP, &output) } else { Failure::NoPackages { packages } })
+    let packages: Vec<String> = missing_packages(&said).map(str::to_owned).collect();
+    Err(if packages.is_empty() { tools::failure(&MMDEBSTRAP, &output) } else { ImageFailure::NoPackages { packages } })
 }
 
 /// The packages that apt said it does not know.
-fn unlocated(said: &str) -> impl Iterator<Item = &str> {
+fn missing_packages(said: &str) -> impl Iterator<Item = &str> {
     said.lines().filter_map(|line| line.strip_prefix("E: Unable to locate package ")).map(str::trim)
 }
 
@@ -123,7 +128,7 @@ fn mirror() -> Option<String> {
 }
 
 /// From packages to a system: our files, nothing of this machine's, no keys, and no other service.
-fn settle(root: &Path) -> io::Result<()> {
+fn configure_root(root: &Path) -> io::Result<()> {
     let etc = root.join("etc");
     for entry in fs::read_dir(etc.join("ssh"))?.flatten() {
         if entry.file_name().to_string_lossy().starts_with("ssh_host_") {
@@ -135,16 +140,16 @@ fn settle(root: &Path) -> io::Result<()> {
         remove_if_there(&root.join(path))?;
     }
     for folder in ["var/lib/apt/lists", "var/cache/apt", "var/log"] {
-        empty(&root.join(folder))?;
+        remove_files_below(&root.join(folder))?;
     }
     let units = etc.join("systemd/system");
     for wants in WANTS {
-        empty(&units.join(wants))?;
+        remove_files_below(&units.join(wants))?;
     }
     for (path, mode, text) in FILES {
         write(&root.join(path), mode, text)?;
     }
-    for (link, unit) in STARTED {
+    for (link, unit) in ENABLED_UNITS {
         let link = units.join(link);
         fs::create_dir_all(link.parent().unwrap_or(&units))?;
         symlink(unit, link)?;
@@ -167,28 +172,28 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// Removes all files below a folder; its folders stay, since services expect theirs.
-fn empty(folder: &Path) -> io::Result<()> {
+fn remove_files_below(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
         let entry = entry?;
-        if entry.file_type()?.is_dir() { empty(&entry.path())? } else { fs::remove_file(entry.path())? }
+        if entry.file_type()?.is_dir() { remove_files_below(&entry.path())? } else { fs::remove_file(entry.path())? }
     }
     Ok(())
 }
 
 /// Copies the file with this beginning of its name out of a system; its new name.
-fn take(root: &Path, folder: &str, beginning: &str, to: &Path) -> Result<String, Failure> {
+fn copy_out(root: &Path, folder: &str, beginning: &str, to: &Path) -> Result<String, ImageFailure> {
     let from = root.join(folder);
-    let failed = |error: io::Error| Failure::file(&from, &error);
+    let failed = |error: io::Error| ImageFailure::file(&from, &error);
     let entries = fs::read_dir(&from).map_err(failed)?.flatten();
     let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(beginning));
-    let missing = || Failure::Missing { path: from.join(format!("{beginning}*")).display().to_string() };
+    let missing = || ImageFailure::Missing { path: from.join(format!("{beginning}*")).display().to_string() };
     let file = entries.map(|entry| entry.path()).filter(is_it).max().ok_or_else(missing)?;
     fs::copy(&file, to).map_err(failed)?;
-    readable(to)?;
+    make_readable(to)?;
     Ok(to.file_name().unwrap_or_default().to_string_lossy().into_owned())
 }
 
@@ -199,7 +204,7 @@ mod tests {
     #[test]
     fn packages_that_apt_does_not_know_are_named() {
         let said = "Reading package lists...\nE: Unable to locate package nosuch\nE: Unable to locate package other\n";
-        assert_eq!(unlocated(said).collect::<Vec<_>>(), ["nosuch", "other"]);
-        assert_eq!(unlocated("E: no space left").count(), 0);
+        assert_eq!(missing_packages(said).collect::<Vec<_>>(), ["nosuch", "other"]);
+        assert_eq!(missing_packages("E: no space left").count(), 0);
     }
 }

@@ -2,9 +2,9 @@
 
 mod debian;
 mod fetch;
-mod folder;
 mod listing;
-mod make;
+mod prepare;
+mod store;
 mod tools;
 mod users;
 
@@ -13,66 +13,68 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::order::{Order, Progress, Word};
+use super::request::{ImageEvent, ImageProgress, ImageRequest};
 
-use folder::Folder;
+use store::ImageStore;
 
 /// How often progress is told.
-const OFTEN: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Carries out an order and tells what comes of it, a line a [`Word`].
 ///
 /// # Errors
 /// When nobody takes the lines: then nobody waits for the image either.
-pub fn carry_out(order: &Order, out: &mut dyn Write) -> io::Result<()> {
-    let mut teller = Teller { out, last: None };
+pub fn execute(order: &ImageRequest, out: &mut dyn Write) -> io::Result<()> {
+    let mut teller = ProgressWriter { out, last: None };
     let word = match order {
-        Order::Ready { image, stall } => {
-            let ready = Folder::open().and_then(|folder| {
-                let ready = make::ready(&folder, image, (*stall).into(), &mut teller);
-                ready.inspect_err(|_| folder.leave())
+        ImageRequest::Prepare { image, stall } => {
+            let ready = ImageStore::open().and_then(|folder| {
+                let ready = prepare::prepare(&folder, image, (*stall).into(), &mut teller);
+                ready.inspect_err(|_| folder.remove_if_empty())
             });
-            ready.map(value)
+            ready.map(done)
         }
-        Order::Check { image, stall } => {
-            Folder::find().and_then(|folder| make::check(&folder, image, (*stall).into())).map(value)
+        ImageRequest::Check { image, stall } => {
+            ImageStore::find().and_then(|folder| prepare::check(&folder, image, (*stall).into())).map(done)
         }
-        Order::List => Folder::find().and_then(|folder| listing::list(&folder)).map(value),
-        Order::Remove { names } => Folder::find().and_then(|folder| listing::remove(&folder, names)).map(value),
+        ImageRequest::List => ImageStore::find().and_then(|folder| listing::list(&folder)).map(done),
+        ImageRequest::Remove { names } => {
+            ImageStore::find().and_then(|folder| listing::remove(&folder, names)).map(done)
+        }
     };
-    teller.say(&word.unwrap_or_else(Word::Failed))
+    teller.write_line(&word.unwrap_or_else(ImageEvent::Failed))
 }
 
-fn value(done: impl Serialize) -> Word {
-    Word::Done(serde_json::to_value(done).unwrap_or_default())
+fn done(done: impl Serialize) -> ImageEvent {
+    ImageEvent::Done(serde_json::to_value(done).unwrap_or_default())
 }
 
 /// Tells how far it is, not too often.
-struct Teller<'a> {
+struct ProgressWriter<'a> {
     out: &'a mut dyn Write,
     last: Option<Instant>,
 }
 
-impl Teller<'_> {
+impl ProgressWriter<'_> {
     /// That something else is done now.
-    fn doing(&mut self, what: impl Into<String>) {
-        self.tell(Progress::Doing { what: what.into() });
+    fn report_step(&mut self, what: impl Into<String>) {
+        self.report(ImageProgress::Doing { what: what.into() });
     }
 
-    fn tell(&mut self, progress: Progress) {
+    fn report(&mut self, progress: ImageProgress) {
         self.last = Some(Instant::now());
         // Whoever does not listen any more ends this process.
-        let _ = self.say(&Word::Progress(progress));
+        let _ = self.write_line(&ImageEvent::Progress(progress));
     }
 
     /// That it goes on, if that was not said just now.
-    fn tell_sometimes(&mut self, progress: impl FnOnce() -> Progress) {
-        if self.last.is_none_or(|last| last.elapsed() >= OFTEN) {
-            self.tell(progress());
+    fn report_throttled(&mut self, progress: impl FnOnce() -> ImageProgress) {
+        if self.last.is_none_or(|last| last.elapsed() >= PROGRESS_INTERVAL) {
+            self.report(progress());
         }
     }
 
-    fn say(&mut self, word: &Word) -> io::Result<()> {
+    fn write_line(&mut self, word: &ImageEvent) -> io::Result<()> {
         let mut line = serde_json::to_vec(word)?;
         line.push(b'\n');
         self.out.write_all(&line)?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A process that has a file of this folder open: its name and number. Of processes of others only root sees it.
-pub(super) fn of(folder: &Path) -> Option<String> {
+pub(super) fn find_user(folder: &Path) -> Option<String> {
     let files: BTreeSet<(u64, u64)> = inodes(folder).collect();
     if files.is_empty() {
         return None;

@@ -3,37 +3,37 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::Outcome;
-use wb_compare::outcome::{BuildTold, History, Totals};
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{BuildHistory, BuildSummary, Totals};
 
-use super::environment::Environment;
-use super::figures::percent;
-use super::links::{self, Link};
-use crate::page::pieces::{Fact, Pair, pair};
+use super::environment::EnvironmentView;
+use super::figures::format_percent;
+use super::links::{self, Hyperlink};
+use crate::page::components::{NamedLinks, NamedText, named_text};
 
 /// All of them.
 #[derive(Serialize)]
-pub(super) struct Builds {
+pub(super) struct BuildTable {
     /// What is the same in all.
-    pub(super) same: Vec<Fact>,
+    pub(super) same: Vec<NamedLinks>,
     heads: Vec<String>,
     rows: Vec<BuildRow>,
     /// Each command that was typed, and by which builds.
-    pub(super) commands: Vec<Pair>,
+    pub(super) commands: Vec<NamedText>,
 }
 
 #[derive(Serialize)]
 struct BuildRow {
-    link: Link,
+    link: Hyperlink,
     runs: usize,
-    said: Vec<Vec<Link>>,
+    metadata: Vec<Vec<Hyperlink>>,
     letters: Vec<String>,
     /// None for the first build, which is held against nothing.
-    judged: Option<JudgedRow>,
+    verdict: Option<BuildVerdict>,
 }
 
 #[derive(Serialize)]
-struct JudgedRow {
+struct BuildVerdict {
     failures: usize,
     groups: usize,
     not_primary: usize,
@@ -43,52 +43,57 @@ struct JudgedRow {
 }
 
 /// What is said elsewhere on the page, or differs always and explains nothing.
-const ELSEWHERE: [&str; 7] =
+const HIDDEN_METADATA: [&str; 7] =
     ["build", "command", "machine", "machine url", "machine-url-base", "machine_url_base", "url"];
 
-impl Builds {
-    pub(super) fn new(outcome: &Outcome, history: &History<'_>, environments: &[Environment]) -> Self {
+impl BuildTable {
+    pub(super) fn new(
+        outcome: &ComparisonResult,
+        history: &BuildHistory<'_>,
+        environments: &[EnvironmentView],
+    ) -> Self {
         let builds = &outcome.builds;
-        let (same, differing): (Vec<_>, Vec<_>) = said(builds).into_iter().partition(|(_, of_builds)| {
+        let (same, differing): (Vec<_>, Vec<_>) = metadata_by_build(builds).into_iter().partition(|(_, of_builds)| {
             let first = &of_builds[0];
             of_builds.iter().all(|of_build| of_build == first)
         });
         let rows = builds.iter().enumerate().map(|(at, build)| BuildRow {
-            link: links::build(build),
+            link: links::build_link(build),
             runs: build.runs.len(),
-            said: differing.iter().map(|(_, of_builds)| of_builds[at].clone()).collect(),
+            metadata: differing.iter().map(|(_, of_builds)| of_builds[at].clone()).collect(),
             letters: environments.iter().map(|environment| environment.letters[at].clone()).collect(),
-            judged: (at > 0).then(|| JudgedRow::of(history, at)),
+            verdict: (at > 0).then(|| BuildVerdict::of(history, at)),
         });
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
             rows: rows.collect(),
             commands: commands(builds),
-            same: same.into_iter().map(|(name, mut all)| Fact { name, text: all.swap_remove(0) }).collect(),
+            same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),
         }
     }
 }
 
 /// Everything that was said of any build, by build: the machines first.
-fn said(builds: &[BuildTold]) -> Vec<(String, Vec<Vec<Link>>)> {
-    let machines: Vec<Vec<Link>> = builds.iter().map(links::machines).collect();
+fn metadata_by_build(builds: &[BuildSummary]) -> Vec<(String, Vec<Vec<Hyperlink>>)> {
+    let machines: Vec<Vec<Hyperlink>> = builds.iter().map(links::machine_links).collect();
     let names = builds.iter().flat_map(|build| &build.runs).flat_map(|run| run.metadata.keys());
-    let names: BTreeSet<&String> = names.filter(|name| !ELSEWHERE.contains(&name.as_str())).collect();
+    let names: BTreeSet<&String> = names.filter(|name| !HIDDEN_METADATA.contains(&name.as_str())).collect();
     let others = [("number", "build")].into_iter().chain(names.into_iter().map(|name| (name.as_str(), name.as_str())));
     let others = others.map(|(head, name)| {
-        let of = |build: &BuildTold| {
+        let of = |build: &BuildSummary| {
             let mut texts: Vec<&String> = build.runs.iter().filter_map(|run| run.metadata.get(name)).collect();
             texts.dedup();
-            texts.into_iter().map(Link::none).collect()
+            texts.into_iter().map(Hyperlink::plain).collect()
         };
         (head.to_owned(), builds.iter().map(of).collect())
     });
     let all = std::iter::once(("machine".to_owned(), machines)).chain(others);
-    all.filter(|(_, of_builds): &(_, Vec<Vec<Link>>)| of_builds.iter().any(|of_build| !of_build.is_empty())).collect()
+    all.filter(|(_, of_builds): &(_, Vec<Vec<Hyperlink>>)| of_builds.iter().any(|of_build| !of_build.is_empty()))
+        .collect()
 }
 
 /// Each command once, with the builds that used it.
-fn commands(builds: &[BuildTold]) -> Vec<Pair> {
+fn commands(builds: &[BuildSummary]) -> Vec<NamedText> {
     let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
     for build in builds {
         for command in build.runs.iter().filter_map(|run| run.metadata.get("command")) {
@@ -100,18 +105,18 @@ fn commands(builds: &[BuildTold]) -> Vec<Pair> {
         }
     }
     let whose = |names: &[&str]| if names.len() == builds.len() { "all builds".to_owned() } else { names.join(", ") };
-    commands.into_iter().map(|(command, names)| pair(whose(&names), command)).collect()
+    commands.into_iter().map(|(command, names)| named_text(whose(&names), command)).collect()
 }
 
-impl JudgedRow {
-    fn of(history: &History<'_>, build: usize) -> Self {
+impl BuildVerdict {
+    fn of(history: &BuildHistory<'_>, build: usize) -> Self {
         let totals = history.totals(build);
         let score = history.score(build);
         Self {
             failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
             groups: totals.groups_lost,
             not_primary: totals.not_primary_failed,
-            score: score.map(percent),
+            score: score.map(format_percent),
             tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance, &totals)),
         }
     }

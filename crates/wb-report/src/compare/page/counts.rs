@@ -1,22 +1,22 @@
 //! How many checks of each build came to what.
 
 use serde::Serialize;
-use wb_compare::outcome::{History, Totals};
+use wb_compare::comparison::{BuildHistory, Totals};
 
-use crate::chart::{CountRow, Counts, count_key};
-use crate::page::pieces::{Figure, Ids};
+use crate::chart::{CountRow, CountsChart, count_key};
+use crate::page::components::{IdGenerator, PageFigure};
 
 /// A table: a row for each later build, a column for each kind that occurs.
 #[derive(Serialize)]
 pub(super) struct CountsView {
     heads: Vec<&'static str>,
     rows: Vec<(String, Vec<usize>)>,
-    figure: Option<Figure>,
+    figure: Option<PageFigure>,
 }
 
-type Column = (&'static str, fn(&Totals) -> usize);
+type CountColumn = (&'static str, fn(&Totals) -> usize);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [CountColumn; 15] = [
     ("gains", |totals| totals.gains),
     ("minor gains", |totals| totals.minor_gains),
     ("equals", |totals| totals.equals),
@@ -35,13 +35,13 @@ const COLUMNS: [Column; 15] = [
 ];
 
 /// Those that are always told, as on a terminal.
-const ALWAYS: usize = 5;
+const ALWAYS_SHOWN: usize = 5;
 
 /// A part of a bar: style, name, count.
-type Part = (&'static str, &'static str, fn(&Totals) -> usize);
+type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
 /// From what is good to what is not there.
-const PARTS: [Part; 8] = [
+const PARTS: [BarPart; 8] = [
     ("gain", "gains", |totals| totals.gains),
     ("minor-gain", "minor gains", |totals| totals.minor_gains),
     ("equal", "equals", |totals| totals.equals),
@@ -55,14 +55,14 @@ const PARTS: [Part; 8] = [
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &History<'_>, names: &[String], charts: bool, ids: &mut Ids) -> Self {
+    pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
         let later = 1..history.builds.list().len();
         let totals: Vec<(&str, Totals)> = later.map(|at| (names[at].as_str(), history.totals(at))).collect();
-        let occurs = |column: &Column| totals.iter().any(|(_, totals)| column.1(totals) > 0);
-        let columns: Vec<&Column> = COLUMNS
+        let occurs = |column: &CountColumn| totals.iter().any(|(_, totals)| column.1(totals) > 0);
+        let columns: Vec<&CountColumn> = COLUMNS
             .iter()
             .enumerate()
-            .filter(|(at, column)| *at < ALWAYS || occurs(column))
+            .filter(|(at, column)| *at < ALWAYS_SHOWN || occurs(column))
             .map(|(_, it)| it)
             .collect();
         let row = |(name, totals): &(&str, Totals)| {
@@ -71,17 +71,18 @@ impl CountsView {
         Self {
             heads: columns.iter().map(|(name, _)| *name).collect(),
             rows: totals.iter().map(row).collect(),
-            figure: charts.then(|| figure(&totals, ids)),
+            figure: charts.then(|| counts_chart(&totals, ids)),
         }
     }
 }
 
-fn figure(totals: &[(&str, Totals)], ids: &mut Ids) -> Figure {
+fn counts_chart(totals: &[(&str, Totals)], ids: &mut IdGenerator) -> PageFigure {
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
-    let counts = Counts { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
+    let counts =
+        CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
     let legend = legend(totals.iter().map(|(_, totals)| totals));
     let caption = "How many primary checks of each build came to what, held against the first build.";
-    Figure::of(&counts, caption.to_owned(), ids).explaining(legend.into_iter())
+    PageFigure::of(&counts, caption.to_owned(), ids).with_legend(legend.into_iter())
 }
 
 /// The parts of a bar.

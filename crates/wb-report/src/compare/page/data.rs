@@ -9,91 +9,91 @@ use flate2::write::DeflateEncoder;
 use indexmap::IndexSet;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
-use wb_compare::Value;
-use wb_compare::outcome::{Difference, History, Judged, Method};
-use wb_compare::statistical::{Needs, Unit};
-use wb_compare::tolerance::score::Part;
+use wb_compare::MeasuredValue;
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, ParamDifference};
+use wb_compare::statistical::{ObservationKind, RequiredSamples};
+use wb_compare::tolerance::score::ScorePart;
 
+use super::display_unit::DisplayUnit;
 use super::figures::Datum;
-use super::kinds::{Kind, kinds};
-use super::measure::Measure;
 use super::models;
+use super::verdict_style::{VerdictStyle, verdict_styles};
 
 /// Everything; lists are by check unless they say otherwise.
 #[derive(Serialize)]
-struct Data<'a> {
+struct PageData<'a> {
     builds: Vec<&'a str>,
     /// The same, for columns.
     names: &'a [String],
-    kinds: Vec<Kind>,
+    kinds: Vec<VerdictStyle>,
     ids: Vec<String>,
     /// `1` for each primary check, `0` for the others.
     primary: String,
     /// By what a difference is multiplied so that positive is better; 0 where neither way is.
-    sense: List<i8>,
-    tolerance: List<Datum>,
+    direction_sign: CompactList<i8>,
+    tolerance: CompactList<Datum>,
     /// The least and the largest value that is tolerated.
-    least: List<Datum>,
-    most: List<Datum>,
+    least: CompactList<Datum>,
+    most: CompactList<Datum>,
     /// The models' files, and which of them know the check.
     models: &'a [String],
-    known_by: List<Vec<usize>>,
+    model_indices: CompactList<Vec<usize>>,
     suffixes: Vec<String>,
     /// Which of them.
-    suffix: List<usize>,
+    suffix: CompactList<usize>,
     /// By build.
-    values: Vec<List<Datum>>,
+    values: Vec<CompactList<Datum>>,
     /// By later build.
-    cells: Vec<Column>,
+    cells: Vec<BuildColumn>,
     /// The distinct sets of parameters that differ.
-    differences: Vec<&'a [Difference]>,
+    differences: Vec<&'a [ParamDifference]>,
 }
 
 /// A later build. Ratios are differences in percent.
 #[derive(Default, Serialize)]
-struct Column {
+struct BuildColumn {
     /// The place of each check's kind as a digit, `-` where neither side has the check.
-    decided: String,
+    verdicts: String,
     /// `s` where statistics decide, `t` where tolerances do.
-    by: String,
-    score: List<Datum>,
-    ratio: List<Datum>,
-    low: List<Datum>,
-    high: List<Datum>,
-    confidence: List<Datum>,
-    p: List<Datum>,
+    methods: String,
+    score: CompactList<Datum>,
+    ratio: CompactList<Datum>,
+    low: CompactList<Datum>,
+    high: CompactList<Datum>,
+    confidence: CompactList<Datum>,
+    p: CompactList<Datum>,
     /// How many values the first build has, and how many this one.
-    before: List<usize>,
-    after: List<usize>,
+    baseline_counts: CompactList<usize>,
+    candidate_counts: CompactList<usize>,
     /// `r` where runs are ranked, `s` where samples are.
     unit: String,
     /// How many would decide, and the unit before it.
-    needs: List<Option<(char, Option<usize>, bool)>>,
+    required_samples: CompactList<Option<(char, Option<usize>, bool)>>,
     /// Only of scores with more than one part: the check, and of each part name, difference and weight.
-    parts: Vec<(usize, Vec<PartOfScore>)>,
+    parts: Vec<(usize, Vec<EncodedScorePart>)>,
     /// Which set of parameters differs: the check and the set.
     differences: Vec<(usize, usize)>,
 }
 
 /// Name, difference and weight.
-type PartOfScore = (String, Datum, Datum);
+type EncodedScorePart = (String, Datum, Datum);
 
 /// A list, written as one member where all are alike.
-struct List<T>(Vec<T>);
+struct CompactList<T>(Vec<T>);
 
-impl<T> Default for List<T> {
+impl<T> Default for CompactList<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> FromIterator<T> for List<T> {
+impl<T> FromIterator<T> for CompactList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(members: I) -> Self {
         Self(members.into_iter().collect())
     }
 }
 
-impl<T: Serialize + PartialEq> Serialize for List<T> {
+impl<T: Serialize + PartialEq> Serialize for CompactList<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let alike = self.0.windows(2).all(|pair| pair[0] == pair[1]);
         serializer.collect_seq(if alike { &self.0[..self.0.len().min(1)] } else { &self.0[..] })
@@ -101,34 +101,34 @@ impl<T: Serialize + PartialEq> Serialize for List<T> {
 }
 
 /// All of it as text.
-pub(super) fn packed(history: &History<'_>, names: &[String], fail_on_gain: bool) -> String {
+pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on_gain: bool) -> String {
     // 4 takes half of the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
-    let models = models::names(history);
-    let data = Data::of(history, names, &models, fail_on_gain);
+    let models = models::model_names(history);
+    let data = PageData::of(history, names, &models, fail_on_gain);
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let packed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Neither writing to memory nor numbers and strings as JSON can go wrong.
     BASE64_STANDARD.encode(packed.unwrap_or_default())
 }
 
-impl<'a> Data<'a> {
-    fn of(history: &'a History<'_>, names: &'a [String], models: &'a [String], fail_on_gain: bool) -> Self {
+impl<'a> PageData<'a> {
+    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], fail_on_gain: bool) -> Self {
         let tolerances = history.tolerances;
         let checks = 0..tolerances.checks.len();
         let builds = history.builds.list();
-        let measures: Vec<Measure> = checks.clone().map(|at| Measure::of(history, at)).collect();
+        let measures: Vec<DisplayUnit> = checks.clone().map(|at| DisplayUnit::of(history, at)).collect();
         let mut suffixes = IndexSet::new();
         let suffix = measures.iter().map(|measure| suffixes.insert_full(measure.suffix.clone()).0).collect();
         let mut differences = IndexSet::new();
         let value = |at: usize, build| match tolerances.value(at, build) {
-            Value::Missing => Datum::None,
-            Value::Invalid => Datum::Word("invalid"),
-            Value::Known(value) => Datum::of(Some(value / measures[at].divisor), 6),
+            MeasuredValue::Missing => Datum::None,
+            MeasuredValue::Invalid => Datum::Word("invalid"),
+            MeasuredValue::Known(value) => Datum::of(Some(value / measures[at].divisor), 6),
         };
         let values = (0..builds.len()).map(|build| checks.clone().map(|at| value(at, build)).collect());
         let columns: Vec<_> =
-            (1..builds.len()).into_par_iter().map(|build| Column::of(history, models, build)).collect();
+            (1..builds.len()).into_par_iter().map(|build| BuildColumn::of(history, models, build)).collect();
         let columns = columns.into_iter().map(|(mut column, differing)| {
             let placed = differing.into_iter().map(|(at, set)| (at, differences.insert_full(set).0));
             column.differences = placed.collect();
@@ -146,15 +146,19 @@ impl<'a> Data<'a> {
         Self {
             builds: builds.iter().map(|build| build.name.as_str()).collect(),
             names,
-            kinds: kinds(fail_on_gain).to_vec(),
+            kinds: verdict_styles(fail_on_gain).to_vec(),
             ids: checks.clone().map(|at| tolerances.id(at).to_string()).collect(),
             primary: tolerances.checks.iter().map(|check| if check.primary { '1' } else { '0' }).collect(),
-            sense: tolerances.checks.iter().map(|check| tolerances.sense(*check).unwrap_or(0.0) as i8).collect(),
+            direction_sign: tolerances
+                .checks
+                .iter()
+                .map(|check| tolerances.sign(*check).unwrap_or(0.0) as i8)
+                .collect(),
             tolerance: checks.clone().map(|at| Datum::of(Some(tolerances.tolerance(at)), 4)).collect(),
             least: end(|range| range.0),
             most: end(|range| range.1),
             models,
-            known_by: limits.iter().map(|limits| limits.models.clone()).collect(),
+            model_indices: limits.iter().map(|limits| limits.models.clone()).collect(),
             suffixes: suffixes.into_iter().collect(),
             suffix,
             values: values.collect(),
@@ -165,17 +169,17 @@ impl<'a> Data<'a> {
 }
 
 /// The checks whose parameters differ, with these.
-type Differing<'a> = Vec<(usize, &'a [Difference])>;
+type DifferingChecks<'a> = Vec<(usize, &'a [ParamDifference])>;
 
-impl Column {
-    fn of<'a>(history: &'a History<'_>, models: &[String], build: usize) -> (Self, Differing<'a>) {
+impl BuildColumn {
+    fn of<'a>(history: &'a BuildHistory<'_>, models: &[String], build: usize) -> (Self, DifferingChecks<'a>) {
         let (mut column, mut differing) = (Self::default(), Vec::new());
         for at in 0..history.tolerances.checks.len() {
-            let judged = history.judged(at, build);
+            let judged = history.build_check(at, build);
             column.add(judged);
             let parts = history.tolerances.parts(at, build);
             if parts.len() > 1 {
-                column.parts.push((at, parts.iter().map(|it| part(it, models)).collect()));
+                column.parts.push((at, parts.iter().map(|it| encode_score_part(it, models)).collect()));
             }
             let differences = judged.map(|judged| judged.differences);
             differing.extend(differences.filter(|set| !set.is_empty()).map(|set| (at, set)));
@@ -183,36 +187,42 @@ impl Column {
         (column, differing)
     }
 
-    fn add(&mut self, judged: Option<Judged<'_>>) {
+    fn add(&mut self, judged: Option<BuildCheck<'_>>) {
         let found = judged.and_then(|judged| judged.by_statistics);
         let effect = found.and_then(|found| found.effect);
         let interval = effect.and_then(|effect| effect.interval);
         let percent = |ratio: Option<f64>| Datum::percent(ratio.map(|ratio| (ratio - 1.0) * 100.0));
-        self.decided.push(judged.map_or('-', |judged| char::from(b'0' + judged.decided as u8)));
-        self.by.push(if judged.is_some_and(|it| it.decided_by == Method::Statistical) { 's' } else { 't' });
+        self.verdicts.push(judged.map_or('-', |judged| char::from(b'0' + judged.final_verdict as u8)));
+        self.methods.push(if judged.is_some_and(|it| it.decided_by == ComparisonMethod::Statistical) {
+            's'
+        } else {
+            't'
+        });
         self.score.0.push(Datum::percent(judged.and_then(|judged| judged.by_tolerance.score)));
         self.ratio.0.push(percent(effect.map(|effect| effect.estimate)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));
-        self.confidence.0.push(Datum::of(interval.map(|interval| interval.confidence_reached), 4));
+        self.confidence.0.push(Datum::of(interval.map(|interval| interval.confidence), 4));
         self.p.0.push(Datum::of(found.and_then(|found| found.p), 3));
         let units = found.map(|found| found.units);
-        self.before.0.push(units.map_or(0, |units| units.src));
-        self.after.0.push(units.map_or(0, |units| units.dst));
-        self.unit.push(units.map_or('s', |units| letter(units.unit)));
-        self.needs
-            .0
-            .push(found.and_then(|found| found.needs).map(|Needs { unit, each, fewest }| (letter(unit), each, fewest)));
+        self.baseline_counts.0.push(units.map_or(0, |units| units.src));
+        self.candidate_counts.0.push(units.map_or(0, |units| units.dst));
+        self.unit.push(units.map_or('s', |units| unit_letter(units.unit)));
+        self.required_samples.0.push(
+            found
+                .and_then(|found| found.required_samples)
+                .map(|RequiredSamples { unit, per_side: each, is_minimum: fewest }| (unit_letter(unit), each, fewest)),
+        );
     }
 }
 
-fn part(part: &Part, models: &[String]) -> (String, Datum, Datum) {
-    (models::term(part.term, models), Datum::percent(Some(part.difference)), Datum::of(Some(part.weight), 4))
+fn encode_score_part(part: &ScorePart, models: &[String]) -> (String, Datum, Datum) {
+    (models::term_name(part.term, models), Datum::percent(Some(part.difference)), Datum::of(Some(part.weight), 4))
 }
 
-fn letter(unit: Unit) -> char {
+fn unit_letter(unit: ObservationKind) -> char {
     match unit {
-        Unit::Samples => 's',
-        Unit::Runs => 'r',
+        ObservationKind::Samples => 's',
+        ObservationKind::Runs => 'r',
     }
 }

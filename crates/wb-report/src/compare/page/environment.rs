@@ -5,65 +5,65 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wb_compare::Builds;
-use wb_compare::environment::{Change, ComparableMachines, Machine, MachineDifference};
-use wb_compare::outcome::BuildTold;
+use wb_compare::comparison::BuildSummary;
+use wb_compare::environment::{ComparableMachines, MachineDifference, MachineEnvironment, ValueChange};
 use wb_compare::test_setup::TestSetups;
-use wb_model::counted;
+use wb_model::pluralize;
 
-use crate::compare::context::Row;
+use crate::compare::context::DifferenceRow;
 
 /// The environment of one name (`World`, a profile, or `Tests`) in all builds.
 #[derive(Serialize)]
-pub(super) struct Environment {
+pub(super) struct EnvironmentView {
     pub(super) name: String,
     /// By build.
     pub(super) letters: Vec<String>,
     /// What the letters stand for, A left out.
-    pub(super) others: Vec<Other>,
+    pub(super) others: Vec<EnvironmentVariant>,
     /// All that was recorded, by letter.
-    records: Vec<Record>,
+    records: Vec<EnvironmentRecord>,
 }
 
 /// A letter after A.
 #[derive(Serialize)]
-pub(super) struct Other {
+pub(super) struct EnvironmentVariant {
     letter: String,
     /// The builds that have it.
     builds: String,
     /// Against A, and against the letter before where that is another one.
-    diffs: Vec<Diff>,
+    diffs: Vec<EnvironmentDiff>,
 }
 
 /// What was recorded of the machines of a letter, as JSON.
 #[derive(Serialize)]
-struct Record {
+struct EnvironmentRecord {
     letter: String,
     builds: String,
     json: String,
 }
 
 #[derive(Serialize)]
-struct Diff {
+struct EnvironmentDiff {
     against: String,
     /// How many differences there are, and in which sections.
     counts: String,
-    sections: Vec<Section>,
+    sections: Vec<DiffSection>,
     /// How many of them are not shown.
     more: usize,
 }
 
 #[derive(Serialize)]
-struct Section {
+struct DiffSection {
     name: String,
     count: String,
-    rows: Vec<Row>,
+    rows: Vec<DifferenceRow>,
 }
 
 /// So many values of one difference are shown.
-const SHOWN: usize = 400;
+const MAX_VALUES: usize = 400;
 
 /// Of each name that any build has.
-pub(super) fn environments(builds: &[BuildTold]) -> Vec<Environment> {
+pub(super) fn environments(builds: &[BuildSummary]) -> Vec<EnvironmentView> {
     let runs = || builds.iter().flat_map(|build| &build.runs);
     let profiles: BTreeSet<&String> = runs().flat_map(|run| run.environment.keys()).collect();
     let world = profiles.iter().position(|name| *name == "World");
@@ -73,36 +73,36 @@ pub(super) fn environments(builds: &[BuildTold]) -> Vec<Environment> {
     }
     let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
     let of_profile = |profile: &String| {
-        let of_build = builds.iter().map(|build| RecordedMachines::of_build(build, profile));
-        Environment::of(profile, &names, of_build.collect())
+        let of_build = builds.iter().map(|build| MachineSnapshot::of_build(build, profile));
+        EnvironmentView::of(profile, &names, of_build.collect())
     };
     profiles.into_iter().map(of_profile).collect()
 }
 
 /// What a run recorded of an environment.
-trait Recorded {
+trait EnvironmentSnapshot {
     /// The sections in which another one differs, and what differs in them.
-    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)>;
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<ValueChange>)>;
     /// All of it.
     fn json(&self) -> String;
 }
 
 /// The machines of an environment.
-struct RecordedMachines<'a> {
-    machines: &'a Vec<Machine>,
+struct MachineSnapshot<'a> {
+    machines: &'a Vec<MachineEnvironment>,
     comparable: ComparableMachines,
 }
 
-impl<'a> RecordedMachines<'a> {
+impl<'a> MachineSnapshot<'a> {
     /// Those of each run that has them.
-    fn of_build(build: &'a BuildTold, profile: &str) -> Vec<Self> {
+    fn of_build(build: &'a BuildSummary, profile: &str) -> Vec<Self> {
         let machines = build.runs.iter().filter_map(|run| run.environment.get(profile));
         machines.map(|machines| Self { machines, comparable: ComparableMachines::of(machines) }).collect()
     }
 }
 
-impl Recorded for RecordedMachines<'_> {
-    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+impl EnvironmentSnapshot for MachineSnapshot<'_> {
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<ValueChange>)> {
         let named = |MachineDifference { worker, sections }: MachineDifference| {
             let name = move |section: String| match &worker {
                 Some(worker) => format!("{worker}, {section}"),
@@ -119,8 +119,8 @@ impl Recorded for RecordedMachines<'_> {
     }
 }
 
-impl Recorded for TestSetups<'_> {
-    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+impl EnvironmentSnapshot for TestSetups<'_> {
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<ValueChange>)> {
         Self::differences(self, other)
     }
 
@@ -130,16 +130,16 @@ impl Recorded for TestSetups<'_> {
 }
 
 /// The environment of the tests: their parameters and programs; none where no build has a test.
-pub(super) fn tests(builds: &Builds) -> Option<Environment> {
+pub(super) fn test_environment(builds: &Builds) -> Option<EnvironmentView> {
     let recorded: Vec<Vec<TestSetups<'_>>> =
         builds.list().iter().map(|build| TestSetups::of_build(builds, build)).collect();
     let names: Vec<&str> = builds.list().iter().map(|build| build.name.as_str()).collect();
-    recorded.iter().any(|of_build| !of_build.is_empty()).then(|| Environment::of("Tests", &names, recorded))
+    recorded.iter().any(|of_build| !of_build.is_empty()).then(|| EnvironmentView::of("Tests", &names, recorded))
 }
 
-impl Environment {
+impl EnvironmentView {
     /// Of what the runs of each build recorded.
-    fn of<T: Recorded>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
+    fn of<T: EnvironmentSnapshot>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
         let mut distinct: Vec<T> = Vec::new();
         let mut of_builds: Vec<Vec<usize>> = Vec::new();
         for of_build in recorded {
@@ -163,11 +163,16 @@ impl Environment {
         };
         let others = (1..distinct.len()).map(|place| {
             let against = if place == 1 { vec![0] } else { vec![0, place - 1] };
-            let diffs = against.into_iter().map(|other| Diff::of(other, distinct[other].differences(&distinct[place])));
-            Other { letter: letter(place), builds: having(place), diffs: diffs.collect() }
+            let diffs = against
+                .into_iter()
+                .map(|other| EnvironmentDiff::of(other, distinct[other].differences(&distinct[place])));
+            EnvironmentVariant { letter: letter(place), builds: having(place), diffs: diffs.collect() }
         });
-        let record =
-            |(place, one): (usize, &T)| Record { letter: letter(place), builds: having(place), json: one.json() };
+        let record = |(place, one): (usize, &T)| EnvironmentRecord {
+            letter: letter(place),
+            builds: having(place),
+            json: one.json(),
+        };
         Self {
             name: name.to_owned(),
             letters: of_builds.iter().map(letters_of).collect(),
@@ -183,18 +188,18 @@ fn letter(place: usize) -> String {
     if place < 26 { last } else { letter(place / 26 - 1) + &last }
 }
 
-impl Diff {
-    fn of(against: usize, differences: Vec<(String, Vec<Change>)>) -> Self {
+impl EnvironmentDiff {
+    fn of(against: usize, differences: Vec<(String, Vec<ValueChange>)>) -> Self {
         let (mut sections, mut counts, mut all, mut more) = (Vec::new(), Vec::new(), 0, 0);
         for (name, changes) in differences {
             counts.push(format!("{name} {}", changes.len()));
-            let shown = changes.len().min(SHOWN - (all - more));
+            let shown = changes.len().min(MAX_VALUES - (all - more));
             all += changes.len();
             more += changes.len() - shown;
-            let rows = changes[..shown].iter().map(Row::of).collect();
-            sections.push(Section { name, count: counted(changes.len(), "difference"), rows });
+            let rows = changes[..shown].iter().map(DifferenceRow::of).collect();
+            sections.push(DiffSection { name, count: pluralize(changes.len(), "difference"), rows });
         }
-        let counts = format!("{}: {}", counted(all, "difference"), counts.join(", "));
+        let counts = format!("{}: {}", pluralize(all, "difference"), counts.join(", "));
         Self { against: letter(against), counts, sections, more }
     }
 }
@@ -202,22 +207,22 @@ impl Diff {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use wb_compare::comparison::RunSummary;
     use wb_compare::environment::Environments;
-    use wb_compare::outcome::RunTold;
 
     use super::*;
 
-    fn machines(sections: Value) -> Vec<Machine> {
-        vec![Machine { worker: None, sections: serde_json::from_value(sections).unwrap() }]
+    fn machines(sections: Value) -> Vec<MachineEnvironment> {
+        vec![MachineEnvironment { worker: None, sections: serde_json::from_value(sections).unwrap() }]
     }
 
-    fn build(name: &str, kernels: &[&str]) -> BuildTold {
+    fn build(name: &str, kernels: &[&str]) -> BuildSummary {
         let run = |kernel: &&str| {
             let sections = json!({"kernel": {"release": kernel, "smt": "on"}, "momentary": name, "kernel_raw": name});
             let environment = Environments::from([("World".to_owned(), machines(sections))]);
-            RunTold { environment, ..RunTold::default() }
+            RunSummary { environment, ..RunSummary::default() }
         };
-        BuildTold { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![], samples: None }
+        BuildSummary { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]
@@ -233,8 +238,8 @@ mod tests {
         assert_eq!(world.letters, ["A", "A", "B A", "C", ""]);
         let [b, c] = &world.others[..] else { panic!("two others") };
         assert_eq!((b.letter.as_str(), b.builds.as_str(), b.diffs.len()), ("B", "three", 1));
-        let row = |diff: &Diff| {
-            let Row { name, src, dst, .. } = &diff.sections[0].rows[0];
+        let row = |diff: &EnvironmentDiff| {
+            let DifferenceRow { name, src, dst, .. } = &diff.sections[0].rows[0];
             format!("{}; {name} {src} → {dst}", diff.counts)
         };
         assert_eq!(row(&b.diffs[0]), "1 difference: kernel 1; release 6.1 → 6.2");
@@ -253,9 +258,9 @@ mod tests {
         };
         let [one, other] = ["1", "2"].map(|version| ComparableMachines::of(&many(version)));
         let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();
-        let diff = Diff::of(0, sections);
+        let diff = EnvironmentDiff::of(0, sections);
         assert_eq!((diff.counts.as_str(), diff.more), ("500 differences: packages 500", 100));
-        assert_eq!((diff.sections[0].count.as_str(), diff.sections[0].rows.len()), ("500 differences", SHOWN));
+        assert_eq!((diff.sections[0].count.as_str(), diff.sections[0].rows.len()), ("500 differences", MAX_VALUES));
     }
 
     #[test]

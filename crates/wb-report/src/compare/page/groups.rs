@@ -2,14 +2,14 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::outcome::{Decided, History};
+use wb_compare::comparison::{BuildHistory, FinalVerdict};
 use wb_compare::tolerance::Status;
 use wb_compare::tolerance::groups::Group;
 
-use super::figures::{percent, value};
-use super::kinds::{Kind, kind};
-use super::markup::Markup;
-use crate::compare::figures::readable;
+use super::figures::{format_percent, format_value};
+use super::markup::HtmlWriter;
+use super::verdict_style::{VerdictStyle, verdict_style};
+use crate::compare::figures::readable_id;
 
 /// Two tables, of which the second can stay closed.
 #[derive(Serialize)]
@@ -23,41 +23,47 @@ pub(super) struct GroupsView {
 }
 
 impl GroupsView {
-    pub(super) fn new(history: &History<'_>, fail_on_gain: bool) -> Self {
+    pub(super) fn new(history: &BuildHistory<'_>, fail_on_gain: bool) -> Self {
         let builds = 1..history.builds.list().len();
         let kind_in = |group: &Group<'_>, build: usize| {
             let status = group.cell(build)?.status;
-            Some(kind(decided(status), fail_on_gain))
+            Some(verdict_style(group_verdict(status), fail_on_gain))
         };
         let is_changed = |group: &&Group<'_>| {
-            let is_change = |kind: Kind| kind.is_change && kind.class != "lacking";
+            let is_change = |kind: VerdictStyle| kind.is_change && kind.class != "lacking";
             builds.clone().any(|build| kind_in(group, build).is_some_and(is_change))
         };
         let (changed, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(is_changed);
         let rows = |groups: &[&Group<'_>]| {
-            let mut rows = Markup::default();
+            let mut rows = HtmlWriter::default();
             for group in groups {
-                rows.raw("<tr><th scope=row class=id><bdi>").text(&readable(&group.id.to_string())).raw("</bdi>");
+                rows.raw("<tr><th scope=row class=id><bdi>").text(&readable_id(&group.id.to_string())).raw("</bdi>");
                 let scored = builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max();
                 rows.raw("<td>").figure(scored.unwrap_or_default());
                 for build in builds.clone() {
-                    cell(&mut rows, history, group, build, kind_in(group, build));
+                    write_cell(&mut rows, history, group, build, kind_in(group, build));
                 }
             }
-            rows.done()
+            rows.finish()
         };
         Self { changed: changed.len(), others: others.len(), changed_rows: rows(&changed), other_rows: rows(&others) }
     }
 }
 
-fn cell(rows: &mut Markup, history: &History<'_>, group: &Group<'_>, build: usize, kind: Option<Kind>) {
+fn write_cell(
+    rows: &mut HtmlWriter,
+    history: &BuildHistory<'_>,
+    group: &Group<'_>,
+    build: usize,
+    kind: Option<VerdictStyle>,
+) {
     let (Some(cell), Some(kind)) = (group.cell(build), kind) else {
         rows.raw("<td>–");
         return;
     };
     rows.raw("<td class=").figure(kind.class).raw("><abbr title=\"").figure(kind.word);
-    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(percent(cell.score).trim_end_matches(" %"));
-    rows.raw("<small>±").figure(value(cell.tolerance));
+    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(format_percent(cell.score).trim_end_matches(" %"));
+    rows.raw("<small>±").figure(format_value(cell.tolerance));
     if !history.decides(group, build) {
         rows.raw(", decides nothing");
     }
@@ -65,16 +71,16 @@ fn cell(rows: &mut Markup, history: &History<'_>, group: &Group<'_>, build: usiz
 }
 
 /// The same scale of words as for checks.
-fn decided(status: Status) -> Decided {
+fn group_verdict(status: Status) -> FinalVerdict {
     match status {
-        Status::Improvement => Decided::Gain,
-        Status::MinorGain => Decided::MinorGain,
-        Status::Equal => Decided::Equal,
-        Status::MinorLoss => Decided::MinorLoss,
-        Status::Regression => Decided::Loss,
-        Status::Changed => Decided::Differs,
-        Status::Missing => Decided::Missing,
-        Status::Invalid => Decided::Invalid,
-        Status::Incomparable => Decided::Incomparable,
+        Status::Improvement => FinalVerdict::Gain,
+        Status::MinorGain => FinalVerdict::MinorGain,
+        Status::Equal => FinalVerdict::Equal,
+        Status::MinorLoss => FinalVerdict::MinorLoss,
+        Status::Regression => FinalVerdict::Loss,
+        Status::Changed => FinalVerdict::Differs,
+        Status::Missing => FinalVerdict::Missing,
+        Status::Invalid => FinalVerdict::Invalid,
+        Status::Incomparable => FinalVerdict::Incomparable,
     }
 }

@@ -6,9 +6,9 @@ use minijinja::{HtmlEscape, Value};
 
 /// Markup in the making: what is written as `text` is escaped.
 #[derive(Default)]
-pub(super) struct Markup(String);
+pub(super) struct HtmlWriter(String);
 
-impl Markup {
+impl HtmlWriter {
     /// Markup itself.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
@@ -29,7 +29,7 @@ impl Markup {
     }
 
     /// It, as a template takes it.
-    pub(super) fn done(self) -> Value {
+    pub(super) fn finish(self) -> Value {
         Value::from_safe_string(self.0)
     }
 }

@@ -7,25 +7,25 @@
 //!
 //! Start with [`html`] and [`view`].
 
-mod boxes;
+mod box_plots;
+mod build_names;
 mod builds;
 mod counts;
 mod data;
+mod display_unit;
 mod environment;
 mod figures;
 mod groups;
-mod kinds;
 mod links;
 mod markup;
-mod measure;
 mod models;
-mod names;
 mod rows;
 mod trends;
+mod verdict_style;
 mod view;
 
-use wb_compare::Outcome;
-use wb_compare::outcome::History;
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::BuildHistory;
 
 use crate::page::PageError;
 use crate::page::document::Document;
@@ -61,6 +61,10 @@ pub struct PageOptions<'a> {
 /// The page of a comparison; `history` is of the same builds as `outcome`.
 ///
 /// Errors: a template that does not fit, which is a fault of this program.
-pub fn html(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'_>) -> Result<String, PageError> {
-    DOCUMENT.render(view::Page::new(outcome, history, options))
+pub fn html(
+    outcome: &ComparisonResult,
+    history: &BuildHistory<'_>,
+    options: &PageOptions<'_>,
+) -> Result<String, PageError> {
+    DOCUMENT.render(view::ComparisonPage::new(outcome, history, options))
 }

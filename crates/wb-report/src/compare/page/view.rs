@@ -2,55 +2,55 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::Outcome;
-use wb_compare::outcome::{Decided, History, Method};
-use wb_model::counted;
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{BuildHistory, ComparisonMethod, FinalVerdict};
+use wb_model::pluralize;
 
-use super::boxes;
-use super::builds::Builds;
+use super::box_plots;
+use super::build_names::shorten_names;
+use super::builds::BuildTable;
 use super::counts::CountsView;
 use super::data;
-use super::environment::{Environment, environments, tests};
+use super::environment::{EnvironmentView, environments, test_environment};
 use super::groups::GroupsView;
-use super::kinds::{Kind, kinds};
-use super::names::short;
-use super::rows::{self, Rows};
-use super::trends::{Trends, trends};
+use super::rows::{self, CheckRows};
+use super::trends::{TestTrends, build_trends};
+use super::verdict_style::{VerdictStyle, verdict_styles};
 use super::{PageOptions, models};
-use crate::compare::context::Row;
-use crate::compare::figures::{BY_EVIDENCE, regressed_by};
-use crate::page::pieces::{Figure, Ids, Pair, pair};
+use crate::compare::context::DifferenceRow;
+use crate::compare::figures::{DEFAULT_METHOD_RULE, regressing_methods};
+use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
 /// The page.
 #[derive(Serialize)]
-pub(super) struct Page<'a> {
+pub(super) struct ComparisonPage<'a> {
     title: String,
     tally: String,
     /// Whether the last build fails.
     failed: bool,
-    facts: Vec<Pair>,
-    builds: Builds,
+    facts: Vec<NamedText>,
+    builds: BuildTable,
     counts: CountsView,
-    names: Vec<Name>,
-    kinds: [Kind; Decided::ALL.len()],
-    changes: Rows,
-    other_failures: Rows,
+    names: Vec<BuildName>,
+    kinds: [VerdictStyle; FinalVerdict::ALL.len()],
+    changes: CheckRows,
+    other_failures: CheckRows,
     data: Value,
     errors: Vec<ErrorView>,
     groups: GroupsView,
-    spread: Vec<Figure>,
-    trends: Option<Trends>,
+    spread: Vec<PageFigure>,
+    trends: Option<TestTrends>,
     systems: Option<SystemTable>,
-    environments: Vec<Environment>,
+    environments: Vec<EnvironmentView>,
     /// Programs that differ between the first build and the last.
-    programs: Vec<Row>,
+    programs: Vec<DifferenceRow>,
     notes: &'a [String],
 }
 
 /// A build's name at the head of a column.
 #[derive(Serialize)]
-struct Name {
+struct BuildName {
     whole: String,
     short: String,
 }
@@ -62,48 +62,48 @@ struct ErrorView {
     text: String,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'a>) -> Self {
+impl<'a> ComparisonPage<'a> {
+    pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'a>) -> Self {
         let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
-        let shorts = short(names.iter().copied());
+        let shorts = shorten_names(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
         let environments = match options.environments {
-            true => environments(&outcome.builds).into_iter().chain(tests(history.builds)).collect(),
+            true => environments(&outcome.builds).into_iter().chain(test_environment(history.builds)).collect(),
             false => Vec::new(),
         };
-        let mut ids = Ids::default();
+        let mut ids = IdGenerator::default();
         Self {
             title: ends.join(" → "),
-            tally: tally(outcome),
-            failed: outcome.exit != 0,
+            tally: totals_line(outcome),
+            failed: outcome.exit_code != 0,
             facts: facts(outcome, history),
-            builds: Builds::new(outcome, history, &environments),
+            builds: BuildTable::new(outcome, history, &environments),
             counts: CountsView::new(history, &shorts, options.charts, &mut ids),
-            names: names.iter().zip(&shorts).map(|(whole, short)| Name::of(whole, short)).collect(),
-            kinds: kinds(options.fail_on_gain),
-            changes: rows::changes(history, options.fail_on_gain),
+            names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
+            kinds: verdict_styles(options.fail_on_gain),
+            changes: rows::changed_checks(history, options.fail_on_gain),
             other_failures: rows::other_failures(history, options.fail_on_gain),
-            data: Value::from_safe_string(data::packed(history, &shorts, options.fail_on_gain)),
+            data: Value::from_safe_string(data::encode(history, &shorts, options.fail_on_gain)),
             errors: errors(outcome),
             groups: GroupsView::new(history, options.fail_on_gain),
-            spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
-            trends: options.charts.then(|| trends(history, &shorts, &mut ids)).flatten(),
+            spread: if options.charts { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
+            trends: options.charts.then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
-            programs: outcome.context.programs.iter().map(Row::of).collect(),
+            programs: outcome.context.programs.iter().map(DifferenceRow::of).collect(),
             notes: options.notes,
         }
     }
 }
 
-impl Name {
+impl BuildName {
     fn of(whole: &str, short: &str) -> Self {
         Self { whole: whole.to_owned(), short: short.to_owned() }
     }
 }
 
 /// What the last build comes to, in a line.
-fn tally(outcome: &Outcome) -> String {
+fn totals_line(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
     let counted = |count: usize, one: &str, many: &str| {
         (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
@@ -121,30 +121,30 @@ fn tally(outcome: &Outcome) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let parts = if parts.is_empty() { "no difference that counts".to_owned() } else { parts.join(", ") };
-    format!("{parts}; {} compared", self::counted(totals.compared(), "primary check"))
+    format!("{parts}; {} compared", self::pluralize(totals.compared(), "primary check"))
 }
 
 /// How it was judged.
-fn facts(outcome: &Outcome, history: &History<'_>) -> Vec<Pair> {
+fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedText> {
     let method = match outcome.method {
-        Some(Method::Tolerance) => "tolerances decide",
-        Some(Method::Statistical) => "statistics decide",
-        None => BY_EVIDENCE,
+        Some(ComparisonMethod::Tolerance) => "tolerances decide",
+        Some(ComparisonMethod::Statistical) => "statistics decide",
+        None => DEFAULT_METHOD_RULE,
     };
     let options = history.tolerances.options;
     let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
-    let exit = match outcome.exit {
+    let exit = match outcome.exit_code {
         0 => "0, no regression".to_owned(),
-        2 => format!("2, a regression by {}", regressed_by(outcome).unwrap_or_default()),
+        2 => format!("2, a regression by {}", regressing_methods(outcome).unwrap_or_default()),
         3 => "3, something missing, invalid, defined otherwise or ended in an error".to_owned(),
         _ => "4, nothing comparable".to_owned(),
     };
-    let facts = [pair("method", method), pair("tolerance", tolerance), pair("exit status", exit)];
-    facts.into_iter().chain(models::facts(history)).collect()
+    let facts = [named_text("method", method), named_text("tolerance", tolerance), named_text("exit status", exit)];
+    facts.into_iter().chain(models::model_facts(history)).collect()
 }
 
-fn errors(outcome: &Outcome) -> Vec<ErrorView> {
-    let of = |build: &wb_compare::outcome::BuildTold| {
+fn errors(outcome: &ComparisonResult) -> Vec<ErrorView> {
+    let of = |build: &wb_compare::comparison::BuildSummary| {
         let name = build.name.clone();
         let view = move |(place, text): &(String, String)| ErrorView {
             build: name.clone(),

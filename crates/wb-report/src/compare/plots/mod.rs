@@ -3,17 +3,17 @@
 //!
 //! Start with [`plots`].
 
-mod name;
-mod summary;
+mod file_names;
+mod samples;
 
 use indexmap::IndexMap;
-use wb_compare::{Build, Builds, Row, Statistic};
+use wb_compare::{Build, Builds, MetricIndex, Statistic};
 use wb_model::{Class, Unit};
 
 use super::figures::case_name;
-use crate::chart::{self, Baseline, BoxPlot, BoxRow, PngError};
-use name::Names;
-use summary::{dots, samples, summary};
+use crate::chart::{self, BoxPlot, BoxRow, PngError, ReferenceLine};
+use file_names::FileNames;
+use samples::{dots, samples, summary};
 
 /// A chart, and what its file may be called, without an ending.
 #[derive(Debug)]
@@ -40,13 +40,13 @@ impl Plot {
 }
 
 /// What the cases of a plot have in common.
-type Key<'a> = (&'a str, &'a str, &'a str, Class, &'a str);
+type PlotKey<'a> = (&'a str, &'a str, &'a str, Class, &'a str);
 
 /// The plots of all metrics of all tests. Each box is held against the median of the first build, which is a line across
 /// it. Checks of means for which `is_baseline` holds are no boxes: their medians are lines across all plots of the
 /// metrics that can be held against them, those of the same class and unit, or where no unit is known the same name.
 pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
-    let mut rows: IndexMap<Key<'_>, Vec<Row>> = IndexMap::new();
+    let mut rows: IndexMap<PlotKey<'_>, Vec<MetricIndex>> = IndexMap::new();
     let mut baselines = Vec::new();
     for row in builds.rows() {
         let id = builds.id(row, Statistic::Mean);
@@ -56,27 +56,30 @@ pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
             rows.entry((id.profile, id.test, id.serial, id.class, id.metric)).or_default().push(row);
         }
     }
-    let mut names = Names::default();
+    let mut names = FileNames::default();
     let first = builds.list().first();
     let about =
         "range, quartiles, median, beneath it its 95 % interval where there are samples enough; dashed: the median of";
     let note = first.map(|build| format!("{about} {}", build.name));
-    let plot = |(key, rows): (Key<'_>, Vec<Row>)| {
-        let boxes: Vec<BoxRow> = rows.iter().flat_map(|row| case(builds, *row)).collect();
+    let plot = |(key, rows): (PlotKey<'_>, Vec<MetricIndex>)| {
+        let boxes: Vec<BoxRow> = rows.iter().flat_map(|row| case_boxes(builds, *row)).collect();
         let first = *rows.first().filter(|_| !boxes.is_empty())?;
         let (profile, test, serial, class, metric) = key;
         let title = format!("{profile}/{test}/{serial} {class}/{metric}");
         let unit = builds.unit(first).unwrap_or_else(|| Unit::new(""));
-        let lines = baselines.iter().filter(|line| comparable(builds, **line, first));
-        let lines = lines.filter_map(|line| baseline(builds, *line)).collect();
-        let name = names.file(&[profile, test, serial, &class.to_string(), metric]);
-        Some(Plot { name, chart: BoxPlot { lines, note: note.clone(), ..BoxPlot::new(title, unit, boxes) } })
+        let lines = baselines.iter().filter(|line| is_comparable(builds, **line, first));
+        let lines = lines.filter_map(|line| reference_line(builds, *line)).collect();
+        let name = names.unique_name(&[profile, test, serial, &class.to_string(), metric]);
+        Some(Plot {
+            name,
+            chart: BoxPlot { reference_lines: lines, note: note.clone(), ..BoxPlot::new(title, unit, boxes) },
+        })
     };
     rows.into_iter().filter_map(plot).collect()
 }
 
 /// A box for each build that has a case.
-fn case(builds: &Builds, row: Row) -> Vec<BoxRow> {
+fn case_boxes(builds: &Builds, row: MetricIndex) -> Vec<BoxRow> {
     let of = |build: &Build| Some((build.name.clone(), samples(build, row)?, build.runs.len()));
     let boxes: Vec<_> = builds.list().iter().filter_map(of).collect();
     let first = builds.list().first().and_then(|first| summary(first, row)).map(|summary| summary.median);
@@ -87,22 +90,22 @@ fn case(builds: &Builds, row: Row) -> Vec<BoxRow> {
         // Samples of several runs are not independent: theirs would be too narrow.
         summary.median_interval = summary.median_interval.filter(|_| runs == 1);
         let above = (at == 0).then(|| if case.is_empty() { "all of it".to_owned() } else { case.clone() });
-        Some(BoxRow { above, dots: dots(&samples, &unit), reference: first, ..BoxRow::new(label, summary) })
+        Some(BoxRow { heading: above, dots: dots(&samples, &unit), reference: first, ..BoxRow::new(label, summary) })
     };
     boxes.into_iter().enumerate().filter_map(boxed).collect()
 }
 
 /// Whether a baseline can be a line among a metric's boxes.
-fn comparable(builds: &Builds, line: Row, row: Row) -> bool {
+fn is_comparable(builds: &Builds, line: MetricIndex, row: MetricIndex) -> bool {
     let [line_id, id] = [line, row].map(|row| builds.id(row, Statistic::Mean));
     let units = (builds.unit(line), builds.unit(row));
     line_id.class == id.class && units.0 == units.1 && (units.0.is_some() || line_id.metric == id.metric)
 }
 
 /// A baseline's median, in the last build that has it.
-fn baseline(builds: &Builds, row: Row) -> Option<Baseline> {
+fn reference_line(builds: &Builds, row: MetricIndex) -> Option<ReferenceLine> {
     let median = builds.list().iter().rev().find_map(|build| summary(build, row))?.median;
     let id = builds.id(row, Statistic::Mean);
     let label = format!("{}/{} {}", id.profile, id.test, case_name(&id));
-    Some(Baseline { label, value: median })
+    Some(ReferenceLine { label, value: median })
 }

@@ -6,26 +6,31 @@ pub(crate) mod specimen;
 
 use std::path::PathBuf;
 
-use wb_compare::outcome::{History, Method, Outcome};
-use wb_compare::{Builds, Model, ReadOptions, Source, statistical, tolerance};
+use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult};
+use wb_compare::{BuildSource, Builds, ReadOptions, ToleranceModel, statistical, tolerance};
 
 /// How folders are compared.
 #[derive(Default)]
 pub(crate) struct How {
-    pub(crate) method: Option<Method>,
-    pub(crate) models: Vec<Model>,
+    pub(crate) method: Option<ComparisonMethod>,
+    pub(crate) models: Vec<ToleranceModel>,
     pub(crate) weights: tolerance::score::Weights,
 }
 
 /// The builds of some folders, each by its own name.
 pub(crate) fn read(folders: &[PathBuf]) -> Builds {
-    let sources: Vec<Source> = folders.iter().map(|folder| Source::parse(folder.to_str().unwrap()).unwrap()).collect();
+    let sources: Vec<BuildSource> =
+        folders.iter().map(|folder| BuildSource::parse(folder.to_str().unwrap()).unwrap()).collect();
     let options = ReadOptions { include_incorrect: true, ..ReadOptions::default() };
     wb_compare::read(&sources, &options, &|_| Err("no run of this program is among them".to_owned())).unwrap().builds
 }
 
 /// What is told of their comparison.
-pub(crate) fn compared<T>(builds: &Builds, how: &How, tell: impl FnOnce(&Outcome, &History<'_>) -> T) -> T {
+pub(crate) fn compared<T>(
+    builds: &Builds,
+    how: &How,
+    tell: impl FnOnce(&ComparisonResult, &BuildHistory<'_>) -> T,
+) -> T {
     let directions = builds.directions().clone();
     let by_tolerance =
         tolerance::Options { weights: how.weights, directions: directions.clone(), ..tolerance::Options::default() };
@@ -34,6 +39,6 @@ pub(crate) fn compared<T>(builds: &Builds, how: &How, tell: impl FnOnce(&Outcome
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let last = statistics.last().and_then(Option::as_ref);
-    let outcome = Outcome::of(builds, &tolerances, last, how.method, false);
-    tell(&outcome, &History::of(builds, &tolerances, &statistics, how.method))
+    let outcome = ComparisonResult::of(builds, &tolerances, last, how.method, false);
+    tell(&outcome, &BuildHistory::of(builds, &tolerances, &statistics, how.method))
 }

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Serial, TestName, Validity, Value};
-use wb_stats::{Rule, Samples, Summary};
+use wb_model::{
+    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, ParamValue, Params, Serial, TestName, Validity,
+};
+use wb_stats::{Samples, SamplingRule, Summary};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, SampleResult};
 
 /// Figures that look random and are the same each time.
@@ -52,15 +54,15 @@ impl Made {
             case: case.parse().unwrap(),
         };
         let mut params: Params =
-            cell.case.axes().map(|(name, value)| (name.to_owned(), Value::Text(value.to_owned()))).collect();
-        params.insert("huge-pages".into(), Value::Text("inherit".into()));
+            cell.case.axes().map(|(name, value)| (name.to_owned(), ParamValue::Text(value.to_owned()))).collect();
+        params.insert("huge-pages".into(), ParamValue::Text("inherit".into()));
         let result = CellResult {
             key: DefinitionKey::new(&test, 1, &params),
             cell,
             summary: String::new(),
             params,
             workers: vec![],
-            rule: Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
+            rule: SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
             outcome: CellOutcome::Measured,
             ended_by: Some("its rule is met".to_owned()),
             metrics: vec![],
@@ -90,7 +92,7 @@ impl Made {
             sample,
             attempt: 0,
             purpose,
-            at: start + round * 6.5,
+            start_seconds: start + round * 6.5,
             seconds: 0.52,
             measured_seconds: 0.5,
             outcome: AttemptOutcome::Completed,
@@ -142,7 +144,7 @@ impl Made {
         (lost.validity, lost.counted) = (None, false);
         lost.values.clear();
         let again = &mut self.result.samples[sample + 1];
-        (again.attempt, again.at) = (1, again.at + 2.0);
+        (again.attempt, again.start_seconds) = (1, again.start_seconds + 2.0);
         again.folder = again.folder.replace(".0", ".1");
         self.result.samples.insert(sample + 1, lost);
         self
@@ -170,7 +172,7 @@ impl Made {
     }
 
     pub(crate) fn partial(mut self, valid: usize, wanted: usize) -> Self {
-        self.result.outcome = CellOutcome::Partial { valid, wanted };
+        self.result.outcome = CellOutcome::Partial { valid, required: wanted };
         self.result.ended_by = Some("its time budget of 10min is spent".to_owned());
         self
     }

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use cell::{Made, Noise};
 use wb_model::{Metric, System, Unit};
-use wb_report::page::{Command, Extras, Series};
-use wb_study::result::{Conclusion, Curve, EnvironmentChange, Line, NestedLatency, NestedRow, Point, RunInfo, Study};
+use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
+use wb_study::result::{
+    Conclusion, Curve, CurveLine, EnvironmentChange, LinePoint, NestedLatency, NestedRow, RunInfo, Study,
+};
 
 /// The study.
 pub(crate) fn study() -> Study {
@@ -95,14 +97,14 @@ pub(crate) fn study() -> Study {
                 .partial(4, 6)
                 .done(),
         ],
-        answers: vec![Conclusion {
-            test: "ramspeed".into(),
+        conclusions: vec![Conclusion {
+            cells: "ramspeed".into(),
             name: "last-level cache".into(),
             value: 33_554_432.0,
             unit: Unit::new("B"),
-            because: "read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB".into(),
+            explanation: "read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB".into(),
         }],
-        changes: vec![
+        environment_changes: vec![
             EnvironmentChange {
                 worker: None,
                 path: "sysctl/vm.swappiness".into(),
@@ -120,11 +122,11 @@ pub(crate) fn study() -> Study {
 }
 
 /// What goes with it: telemetry of two cells, and commands.
-pub(crate) fn extras(study: &Study) -> Extras {
+pub(crate) fn extras(study: &Study) -> RunExtras {
     let mut noise = Noise::new("telemetry");
     let mut telemetry = BTreeMap::new();
     for sample in study.cells.iter().take(2).flat_map(|cell| &cell.samples) {
-        let mut series = |name: &str, unit: &str, centre: f64, spread: f64| Series {
+        let mut series = |name: &str, unit: &str, centre: f64, spread: f64| TelemetrySeries {
             name: name.into(),
             unit: Unit::new(unit),
             points: (0..=10).map(|at| (f64::from(at) * 0.5, noise.around(centre, spread))).collect(),
@@ -138,11 +140,11 @@ pub(crate) fn extras(study: &Study) -> Extras {
         ];
         telemetry.insert(sample.folder.clone(), lines);
     }
-    let command = |what: &str, line: &str| Command { what: what.into(), line: line.into() };
-    Extras {
-        held: None,
+    let command = |what: &str, line: &str| ReproduceCommand { purpose: what.into(), line: line.into() };
+    RunExtras {
+        experiment: None,
         telemetry,
-        reproduce: vec![
+        commands: vec![
             command("run the same plan", "weighbridge run --plan quick --out quick-again"),
             command("study this folder again", "weighbridge study quick-2026-07-16T10-15"),
         ],
@@ -165,7 +167,7 @@ fn run() -> RunInfo {
         workload_seconds: 193.0,
         measured_seconds: 171.0,
         version: "0.1.0".into(),
-        machine: pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
+        properties: pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
         machines: vec!["anvil".to_owned()],
         systems: vec![system()],
         metadata: BTreeMap::from([("ticket".to_owned(), "WB-12 <after the BIOS update>".to_owned())]),
@@ -198,9 +200,9 @@ fn sweep() -> Curve {
             let step = |at: f64, height: f64| height / (1.0 + (x / at).powi(3));
             let y = factor * (19_000.0 + step(2.6e7, 42_000.0) + step(7.0e5, 55_000.0) + step(4.0e4, 110_000.0));
             let y = noise.around(y, 1.5);
-            Point { x, y, interval: Some((y * 0.965, y * 1.03)), spread: Some((y * 0.94, y * 1.05)) }
+            LinePoint { x, y, interval: Some((y * 0.965, y * 1.03)), spread: Some((y * 0.94, y * 1.05)) }
         });
-        Line { name: name.into(), points: points.collect() }
+        CurveLine { name: name.into(), points: points.collect() }
     };
     let lines = vec![line("read", 1.0), line("write", 0.61)];
     let axis = |name: &str, unit: &str| (name.to_owned(), Unit::new(unit));

@@ -1,9 +1,9 @@
 //! A made run of `ab`: three variants of himeno, sampled block by block.
 
-use wb_compare::ab::{Ab, Options};
-use wb_compare::variants::{Held, Measured, Question, VariantSamples, Variants, VariantsOfCase};
+use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples, VariantSetup};
+use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::{Direction, Metric, Serial, TestName, Unit};
-use wb_stats::Rule;
+use wb_stats::SamplingRule;
 use wb_study::result::Study;
 
 use crate::specimen::cell::Made;
@@ -15,7 +15,7 @@ const VARIANTS: [(&str, &str, f64); 3] = [
     ("quiet", "quiet:knob:scaling-governor=performance", 4180.0),
 ];
 
-const RULE: Rule = Rule::Compared { min_samples: 6, max_samples: 30 };
+const RULE: SamplingRule = SamplingRule::External { min_samples: 6, max_samples: 30 };
 
 /// Up to 2 %, the same every time.
 fn noise(of: u32) -> f64 {
@@ -23,21 +23,20 @@ fn noise(of: u32) -> f64 {
 }
 
 /// What came of it.
-pub(crate) fn held() -> Held {
-    let options = Options { most: 30, ..Options::new(Direction::Higher) };
-    let rule = Ab::new(VARIANTS.len(), options).unwrap();
+pub(crate) fn held() -> Experiment {
+    let options = Options { max_blocks: 30, ..Options::new(Direction::Higher) };
+    let rule = SequentialTest::new(VARIANTS.len(), options).unwrap();
     let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
         name: name.to_owned(),
-        variant: variant.to_owned(),
+        spec: variant.to_owned(),
         values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
         numbers: (0..14).collect(),
         disturbed: 0,
         shortfall: None,
-        measured: Measured::default(),
+        setup: VariantSetup::default(),
     };
-    let case =
-        VariantsOfCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
-    let question = Question {
+    let case = VariantCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
+    let question = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: "throughput/mflops".to_owned(),
         unit: Unit::new("mflops"),
@@ -45,7 +44,7 @@ pub(crate) fn held() -> Held {
         threshold: 5.0,
         error_rate: 5.0,
     };
-    Held::Variants(Variants { question, max_blocks: 30, cases: vec![case] })
+    Experiment::Variants(VariantExperiment { criterion: question, max_blocks: 30, cases: vec![case] })
 }
 
 /// The run's cells, a serial for each variant.
@@ -57,5 +56,10 @@ pub(crate) fn study() -> Study {
         cell.rule = RULE;
         cell
     };
-    Study { cells: VARIANTS.map(cell).to_vec(), answers: vec![], changes: vec![], ..crate::specimen::study() }
+    Study {
+        cells: VARIANTS.map(cell).to_vec(),
+        conclusions: vec![],
+        environment_changes: vec![],
+        ..crate::specimen::study()
+    }
 }

@@ -10,12 +10,12 @@ use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr, listxattr};
 use rustix::io::Errno;
 
 use crate::SysRoot;
-use crate::root::LONGEST;
+use crate::sys_root::MAX_FILE_SIZE;
 
 use super::Refusal;
 
 /// Where this program keeps what it notes of a machine.
-const OURS: &str = "/var/lib/weighbridge";
+const STATE_FOLDER: &str = "/var/lib/weighbridge";
 
 /// Writes a value in one go: the kernel takes each as a value of its own, whole or not at all. In a made root that is
 /// putting a file in another's place.
@@ -30,7 +30,7 @@ pub(super) fn write_setting(root: &SysRoot, full: &Path, value: &[u8]) -> io::Re
 /// Puts a file in the place of another at once, or takes it away.
 pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Result<()> {
     let Some(bytes) = bytes else { return fs::remove_file(full) };
-    let beside = beside(full);
+    let beside = temporary_path(full);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
     match fs::metadata(full) {
         Ok(old) => {
@@ -48,13 +48,13 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
 
 /// Gives a file the extended attributes of another: its access control list and its label among them.
 fn copy_attributes(from: &Path, to: &fs::File) -> io::Result<()> {
-    let mut names = vec![0; ATTRIBUTES];
+    let mut names = vec![0; MAX_ATTRIBUTE_SIZE];
     let length = match listxattr(from, &mut names[..]) {
         Err(Errno::NOTSUP) => return Ok(()),
         length => length?,
     };
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let mut value = vec![0; ATTRIBUTES];
+        let mut value = vec![0; MAX_ATTRIBUTE_SIZE];
         let length = getxattr(from, name, &mut value[..])?;
         fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
     }
@@ -63,7 +63,7 @@ fn copy_attributes(from: &Path, to: &fs::File) -> io::Result<()> {
 
 /// The most bytes that the names of a file's attributes, or the value of one, can have (XATTR_LIST_MAX and XATTR_SIZE_MAX
 /// of the kernel's limits.h).
-const ATTRIBUTES: usize = 65536;
+const MAX_ATTRIBUTE_SIZE: usize = 65536;
 
 /// When a file was modified, in nanoseconds since 1970.
 pub(super) fn modified(full: &Path) -> io::Result<i64> {
@@ -81,8 +81,8 @@ pub(super) fn set_modified(full: &Path, modified: i64) -> io::Result<()> {
 
 /// Why a file cannot be replaced and put back as it was; none where it can, or is not there.
 pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String> {
-    if Path::new(path).starts_with(OURS) {
-        return Some(format!("files below {OURS} belong to the undo log"));
+    if Path::new(path).starts_with(STATE_FOLDER) {
+        return Some(format!("files below {STATE_FOLDER} belong to the undo log"));
     }
     // What cannot be looked at is refused when it is read.
     let full = root.path(path).ok()?;
@@ -101,7 +101,8 @@ pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String>
     if metadata.nlink() > 1 {
         return Some(format!("it has {} hard links, which replacing it would separate", metadata.nlink()));
     }
-    (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and at most {LONGEST} can be saved", metadata.len()))
+    (metadata.len() > MAX_FILE_SIZE)
+        .then(|| format!("it has {} bytes, and at most {MAX_FILE_SIZE} can be saved", metadata.len()))
 }
 
 /// Why nothing can be put into the folder of a file; none where it can.
@@ -117,7 +118,7 @@ pub(super) fn folder_obstacle(root: &SysRoot, path: &str) -> Option<String> {
 }
 
 /// Why a file was not put there.
-pub(super) fn why_not(path: &str, full: &Path, error: &io::Error) -> String {
+pub(super) fn describe_error(path: &str, full: &Path, error: &io::Error) -> String {
     let folder = Path::new(path).parent().filter(|_| full.parent().is_some_and(|folder| !folder.exists()));
     match folder {
         Some(folder) => format!("there is no folder `{}`", folder.display()),
@@ -126,7 +127,7 @@ pub(super) fn why_not(path: &str, full: &Path, error: &io::Error) -> String {
 }
 
 /// Where a file is written before it takes the other's place.
-pub(super) fn beside(full: &Path) -> PathBuf {
+pub(super) fn temporary_path(full: &Path) -> PathBuf {
     let mut name = full.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".weighbridge-new");
     full.with_file_name(name)
@@ -150,14 +151,16 @@ pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
     }
     match access(&full, Access::WRITE_OK) {
         Ok(()) => None,
-        Err(Errno::ACCESS | Errno::PERM) => only_root(root).or_else(|| other(format!("`{path}` may not be written"))),
+        Err(Errno::ACCESS | Errno::PERM) => {
+            root_refusal(root).or_else(|| other(format!("`{path}` may not be written")))
+        }
         Err(Errno::ROFS) => other(format!("`{path}` is on a file system that is mounted read-only")),
         Err(error) => other(format!("`{path}`: {}", io::Error::from(error))),
     }
 }
 
 /// Why whoever is not root cannot do something.
-pub(super) fn only_root(root: &SysRoot) -> Option<Refusal> {
+pub(super) fn root_refusal(root: &SysRoot) -> Option<Refusal> {
     let refused = root.is_real() && !rustix::process::geteuid().is_root();
     refused.then_some(Refusal::NotRoot)
 }

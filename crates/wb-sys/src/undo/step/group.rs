@@ -11,10 +11,10 @@ use crate::{SysError, SysRoot};
 use super::{Step, StepError};
 
 /// How often threads are listed again, since some were born meanwhile.
-const ROUNDS: usize = 1000;
+const MAX_ROUNDS: usize = 1000;
 
 /// A bit among a thread's flags: it is the kernel's own (PF_KTHREAD of the kernel's sched.h).
-const OF_KERNEL: u64 = 0x0020_0000;
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A line for each file of a group; none where there is no such group.
 pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, StepError> {
@@ -46,8 +46,8 @@ pub(super) fn remove(full: &Path) -> io::Result<()> {
             remove(&entry.path())?;
         }
     }
-    for _ in 0..ROUNDS {
-        empty(full, above)?;
+    for _ in 0..MAX_ROUNDS {
+        move_members(full, above)?;
         match fs::remove_dir(full) {
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
             other => return other,
@@ -57,15 +57,15 @@ pub(super) fn remove(full: &Path) -> io::Result<()> {
 }
 
 /// Moves every member of a group to another.
-fn empty(from: &Path, to: &Path) -> io::Result<()> {
+fn move_members(from: &Path, to: &Path) -> io::Result<()> {
     for member in numbers(&fs::read_to_string(from.join("cgroup.procs"))?) {
-        put(member, &to.join("cgroup.procs"))?;
+        move_to(member, &to.join("cgroup.procs"))?;
     }
     Ok(())
 }
 
 /// Whether there is any thread in a group.
-pub(super) fn moved(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepError> {
+pub(super) fn moved_state(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepError> {
     match root.text(format!("{to}/tasks")) {
         Err(SysError::Missing { .. }) => Ok(None),
         text => Ok((!text?.is_empty()).then(|| Step::MOVED.as_bytes().to_vec())),
@@ -74,21 +74,21 @@ pub(super) fn moved(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepErr
 
 /// Moves every thread that is not the kernel's own from one group of version 1 to another.
 pub(super) fn move_threads(root: &SysRoot, from: &Path, to: &Path) -> io::Result<()> {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let threads = numbers(&fs::read_to_string(from.join("tasks"))?);
-        let mut ours = threads.into_iter().filter(|thread| is_of_a_program(root, *thread)).peekable();
+        let mut ours = threads.into_iter().filter(|thread| is_user_thread(root, *thread)).peekable();
         if ours.peek().is_none() {
             return Ok(());
         }
         for thread in ours {
-            put(thread, &to.join("tasks"))?;
+            move_to(thread, &to.join("tasks"))?;
         }
     }
     Err(io::Error::other("new threads are born faster than they can be moved"))
 }
 
 /// Puts one thread into a group, unless it has ended.
-fn put(thread: u32, file: &Path) -> io::Result<()> {
+fn move_to(thread: u32, file: &Path) -> io::Result<()> {
     match fs::write(file, thread.to_string()) {
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
         other => other,
@@ -100,10 +100,10 @@ fn numbers(text: &str) -> Vec<u32> {
 }
 
 /// Whether a thread is alive and not the kernel's own: the ninth field of its line (proc_pid_stat(5)) says so.
-fn is_of_a_program(root: &SysRoot, thread: u32) -> bool {
+fn is_user_thread(root: &SysRoot, thread: u32) -> bool {
     let stat = root.text(format!("/proc/{thread}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace().collect::<Vec<_>>();
     let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
     let is_zombie = matches!(fields.first(), Some(&("Z" | "X")));
-    !is_zombie && flags.is_some_and(|flags| flags & OF_KERNEL == 0)
+    !is_zombie && flags.is_some_and(|flags| flags & PF_KTHREAD == 0)
 }

@@ -8,7 +8,7 @@ use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::memory::chosen;
+use crate::environment::memory::selected_option;
 use crate::{SysError, SysRoot};
 
 /// One thing that can be changed and put back.
@@ -46,7 +46,7 @@ pub enum Step {
     },
     /// Every thread of every program in one control group of version 1 is moved to another. It is as it was after a
     /// reboot.
-    Moved {
+    MoveThreads {
         /// The folder of the group that they were in.
         from: String,
         /// The folder of the group that they are moved to.
@@ -116,11 +116,11 @@ impl Step {
     }
 
     /// What it is, for people.
-    pub fn what(&self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::Setting { path } | Self::File { path, .. } | Self::Group { path, .. } => path.clone(),
             Self::Command { name, .. } => name.clone(),
-            Self::Moved { from, .. } => format!("threads in {from}"),
+            Self::MoveThreads { from, .. } => format!("threads in {from}"),
         }
     }
 
@@ -133,7 +133,9 @@ impl Step {
     /// None where a file or a group is not there.
     pub(super) fn state(&self, root: &SysRoot) -> Result<Option<Vec<u8>>, StepError> {
         match self {
-            Self::Setting { path } if root.is_real() => Ok(Some(chosen(&root.text(path)?).to_owned().into_bytes())),
+            Self::Setting { path } if root.is_real() => {
+                Ok(Some(selected_option(&root.text(path)?).to_owned().into_bytes()))
+            }
             Self::Setting { path } => Ok(Some(root.bytes(path)?)),
             Self::File { path, .. } => match root.bytes(path) {
                 Err(SysError::Missing { .. }) => Ok(None),
@@ -141,7 +143,7 @@ impl Step {
             },
             Self::Command { name, read, .. } => command::output(name, read).map(Some),
             Self::Group { path, files } => group::state(root, path, files),
-            Self::Moved { to, .. } => group::moved(root, to),
+            Self::MoveThreads { to, .. } => group::moved_state(root, to),
         }
     }
 
@@ -153,21 +155,21 @@ impl Step {
                 let obstacle = file::replacement_obstacle(root, path).or_else(|| file::folder_obstacle(root, path));
                 obstacle.map(Refusal::Other)
             }
-            Self::Command { .. } => file::only_root(root),
+            Self::Command { .. } => file::root_refusal(root),
             Self::Group { path, .. } => {
                 let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
                 // What permissions its folder shows means nothing to the kernel.
-                file::only_root(root).or_else(|| file::refusal(root, &format!("{above}/cgroup.procs")))
+                file::root_refusal(root).or_else(|| file::refusal(root, &format!("{above}/cgroup.procs")))
             }
-            Self::Moved { from, .. } => file::refusal(root, &format!("{from}/tasks")),
+            Self::MoveThreads { from, .. } => file::refusal(root, &format!("{from}/tasks")),
         }
     }
 
     /// Refuses what could not be put back as it was.
-    pub(super) fn check(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<(), StepError> {
+    pub(super) fn require_reversible(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<(), StepError> {
         match self {
             Self::File { path, .. } => {
-                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.refused(wanted, why)))
+                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.write_error(wanted, why)))
             }
             _ => Ok(()),
         }
@@ -183,14 +185,14 @@ impl Step {
     /// Gives a file the time at which it was modified before.
     pub(super) fn set_modified(&self, root: &SysRoot, modified: Option<i64>) -> Result<(), StepError> {
         let (Self::File { path, .. }, Some(modified)) = (self, modified) else { return Ok(()) };
-        file::set_modified(&root.path(path)?, modified).map_err(|error| self.refused(None, error.to_string()))
+        file::set_modified(&root.path(path)?, modified).map_err(|error| self.write_error(None, error.to_string()))
     }
 
     /// Whether it is so already.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn holds(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<bool, StepError> {
+    pub fn is_in_state(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<bool, StepError> {
         Ok(self.is_same(self.state(root)?.as_deref(), wanted))
     }
 
@@ -198,7 +200,7 @@ impl Step {
     pub(super) fn is_same(&self, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
         match (self, one, other) {
             (Self::Setting { .. }, Some(one), Some(other)) => {
-                let value = |bytes: &[u8]| chosen(String::from_utf8_lossy(bytes).trim()).to_owned();
+                let value = |bytes: &[u8]| selected_option(String::from_utf8_lossy(bytes).trim()).to_owned();
                 value(one) == value(other)
             }
             (_, one, other) => one == other,
@@ -207,7 +209,7 @@ impl Step {
 
     /// Makes it so. Commands keep `lock` open, and with it locked, for as long as they run.
     pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), StepError> {
-        let failed = |why: String| self.refused(state, why);
+        let failed = |why: String| self.write_error(state, why);
         let io = |error: std::io::Error| failed(error.to_string());
         match self {
             Self::Setting { path } => {
@@ -215,7 +217,7 @@ impl Step {
             }
             Self::File { path, mode } => {
                 let full = root.path(path)?;
-                file::replace(&full, *mode, state).map_err(|error| failed(file::why_not(path, &full, &error)))
+                file::replace(&full, *mode, state).map_err(|error| failed(file::describe_error(path, &full, &error)))
             }
             Self::Command { name, write, .. } => command::set(name, write, state.unwrap_or_default(), lock),
             Self::Group { path, files } => match state {
@@ -231,7 +233,7 @@ impl Step {
                     }
                 }
             },
-            Self::Moved { from, to } => {
+            Self::MoveThreads { from, to } => {
                 let (from, to) = (root.path(from)?, root.path(to)?);
                 let (from, to) = if state.is_some() { (from, to) } else { (to, from) };
                 group::move_threads(root, &from, &to).map_err(io)
@@ -240,7 +242,7 @@ impl Step {
     }
 
     /// Sees that a setting holds what was written, which the kernel may have rounded or cut: other steps look themselves.
-    pub(super) fn require(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
+    pub(super) fn verify_state(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
         let found = match self {
             Self::Setting { .. } => self.state(root)?,
             _ => return Ok(()),
@@ -249,25 +251,25 @@ impl Step {
             true => Ok(()),
             false => {
                 let found = String::from_utf8_lossy(found.as_deref().unwrap_or_default()).trim().to_owned();
-                Err(self.refused(state, format!("it holds `{found}`")))
+                Err(self.write_error(state, format!("it holds `{found}`")))
             }
         }
     }
 
-    fn refused(&self, state: Option<&[u8]>, why: String) -> StepError {
+    fn write_error(&self, state: Option<&[u8]>, why: String) -> StepError {
         let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
-        StepError::Write { what: self.what(), value, why }
+        StepError::Write { what: self.description(), value, why }
     }
 
     /// Takes away what somebody who was killed has left beside it.
-    pub(super) fn tidy(&self, root: &SysRoot) {
+    pub(super) fn remove_temporary(&self, root: &SysRoot) {
         let path = match self {
             Self::File { path, .. } => path,
             Self::Setting { path } if !root.is_real() => path,
             _ => return,
         };
         if let Ok(full) = root.path(path) {
-            let _ = std::fs::remove_file(file::beside(&full));
+            let _ = std::fs::remove_file(file::temporary_path(&full));
         }
     }
 }

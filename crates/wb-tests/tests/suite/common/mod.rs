@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Bytes, Facts, Nanos, Params, Purpose, Validity, Value};
+use wb_model::{Bytes, Facts, Nanos, ParamValue, Params, Purpose, Validity};
 use wb_tests::attempt::worker_failure;
 use wb_tests::test::requested_placement;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, WorkerContext, evaluate};
@@ -50,18 +50,18 @@ pub(crate) fn has(program: &str) -> bool {
     found
 }
 
-pub(crate) fn text(value: &str) -> Value {
-    Value::Text(value.to_owned())
+pub(crate) fn text(value: &str) -> ParamValue {
+    ParamValue::Text(value.to_owned())
 }
 
 /// Does something with a cell of a test of the registry.
-pub(crate) fn with_cell(test: &str, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+pub(crate) fn with_cell(test: &str, given: &[(&str, ParamValue)], something: impl AsyncFnOnce(Cell)) {
     let registry = Registry::built_in();
     with_cell_of(registry.test(test).unwrap().clone(), given, something);
 }
 
 /// Does something with a cell of a test.
-pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, ParamValue)], something: impl AsyncFnOnce(Cell)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
@@ -87,7 +87,7 @@ pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], somethi
 
 impl Cell {
     /// Sets a parameter, in canonical form as a plan would.
-    pub(crate) fn set(&mut self, name: &str, value: Value) {
+    pub(crate) fn set(&mut self, name: &str, value: ParamValue) {
         let declaration = self.test.declaration();
         let param = declaration.param(name).unwrap_or_else(|| panic!("there is no parameter {name}"));
         self.params.insert(param.name.clone(), param.kind.normalise(&value).unwrap());
@@ -127,7 +127,7 @@ impl Cell {
 
     async fn site(&self) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
-        let group = self.worker.group().await.map_err(worker_failure)?;
+        let group = self.worker.new_group().await.map_err(worker_failure)?;
         Ok(WorkerContext::new(group, self.facts.clone(), requested_placement(&self.params).unwrap(), LIMIT, cancel))
     }
 }

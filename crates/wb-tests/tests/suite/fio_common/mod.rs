@@ -82,6 +82,6 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
 async fn site(worker: &Worker) -> Result<WorkerContext, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
     let facts = Arc::new(worker.facts().await.map_err(worker_failure)?);
-    let group = worker.group().await.map_err(worker_failure)?;
+    let group = worker.new_group().await.map_err(worker_failure)?;
     Ok(WorkerContext::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
 }

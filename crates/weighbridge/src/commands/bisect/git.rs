@@ -20,7 +20,7 @@ impl Git<'_> {
     }
 
     /// What a command prints that has to succeed.
-    pub(super) fn says(&self, words: &[&str]) -> Result<String, Error> {
+    pub(super) fn run(&self, words: &[&str]) -> Result<String, Error> {
         let output = self.output(words)?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
@@ -32,18 +32,18 @@ impl Git<'_> {
     }
 
     /// The hash of a revision.
-    pub(super) fn revision(&self, name: &str) -> Result<String, Error> {
-        self.says(&["rev-parse", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
+    pub(super) fn rev_parse(&self, name: &str) -> Result<String, Error> {
+        self.run(&["rev-parse", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
     }
 
     /// A revision in a line, for people.
-    pub(super) fn about(&self, revision: &str) -> String {
-        self.says(&["log", "-1", "--format=%h %s", revision]).unwrap_or_else(|_| revision.to_owned())
+    pub(super) fn describe_revision(&self, revision: &str) -> String {
+        self.run(&["log", "-1", "--format=%h %s", revision]).unwrap_or_else(|_| revision.to_owned())
     }
 
     /// Refuses a repository whose files are not as they were committed: checking out others would mix or lose them.
     pub(super) fn require_clean(&self) -> Result<(), Error> {
-        let changes = self.says(&["status", "--porcelain", "--untracked-files=no"])?;
+        let changes = self.run(&["status", "--porcelain", "--untracked-files=no"])?;
         match changes.lines().next() {
             None => Ok(()),
             Some(first) => Err(Error::Usage {
@@ -55,6 +55,6 @@ impl Git<'_> {
 
     /// Whether a bisection of the user's is under way.
     pub(super) fn is_bisecting(&self) -> bool {
-        self.says(&["rev-parse", "--verify", "--quiet", "refs/bisect/bad"]).is_ok()
+        self.run(&["rev-parse", "--verify", "--quiet", "refs/bisect/bad"]).is_ok()
     }
 }

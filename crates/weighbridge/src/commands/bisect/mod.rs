@@ -1,81 +1,83 @@
 //! `weighbridge bisect`: which change made the difference, by the end that each revision is most like.
 
-mod child;
-mod drive;
+mod child_process;
+mod driver;
 mod git;
 mod state;
 mod step;
 
-pub(crate) use state::{About, Step};
+pub(crate) use state::{BisectionConfig, BisectionStep};
 
-use step::{Standing, standing_name, told};
+use step::{CheckedOutRevision, describe_verdict, head_revision};
 
 use super::{print_json, print_text};
-use crate::cli::bisect::{BisectCommand, ShowArgs, StepArgs};
+use crate::cli::bisect::{BisectCommand, BisectShowArgs, BisectStepArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use state::Folder;
+use state::BisectionFolder;
 
 /// Carries out what was asked of it.
 pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit, Error> {
     match command {
-        BisectCommand::Run(args) => drive::run(args, console),
-        BisectCommand::Step(args) => step(args, console),
+        BisectCommand::Run(args) => driver::run(args, console),
+        BisectCommand::Step(args) => run_step(args, console),
         BisectCommand::Show(args) => show(args),
     }
 }
 
 /// One step. Whatever is wrong with the bisection itself has to end it: an exit status of 1 would be taken for `bad`.
-fn step(args: &StepArgs, console: &Console) -> Result<Exit, Error> {
+fn run_step(args: &BisectStepArgs, console: &Console) -> Result<Exit, Error> {
     const ABORT: u8 = 128;
     let step = || {
-        let folder = Folder::new(&args.into)?;
-        let about = folder.about()?;
+        let folder = BisectionFolder::new(&args.into)?;
+        let about = folder.read_config()?;
         let name = match &args.name {
             Some(name) => name.clone(),
             None => {
                 // What was measured of a revision is not what stands now.
                 git::Git(&about.repo).require_clean()?;
-                standing_name(&about)?
+                head_revision(&about)?
             }
         };
-        Standing { folder: &folder, about: &about, name: &name }.step(console)
+        CheckedOutRevision { folder: &folder, config: &about, name: &name }.run_step(console)
     };
     match step() {
-        Ok(taken) => Ok(Exit::Index(taken.status())),
+        Ok(taken) => Ok(Exit::Code(taken.exit_code())),
         Err(error) => {
-            error.tell(console);
-            Ok(Exit::Index(ABORT))
+            error.report(console);
+            Ok(Exit::Code(ABORT))
         }
     }
 }
 
 /// All that a bisection is about and has measured.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-pub(crate) struct Bisection {
+pub(crate) struct BisectionReport {
     /// What it is about.
-    about: About,
+    config: BisectionConfig,
     /// Every step, in order.
-    steps: Vec<Step>,
+    steps: Vec<BisectionStep>,
     /// The first bad revision, once it is found.
     first_bad: Option<String>,
 }
 
-fn show(args: &ShowArgs) -> Result<Exit, Error> {
-    let folder = Folder::new(&args.into)?;
-    let first_bad = std::fs::read_to_string(folder.first_bad()).ok().map(|text| text.trim().to_owned());
-    let bisection = Bisection { about: folder.about()?, steps: folder.steps()?, first_bad };
+fn show(args: &BisectShowArgs) -> Result<Exit, Error> {
+    let folder = BisectionFolder::new(&args.into)?;
+    let first_bad = std::fs::read_to_string(folder.first_bad_path()).ok().map(|text| text.trim().to_owned());
+    let bisection = BisectionReport { config: folder.read_config()?, steps: folder.read_steps()?, first_bad };
     if args.json {
         print_json(&bisection)?;
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
-    let git = git::Git(&bisection.about.repo);
-    let ends = [("good", &bisection.about.good), ("bad", &bisection.about.bad)];
-    let ends: String = ends.map(|(side, end)| format!("{side}: {}\n", git.about(&end.revision))).concat();
-    let line = |step: &Step| format!("{}  {}\n", git.about(&step.name), told(&step.found));
-    let found = bisection.first_bad.as_ref().map(|revision| format!("first bad: {}\n", git.about(revision)));
+    let git = git::Git(&bisection.config.repo);
+    let ends = [("good", &bisection.config.good), ("bad", &bisection.config.bad)];
+    let ends: String = ends.map(|(side, end)| format!("{side}: {}\n", git.describe_revision(&end.revision))).concat();
+    let line =
+        |step: &BisectionStep| format!("{}  {}\n", git.describe_revision(&step.name), describe_verdict(&step.verdict));
+    let found =
+        bisection.first_bad.as_ref().map(|revision| format!("first bad: {}\n", git.describe_revision(revision)));
     let steps: String = bisection.steps.iter().map(line).collect();
     print_text(&format!("{ends}{steps}{}", found.unwrap_or_default()))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }

@@ -12,19 +12,19 @@ use crate::error::Error;
 
 /// What a bisection is about. Settled when it begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct About {
+pub(crate) struct BisectionConfig {
     /// The repository.
     pub(crate) repo: PathBuf,
     /// The folder in which it was begun; words and results are meant from there.
-    pub(crate) from: PathBuf,
+    pub(crate) working_dir: PathBuf,
     /// The good end.
-    pub(crate) good: End,
+    pub(crate) good: BisectionEnd,
     /// The bad end.
-    pub(crate) bad: End,
+    pub(crate) bad: BisectionEnd,
     /// What builds a revision.
     pub(crate) build: Option<String>,
     /// What measures a revision.
-    pub(crate) measure: Measure,
+    pub(crate) measure: MeasureMethod,
     /// How many runs each end has.
     #[serde(default = "one")]
     pub(crate) runs: u16,
@@ -37,7 +37,7 @@ fn one() -> u16 {
 
 /// An end of what is bisected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct End {
+pub(crate) struct BisectionEnd {
     /// Its revision, as git's hash.
     pub(crate) revision: String,
     /// Its results, where they were there before.
@@ -47,7 +47,7 @@ pub(crate) struct End {
 /// What measures a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Measure {
+pub(crate) enum MeasureMethod {
     /// `weighbridge run` with these words.
     Run(Vec<String>),
     /// A command.
@@ -56,19 +56,19 @@ pub(crate) enum Measure {
 
 /// A revision that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Step {
+pub(crate) struct BisectionStep {
     /// Its name: git's hash, or as it was called.
     pub(crate) name: String,
     /// When it was done: RFC 3339 in UTC.
-    pub(crate) at: String,
+    pub(crate) finished_at: String,
     /// What came of it.
-    pub(crate) found: Found,
+    pub(crate) verdict: RevisionVerdict,
 }
 
 /// What came of a revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub(crate) enum Found {
+pub(crate) enum RevisionVerdict {
     /// An end, whose side is known.
     End,
     /// More like the good end.
@@ -84,22 +84,22 @@ pub(crate) enum Found {
     /// It cannot be told.
     Skipped {
         /// Why.
-        why: String,
+        reason: String,
     },
 }
 
 /// The folder of a bisection.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct BisectionFolder(pub(crate) PathBuf);
 
-impl Folder {
+impl BisectionFolder {
     /// A folder from the root.
     pub(crate) fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(|source| Error::File { path: path.display().to_string(), source })
     }
 
     /// What it is about.
-    pub(crate) fn about(&self) -> Result<About, Error> {
+    pub(crate) fn read_config(&self) -> Result<BisectionConfig, Error> {
         files::read_json(&self.0.join("bisect.json"))?.ok_or_else(|| Error::Usage {
             what: format!("{} is no bisection", self.0.display()),
             help: "`weighbridge bisect run --into DIR …` begins one".to_owned(),
@@ -107,9 +107,9 @@ impl Folder {
     }
 
     /// Begins it, or goes on with one that is about the same.
-    pub(crate) fn begin(&self, about: &About) -> Result<(), Error> {
+    pub(crate) fn create_or_resume(&self, about: &BisectionConfig) -> Result<(), Error> {
         let path = self.0.join("bisect.json");
-        if let Some(before) = files::read_json::<About>(&path)? {
+        if let Some(before) = files::read_json::<BisectionConfig>(&path)? {
             return match before == *about {
                 true => Ok(()),
                 false => Err(Error::Usage {
@@ -126,23 +126,23 @@ impl Folder {
     }
 
     /// Where the results of a revision's run are; the first run's folder has the revision's name.
-    pub(crate) fn results(&self, name: &str, run: u16) -> PathBuf {
+    pub(crate) fn results_path(&self, name: &str, run: u16) -> PathBuf {
         let name = if run == 0 { name.to_owned() } else { format!("{name}.{}", run + 1) };
         self.0.join("results").join(name)
     }
 
     /// Where what a command printed is kept.
-    pub(crate) fn log(&self, name: &str, what: &str) -> PathBuf {
+    pub(crate) fn log_path(&self, name: &str, what: &str) -> PathBuf {
         self.0.join("logs").join(format!("{name}-{what}.log"))
     }
 
     /// Where the revision is told that was found.
-    pub(crate) fn first_bad(&self) -> PathBuf {
+    pub(crate) fn first_bad_path(&self) -> PathBuf {
         self.0.join("first-bad")
     }
 
     /// Every step until now. A torn last line, of one that was killed, is none.
-    pub(crate) fn steps(&self) -> Result<Vec<Step>, Error> {
+    pub(crate) fn read_steps(&self) -> Result<Vec<BisectionStep>, Error> {
         let path = self.0.join("steps.jsonl");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -162,10 +162,11 @@ impl Folder {
     }
 
     /// Adds a step.
-    pub(crate) fn add(&self, name: &str, found: Found) -> Result<Step, Error> {
-        let step = Step { name: name.to_owned(), at: jiff::Timestamp::now().to_string(), found };
+    pub(crate) fn append_step(&self, name: &str, found: RevisionVerdict) -> Result<BisectionStep, Error> {
+        let step =
+            BisectionStep { name: name.to_owned(), finished_at: jiff::Timestamp::now().to_string(), verdict: found };
         let path = self.0.join("steps.jsonl");
-        let line = serde_json::to_string(&step).map_err(|error| Error::Kernel(error.to_string()))?;
+        let line = serde_json::to_string(&step).map_err(|error| Error::Internal(error.to_string()))?;
         let write = || {
             let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
             let before = fs::read(&path)?;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::outcome::{Checked, Decided, Outcome};
+use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
 use wb_kernels::Isa;
 
 /// The parameter that is the instruction set.
-const ISA: &str = "isa";
+const ISA_PARAM: &str = "isa";
 /// What recorded commands say of where results go.
-const INTO: &str = "--into";
+const INTO_FLAG: &str = "--into";
 
 /// How both sides can be measured with the same instruction set.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,17 +16,17 @@ pub(super) struct CommonIsa {
     /// The widest that all machines have.
     pub(super) isa: Isa,
     /// Those that were measured with, narrow to wide.
-    pub(super) measured: BTreeSet<Isa>,
+    pub(super) measured_isas: BTreeSet<Isa>,
     /// The command line that measures with it.
     pub(super) command: String,
 }
 
 /// How the checks that are incomparable because of their instruction sets can be compared; none where there is none.
-pub(super) fn common(outcome: &Outcome) -> Option<CommonIsa> {
-    let refused = outcome.checks.iter().filter(|check| check.decided == Decided::Incomparable);
+pub(super) fn find_common_isa(outcome: &ComparisonResult) -> Option<CommonIsa> {
+    let refused = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
     let (mut measured, mut tests) = (BTreeSet::new(), BTreeSet::new());
     for check in refused {
-        let Some(sides) = sides(check) else { continue };
+        let Some(sides) = side_isas(check) else { continue };
         measured.extend(sides);
         tests.extend(check.id.split('/').nth(1));
     }
@@ -35,17 +35,17 @@ pub(super) fn common(outcome: &Outcome) -> Option<CommonIsa> {
     let recorded = outcome.builds.first().and_then(|build| build.runs.first()?.metadata.get("command"));
     let recorded = recorded.and_then(|command| with_isa(command, &tests, isa));
     let command = recorded.unwrap_or_else(|| {
-        let tests: Vec<String> = tests.iter().map(|test| format!("{test}:{ISA}={isa}")).collect();
+        let tests: Vec<String> = tests.iter().map(|test| format!("{test}:{ISA_PARAM}={isa}")).collect();
         format!("weighbridge run {}", tests.join(" "))
     });
-    Some(CommonIsa { isa, measured, command })
+    Some(CommonIsa { isa, measured_isas: measured, command })
 }
 
 /// The instruction sets of a check's sides.
-fn sides(check: &Checked) -> Option<[Isa; 2]> {
-    let difference = check.differences.iter().find(|difference| difference.name == ISA)?;
+fn side_isas(check: &CheckResult) -> Option<[Isa; 2]> {
+    let difference = check.differences.iter().find(|difference| difference.name == ISA_PARAM)?;
     let isa = |side: &Option<String>| side.as_deref()?.parse().ok();
-    Some([isa(&difference.src)?, isa(&difference.dst)?])
+    Some([isa(&difference.before)?, isa(&difference.after)?])
 }
 
 /// A recorded command of `run` with an instruction set for these tests, into a folder of its own; none where it does not
@@ -61,11 +61,11 @@ fn with_isa(command: &str, tests: &BTreeSet<&str>, isa: Isa) -> Option<String> {
     for (before, word) in words.iter().zip(&words[1..]) {
         let test = word.split(':').next().unwrap_or(word);
         typed.push(match word {
-            _ if *before == INTO => format!("{word}-{isa}"),
+            _ if *before == INTO_FLAG => format!("{word}-{isa}"),
             _ if tests.contains(test) => {
                 missing.remove(test);
                 let sign = if word.contains(':') { ',' } else { ':' };
-                format!("{word}{sign}{ISA}={isa}")
+                format!("{word}{sign}{ISA_PARAM}={isa}")
             }
             word => (*word).to_owned(),
         });

@@ -1,29 +1,31 @@
 //! `weighbridge compare`.
 
+mod analysis;
 pub(in crate::commands) mod builds;
-mod drawn;
 mod isa;
 mod model;
-mod others;
+mod render;
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::outcome::{Checked, Decided, History, Method, Outcome, Statistics};
+use wb_compare::comparison::{
+    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, StatisticalSummary,
+};
 use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
-use wb_compare::unknown::check_directions;
-use wb_compare::{Read, SampleCounts};
-use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
+use wb_compare::unknown_name::check_directions;
+use wb_compare::{LoadedBuilds, SampleCounts};
+use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
-use crate::cli::compare::{CompareArgs, Method as Asked};
+use crate::cli::compare::{CompareArgs, MethodArg as Asked};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
+pub(crate) use analysis::{analyze, nearest, strip};
 pub(crate) use model::model;
-pub(crate) use others::{analyze, nearest, strip};
 
 /// Over what the tables of averages are, in their order.
 const AVERAGES: [&str; 3] = ["case", "metric", "profile"];
@@ -50,17 +52,17 @@ const SCORES: [(&str, &[Status]); 6] = [
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let Read { builds: read, warnings } =
-        builds::read_and_note(&args.builds, &args.read, &args.allow_different, console)?;
-    builds::require_one_kind(&read)?;
-    let (models, noise) = builds::models(&args.model, &read, console)?;
-    if args.threshold == Threshold::OfNoise && noise.is_empty() {
+    let LoadedBuilds { builds: read, warnings } =
+        builds::read_with_warnings(&args.builds, &args.read, &args.allow_different, console)?;
+    builds::require_same_layout(&read)?;
+    let (models, noise) = builds::read_models(&args.model, &read, console)?;
+    if args.threshold == Threshold::FromNoise && noise.is_empty() {
         let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
         let help = "`weighbridge model fit --noise -o noise.json RUNS…` makes one, `-m noise.json` gives it".to_owned();
         return Err(Error::Usage { what, help });
     }
     check_directions(&read, &args.direction)?;
-    let directions = read.directions().clone().overruled(&args.direction);
+    let directions = read.directions().clone().with_overrides(&args.direction);
     let tolerances = tolerance::Options {
         tolerance: args.tolerance,
         stddev_tolerance: args.stddev_tolerance,
@@ -85,37 +87,43 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     let by_statistics: Vec<_> = (1..=last).map(against).collect();
     let of_last = by_statistics.last().and_then(Option::as_ref);
     let method = args.method.map(|method| match method {
-        Asked::Tolerance => Method::Tolerance,
-        Asked::Statistical => Method::Statistical,
+        Asked::Tolerance => ComparisonMethod::Tolerance,
+        Asked::Statistical => ComparisonMethod::Statistical,
     });
-    let outcome = Outcome::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
-    let disturbed = trusted_disturbances(args, &outcome);
+    let outcome = ComparisonResult::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
+    let disturbed = disturbed_single_run_warning(args, &outcome);
     if let Some(warning) = &disturbed {
         crate::console::tell!("warning: {warning}");
     }
-    write(args, &outcome)?;
+    write_files(args, &outcome)?;
     if let Some(path) = &args.html {
-        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(asked(args)).collect();
-        drawn::page(args, path, &outcome, &History::of(&read, &by_tolerance, &by_statistics, method), notes)?;
+        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(describe_options(args)).collect();
+        render::write_page(
+            args,
+            path,
+            &outcome,
+            &BuildHistory::of(&read, &by_tolerance, &by_statistics, method),
+            notes,
+        )?;
     }
-    drawn::plots(args, &read)?;
+    render::write_plots(args, &read)?;
     if args.json {
         print_json(&outcome)?;
     } else {
         let last = by_tolerance.last().unwrap_or_default();
-        let shown = if args.verbose { Shown::All } else { Shown::Changes };
-        let averages: Vec<Averages<'_>> =
+        let shown = if args.verbose { Verbosity::All } else { Verbosity::Changes };
+        let averages: Vec<AveragesTable<'_>> =
             AVERAGES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
-        let decides = outcome.checks.iter().any(|check| check.decided_by == Method::Tolerance);
+        let decides = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
         let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.spread(last, statuses)));
         let scores = if decides { &scores[..] } else { &[] };
-        print_text(&text(&outcome, &asked(args), &averages, scores, shown, console.out))?;
+        print_text(&text(&outcome, &describe_options(args), &averages, scores, shown, console.stdout_style))?;
     }
-    if is_emulation_in_the_way(&outcome) {
+    if is_refused_for_emulation(&outcome) {
         crate::console::tell!("note: figures of machines in software are not held against those of hardware");
         crate::console::tell!("help: --allow-emulated does so all the same");
     }
-    if let Some(isa::CommonIsa { isa, measured, command }) = isa::common(&outcome) {
+    if let Some(isa::CommonIsa { isa, measured_isas: measured, command }) = isa::find_common_isa(&outcome) {
         let measured: Vec<&str> = measured.into_iter().map(|isa| isa.name()).collect();
         crate::console::tell!(
             "note: figures with different instruction sets ({}) are not compared",
@@ -123,23 +131,23 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         );
         crate::console::tell!("help: all these machines have {isa}: `{command}` measures with it");
     }
-    if outcome.exit == Exit::Nothing.code() {
+    if outcome.exit_code == Exit::NothingToDo.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();
         let help = "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned();
-        return Err(Error::Nothing { what, help });
+        return Err(Error::NothingToDo { what, help });
     }
-    Ok(match outcome.exit {
-        0 => Exit::Fine,
+    Ok(match outcome.exit_code {
+        0 => Exit::Success,
         2 => Exit::Regression,
-        _ => Exit::FellShort,
+        _ => Exit::Incomplete,
     })
 }
 
 /// What `--trust-single-run` disregards: single runs some of whose samples were disturbed; none where it decides on none.
-fn trusted_disturbances(args: &CompareArgs, outcome: &Outcome) -> Option<String> {
-    let rests_on_samples = |check: &Checked| {
-        let single_runs = |found: &Statistics| found.unit == statistical::Unit::Samples;
-        check.decided_by == Method::Statistical
+fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) -> Option<String> {
+    let rests_on_samples = |check: &CheckResult| {
+        let single_runs = |found: &StatisticalSummary| found.observations == statistical::ObservationKind::Samples;
+        check.decided_by == ComparisonMethod::Statistical
             && check.reason.is_none()
             && check.statistics.as_ref().is_some_and(single_runs)
     };
@@ -156,15 +164,15 @@ fn trusted_disturbances(args: &CompareArgs, outcome: &Outcome) -> Option<String>
 }
 
 /// Whether anything was not compared because one side was measured in software.
-fn is_emulation_in_the_way(outcome: &Outcome) -> bool {
-    let refused = outcome.checks.iter().filter(|check| check.decided == Decided::Incomparable);
+fn is_refused_for_emulation(outcome: &ComparisonResult) -> bool {
+    let refused = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
     refused.flat_map(|check| &check.differences).any(|difference| difference.name == EMULATED)
 }
 
 /// What is held to matter, and by which models.
-fn asked(args: &CompareArgs) -> Vec<String> {
+fn describe_options(args: &CompareArgs) -> Vec<String> {
     let threshold = match args.threshold {
-        Threshold::OfNoise => "each metric's threshold is that of its noise".to_owned(),
+        Threshold::FromNoise => "each metric's threshold is that of its noise".to_owned(),
         Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
     };
     let tolerance = format!("tolerances of {} % and {} points", args.tolerance, args.stddev_tolerance);
@@ -172,7 +180,7 @@ fn asked(args: &CompareArgs) -> Vec<String> {
     [threshold, tolerance].into_iter().chain(models).collect()
 }
 
-fn write(args: &CompareArgs, outcome: &Outcome) -> Result<(), Error> {
+fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
     let told = |what: &str, path: &Path| crate::console::tell!("{what}: {}", path.display());
     if let Some(prefix) = &args.csv {
         let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));

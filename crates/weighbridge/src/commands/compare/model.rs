@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use wb_compare::model::noise::learn;
-use wb_compare::model::{Fit, fit};
-use wb_compare::{AnyModel, Builds, Model};
-use wb_model::counted;
+use wb_compare::model::{FitMethod, fit};
+use wb_compare::{AnyModel, Builds, ToleranceModel};
+use wb_model::pluralize;
 use wb_report::compare::{model_text, noise_text};
 
-use super::builds::{model as model_of, read};
+use super::builds::{read_model as model_of, read_strictly};
 use crate::cli::compare::{FitFlags, ModelCommand};
 use crate::commands::print_text;
 use crate::console::Console;
@@ -20,48 +20,48 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
     match command {
         ModelCommand::Show { file } => {
             print_text(&match AnyModel::read(file)? {
-                AnyModel::Scores(model) => model_text(&model, console.out),
-                AnyModel::Noise(model) => noise_text(&model, console.out),
+                AnyModel::Tolerance(model) => model_text(&model, console.stdout_style),
+                AnyModel::Noise(model) => noise_text(&model, console.stdout_style),
             })?;
-            Ok(Exit::Fine)
+            Ok(Exit::Success)
         }
         ModelCommand::Fit(args) => {
-            let builds = read(&args.builds, &args.how.read, console)?;
+            let builds = read_strictly(&args.builds, &args.fit.read, console)?;
             if args.noise {
-                return noise(&builds, &args.how.output, console);
+                return fit_noise(&builds, &args.fit.output, console);
             }
-            written(&fit(how(&args.how), args.how.tolerance, &builds), &args.how.output)
+            write_model(&fit(fit_method(&args.fit), args.fit.tolerance, &builds), &args.fit.output)
         }
         ModelCommand::Rebase(args) => {
-            let builds = read(&args.builds, &args.how.read, console)?;
-            let AnyModel::Scores(model) = model_of(&args.model, &builds)? else {
+            let builds = read_strictly(&args.builds, &args.fit.read, console)?;
+            let AnyModel::Tolerance(model) = model_of(&args.model, &builds)? else {
                 let what = format!("{} is a model of noise, which has no level that could move", args.model.display());
                 let help = "`weighbridge model fit --noise` learns it anew".to_owned();
                 return Err(Error::Usage { what, help });
             };
-            let rebased = model.rebase(how(&args.how), args.how.tolerance, &builds);
-            if let (unmoved @ 1.., false) = (rebased.unmoved, console.quiet) {
-                crate::console::tell!("note: the builds have nothing of {}: unmoved", counted(unmoved, "check"));
+            let rebased = model.rebase(fit_method(&args.fit), args.fit.tolerance, &builds);
+            if let (unmoved @ 1.., false) = (rebased.unchanged, console.quiet) {
+                crate::console::tell!("note: the builds have nothing of {}: unmoved", pluralize(unmoved, "check"));
             }
-            written(&rebased.model, &args.how.output)
+            write_model(&rebased.model, &args.fit.output)
         }
     }
 }
 
-fn written(model: &Model, output: &Path) -> Result<Exit, Error> {
+fn write_model(model: &ToleranceModel, output: &Path) -> Result<Exit, Error> {
     if model.entries.is_empty() {
-        return Err(nothing());
+        return Err(no_value_error());
     }
     model.write(output)?;
-    crate::console::tell!("model of {}: {}", counted(model.entries.len(), "check"), output.display());
-    Ok(Exit::Fine)
+    crate::console::tell!("model of {}: {}", pluralize(model.entries.len(), "check"), output.display());
+    Ok(Exit::Success)
 }
 
 /// Learns how far runs lie apart; falls short where that is known well enough of no check.
-fn noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Error> {
+fn fit_noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Error> {
     let model = learn(builds);
     if model.checks.is_empty() {
-        return Err(nothing());
+        return Err(no_value_error());
     }
     model.write(output)?;
     if model.one_system && !console.quiet {
@@ -69,21 +69,21 @@ fn noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Erro
             "note: each build is a single run, so all are taken for runs of one: what builds differ in is noise too"
         );
     }
-    let thin: Vec<String> = model.checks.values().filter_map(|noise| noise.why_not()).collect();
-    crate::console::tell!("noise of {}: {}", counted(model.checks.len(), "check"), output.display());
+    let thin: Vec<String> = model.checks.values().filter_map(|noise| noise.unusable_reason()).collect();
+    crate::console::tell!("noise of {}: {}", pluralize(model.checks.len(), "check"), output.display());
     if let (Some(why), false) = (thin.first(), console.quiet) {
         crate::console::tell!("note: {} of them cannot be used yet: {why}", thin.len());
     }
-    Ok(if thin.len() < model.checks.len() { Exit::Fine } else { Exit::FellShort })
+    Ok(if thin.len() < model.checks.len() { Exit::Success } else { Exit::Incomplete })
 }
 
-fn nothing() -> Error {
-    Error::Nothing {
+fn no_value_error() -> Error {
+    Error::NothingToDo {
         what: "the builds have no value that a model could be made of".to_owned(),
         help: "`weighbridge analyze` shows what each build has".to_owned(),
     }
 }
 
-fn how(flags: &FitFlags) -> Fit {
-    if flags.stddev { Fit::Stddev } else { Fit::Linear }
+fn fit_method(flags: &FitFlags) -> FitMethod {
+    if flags.stddev { FitMethod::Stddev } else { FitMethod::Linear }
 }

@@ -1,10 +1,10 @@
 //! `weighbridge net`: network workloads.
 
 mod check;
-mod live;
 mod outcome;
 mod presets;
-mod responses;
+mod progress;
+mod response_log;
 mod run;
 mod serve;
 mod trust;
@@ -24,8 +24,8 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Serve(args) => serve::serve(&args, console),
         NetCommand::Run(args) => run::run(&args, console),
         NetCommand::Check(args) => check::check(&args, console),
-        NetCommand::Token => trust::token(),
-        NetCommand::Identity { file } => trust::identity(&file),
+        NetCommand::Token => trust::print_token(),
+        NetCommand::Identity { file } => trust::print_fingerprint(&file),
         NetCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
         NetCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),
         NetCommand::Bidirec(args) => presets::run(presets::Preset::Bidirec, &args, console),
@@ -33,14 +33,14 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
         NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
         NetCommand::Site => {
-            run_child().map_err(|error| Error::Kernel(error.to_string()))?;
-            Ok(Exit::Fine)
+            run_child().map_err(|error| Error::Internal(error.to_string()))?;
+            Ok(Exit::Success)
         }
     }
 }
 
 /// How processes for strands are made: of this program.
-fn child() -> ChildCommandFactory {
+fn child_command() -> ChildCommandFactory {
     Arc::new(|| -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["net", "site"]);

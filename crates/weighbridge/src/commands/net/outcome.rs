@@ -8,25 +8,25 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Tells why a run did not go to its end. One that was cut did what was asked of it.
-pub(super) fn tell(outcome: &RunStatus, console: &Console) -> Exit {
+pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
     let (what, help) = match outcome {
-        RunStatus::Completed | RunStatus::Cut => return Exit::Fine,
+        RunStatus::Completed | RunStatus::Truncated => return Exit::Success,
         RunStatus::Interrupted => {
             crate::console::tell!("interrupted: the figures are of what was done until then");
             return Exit::Interrupted;
         }
-        RunStatus::Unsupported { why } => {
+        RunStatus::Unsupported { reason: why } => {
             (why, "run it where the kernel can do this, or take what needs it out of the profile")
         }
-        RunStatus::Failed { why } => (why, way_on(why)),
-        RunStatus::Lost { why } => {
+        RunStatus::Failed { reason: why } => (why, failure_help(why)),
+        RunStatus::Lost { reason: why } => {
             (why, "look at what `weighbridge net serve` said there; figures are of what came back")
         }
     };
-    Error::FellShort { what: what.clone(), help: help.to_owned() }.tell(console)
+    Error::Incomplete { what: what.clone(), help: help.to_owned() }.report(console)
 }
 
-fn way_on(why: &str) -> &'static str {
+fn failure_help(why: &str) -> &'static str {
     if why.contains("the server refuses") || why.contains("`net serve --max") {
         "ask for less, or start `weighbridge net serve` there with the limit raised"
     } else {
@@ -35,7 +35,7 @@ fn way_on(why: &str) -> &'static str {
 }
 
 /// Why a run could not begin.
-pub(super) fn not_begun(error: &ClientError) -> Error {
+pub(super) fn start_error(error: &ClientError) -> Error {
     let help = match error {
         ClientError::Unresolved { host, .. } => {
             format!("say where it is: --server {host}=ADDRESS; or correct the name")
@@ -51,6 +51,6 @@ pub(super) fn not_begun(error: &ClientError) -> Error {
 }
 
 /// The exit status of several runs: the gravest that there is.
-pub(super) fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
-    exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Fine)
+pub(super) fn worst_exit(exits: impl IntoIterator<Item = Exit>) -> Exit {
+    exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Success)
 }

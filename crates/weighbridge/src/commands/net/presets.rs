@@ -10,12 +10,12 @@ use wb_report::net::{self, Combination};
 
 use super::{
     super::{print_json, print_text},
-    live::Telling,
-    outcome::{gravest, tell},
-    responses::Responses,
-    run::{How, measure, telling, write_xml},
+    outcome::{report_outcome, worst_exit},
+    progress::ProgressFormat,
+    response_log::ResponseLog,
+    run::{RunConfig, progress_format, run_profile, write_xml},
 };
-use crate::cli::net::{PresetArgs, Size};
+use crate::cli::net::{BufferSize, PresetArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -50,33 +50,33 @@ impl Preset {
 
 /// What is measured in one go.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct PresetCase {
     protocol: Protocol,
-    size: Size,
+    size: BufferSize,
     instances: u32,
 }
 
 /// Measures each combination that was asked for.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(args)?;
-    let points = points(preset, args);
+    let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
     let flags = &args.common;
-    let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
-    let mut results: Vec<(Point, RunResult)> = Vec::new();
-    let how = How { port, bare: false, telling: telling(flags, false, console) };
+    let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
+    let mut results: Vec<(PresetCase, RunResult)> = Vec::new();
+    let how = RunConfig { port, counts_only: false, progress: progress_format(flags, false, console) };
     for point in &points {
-        let profile = profile(preset, args, &host, point);
-        let title = title(&profile, &host, point, args);
+        let profile = build_profile(preset, args, &host, point);
+        let title = format_title(&profile, &host, point, args);
         if let Some(responses) = &mut responses {
-            responses.begin(&profile, (points.len() > 1).then_some(title.as_str()));
+            responses.start_profile(&profile, (points.len() > 1).then_some(title.as_str()));
         }
-        if matches!(how.telling, Telling::Lines { .. }) {
+        if matches!(how.progress, ProgressFormat::Lines { .. }) {
             print_text(&format!("{title}\n"))?;
         }
         let result = match unsupported_features(&profile).first() {
             Some(lack) => RunResult::unsupported(&profile, lack.to_string()),
-            None => measure(profile, flags, how, responses.as_mut())?,
+            None => run_profile(profile, flags, how, responses.as_mut())?,
         };
         let is_over = result.outcome == RunStatus::Interrupted;
         results.push((*point, result));
@@ -84,12 +84,12 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
             break;
         }
     }
-    if matches!(how.telling, Telling::Lines { .. }) {
+    if matches!(how.progress, ProgressFormat::Lines { .. }) {
         print_text("\n")?;
     }
-    show(&results, points.len(), flags.json, console)?;
-    responses.map_or(Ok(()), Responses::finish)?;
-    let (_, results): (Vec<Point>, Vec<RunResult>) = results.into_iter().unzip();
+    print_results(&results, points.len(), flags.json, console)?;
+    responses.map_or(Ok(()), ResponseLog::finish)?;
+    let (_, results): (Vec<PresetCase>, Vec<RunResult>) = results.into_iter().unzip();
     if let Some(path) = &flags.xml {
         write_xml(path, &results)?;
     }
@@ -100,16 +100,21 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
             outcomes.push(&result.outcome);
         }
     }
-    Ok(gravest(outcomes.into_iter().map(|outcome| tell(outcome, console))))
+    Ok(worst_exit(outcomes.into_iter().map(|outcome| report_outcome(outcome, console))))
 }
 
-fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Console) -> Result<(), Error> {
+fn print_results(
+    results: &[(PresetCase, RunResult)],
+    wanted: usize,
+    json: bool,
+    console: &Console,
+) -> Result<(), Error> {
     if json {
         let results: Vec<&RunResult> = results.iter().map(|(_, result)| result).collect();
         return print_json(&results);
     }
     if let ([(_, result)], 1) = (results, wanted) {
-        return print_text(&net::preset(result, console.out));
+        return print_text(&net::preset(result, console.stdout_style));
     }
     let all: Vec<Combination<'_>> = results
         .iter()
@@ -120,7 +125,7 @@ fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Con
             result,
         })
         .collect();
-    print_text(&net::combinations(&all, console.out))
+    print_text(&net::combinations(&all, console.stdout_style))
 }
 
 fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
@@ -136,11 +141,11 @@ fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
     }
 }
 
-fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
+fn preset_cases(preset: Preset, args: &PresetArgs) -> Vec<PresetCase> {
     let usual = |protocol| match (preset.is_stream(), protocol) {
-        (true, Protocol::Udp | Protocol::UnixDgram) => Size(1470),
-        (true, _) => Size(64 << 10),
-        (false, _) => Size(90),
+        (true, Protocol::Udp | Protocol::UnixDgram) => BufferSize(1470),
+        (true, _) => BufferSize(64 << 10),
+        (false, _) => BufferSize(90),
     };
     let protocols = match preset {
         Preset::UdpRr => vec![Protocol::Udp],
@@ -149,16 +154,16 @@ fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
     };
     let each = protocols.iter().flat_map(|&protocol| {
         let sizes = if args.message_sizes.is_empty() { vec![usual(protocol)] } else { args.message_sizes.clone() };
-        let sizes = sizes
-            .iter()
-            .flat_map(move |&size| args.instances.iter().map(move |&instances| Point { protocol, size, instances }));
+        let sizes = sizes.iter().flat_map(move |&size| {
+            args.instances.iter().map(move |&instances| PresetCase { protocol, size, instances })
+        });
         sizes.collect::<Vec<_>>()
     });
     each.collect()
 }
 
-fn check_sizes(points: &[Point], args: &PresetArgs) -> Result<(), Error> {
-    let of_point = |point: &Point| {
+fn check_sizes(points: &[PresetCase], args: &PresetArgs) -> Result<(), Error> {
+    let of_point = |point: &PresetCase| {
         let largest = point.size.0.max(args.response_size.map_or(0, |size| size.0));
         (point.protocol == Protocol::Udp && largest > MAX_UDP_PAYLOAD).then_some(largest)
     };
@@ -169,7 +174,7 @@ fn check_sizes(points: &[Point], args: &PresetArgs) -> Result<(), Error> {
     })
 }
 
-fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> NetProfile {
+fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCase) -> NetProfile {
     let setup = PresetConfig {
         protocol: point.protocol,
         instances: point.instances,
@@ -181,8 +186,8 @@ fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> NetP
     preset.profile(&setup, point.size.0, args.response_size.unwrap_or(point.size).0)
 }
 
-fn title(profile: &NetProfile, host: &str, point: &Point, args: &PresetArgs) -> String {
-    let connections = wb_model::counted(point.instances as usize, "connection");
+fn format_title(profile: &NetProfile, host: &str, point: &PresetCase, args: &PresetArgs) -> String {
+    let connections = wb_model::pluralize(point.instances as usize, "connection");
     let protocol = point.protocol.name();
     let seconds = args.runtime.as_secs_f64();
     format!("{} with {host}: {protocol}, messages of {}, {connections}, {seconds} s", profile.name, point.size)

@@ -10,51 +10,52 @@ use wb_net::{
     result::RunResult,
     session::client::ClientRun,
 };
-use wb_report::net::{self, Wanted};
+use wb_report::net::{self, ResultSections};
 
 use super::{
     super::{print_json, print_text, runtime, write_file},
-    check, child,
-    live::{Live, Telling},
-    outcome::{not_begun, tell},
-    responses::Responses,
-    serve::ended,
+    check, child_command,
+    outcome::{report_outcome, start_error},
+    progress::{ProgressFormat, ProgressPrinter},
+    response_log::ResponseLog,
+    serve::wait_for_signal,
     trust,
 };
-use crate::cli::net::{CommonFlags, RunArgs};
+use crate::cli::net::{NetClientFlags, NetRunArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Runs a profile.
-pub(super) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
-    let (profile, notes) = check::profile(&args.profile, &args.var)?;
+pub(super) fn run(args: &NetRunArgs, console: &Console) -> Result<Exit, Error> {
+    let (profile, notes) = check::load_profile(&args.profile, &args.var)?;
     let flags = &args.common;
-    let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
+    let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
     if let Some(responses) = &mut responses {
-        responses.begin(&profile, None);
+        responses.start_profile(&profile, None);
     }
-    let how = How { port: args.port, bare: args.no_statistics, telling: telling(flags, true, console) };
-    let mut result = measure(profile, flags, how, responses.as_mut())?;
+    let how =
+        RunConfig { port: args.port, counts_only: args.no_statistics, progress: progress_format(flags, true, console) };
+    let mut result = run_profile(profile, flags, how, responses.as_mut())?;
     result.notes.splice(0..0, notes);
     if flags.json {
         print_json(&result)?;
     } else {
-        print_text(&net::result(&result, wanted(args), console.out))?;
+        print_text(&net::result_text(&result, result_sections(args), console.stdout_style))?;
     }
-    responses.map_or(Ok(()), Responses::finish)?;
+    responses.map_or(Ok(()), ResponseLog::finish)?;
     if let Some(path) = &flags.xml {
         write_xml(path, std::slice::from_ref(&result))?;
     }
-    Ok(tell(&result.outcome, console))
+    Ok(report_outcome(&result.outcome, console))
 }
 
-fn wanted(args: &RunArgs) -> Wanted {
-    Wanted {
+fn result_sections(args: &NetRunArgs) -> ResultSections {
+    ResultSections {
         groups: args.all || args.groups,
         threads: args.all || args.threads,
         transactions: args.all || args.transactions,
-        flowops: args.all || args.flowops || args.common.cpu || args.common.counts(),
+        flowops: args.all || args.flowops || args.common.cpu || args.common.has_counters(),
         netstat: args.netstat,
         nested: args.nested,
     }
@@ -62,15 +63,15 @@ fn wanted(args: &RunArgs) -> Wanted {
 
 /// What a run is besides its profile and the common flags.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How {
+pub(super) struct RunConfig {
     pub(super) port: u16,
     /// Whether nothing but counts is recorded.
-    pub(super) bare: bool,
-    pub(super) telling: Telling,
+    pub(super) counts_only: bool,
+    pub(super) progress: ProgressFormat,
 }
 
 /// How progress is told by these flags.
-pub(super) fn telling(flags: &CommonFlags, names: bool, console: &Console) -> Telling {
+pub(super) fn progress_format(flags: &NetClientFlags, names: bool, console: &Console) -> ProgressFormat {
     // So many decimals as tell one interval from the next.
     let decimals = match flags.interval.0 {
         interval if interval.is_multiple_of(100_000_000) => 1,
@@ -78,20 +79,20 @@ pub(super) fn telling(flags: &CommonFlags, names: bool, console: &Console) -> Te
         _ => 3,
     };
     match (flags.stamped, flags.json || console.quiet) {
-        (true, _) => Telling::Stamped,
-        (false, true) => Telling::Silent,
-        (false, false) => Telling::Lines { decimals, names },
+        (true, _) => ProgressFormat::Stamped,
+        (false, true) => ProgressFormat::Silent,
+        (false, false) => ProgressFormat::Lines { decimals, names },
     }
 }
 
 /// Makes a run of a profile.
-pub(super) fn measure(
+pub(super) fn run_profile(
     profile: NetProfile,
-    flags: &CommonFlags,
-    how: How,
-    responses: Option<&mut Responses>,
+    flags: &NetClientFlags,
+    how: RunConfig,
+    responses: Option<&mut ResponseLog>,
 ) -> Result<RunResult, Error> {
-    let notes = idle_servers(&profile, &flags.server);
+    let notes = unused_servers(&profile, &flags.server);
     let run = ClientRun {
         profile,
         servers: flags.server.iter().cloned().collect(),
@@ -102,23 +103,23 @@ pub(super) fn measure(
             handshake_timeout: flags.connect_timeout.into(),
             ..ControlLimits::default()
         },
-        settings: settings(flags, how.bare)?,
+        settings: settings(flags, how.counts_only)?,
         limit: flags.max_duration.map(Into::into),
         // Whoever reads it as a JSON number gets it whole.
         seed: flags.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-        child: child(),
+        child: child_command(),
     };
-    let mut live = Live::new(&run, how.telling, responses);
-    let made = runtime()?.block_on(run.execute(ended(), &mut live));
-    let made = made.map_err(|error| not_begun(&error))?;
+    let mut live = ProgressPrinter::new(&run, how.progress, responses);
+    let made = runtime()?.block_on(run.execute(wait_for_signal(), &mut live));
+    let made = made.map_err(|error| start_error(&error))?;
     let mut result = RunResult::new(&run, made);
     result.notes.splice(0..0, notes);
-    live.end(&result);
+    live.finish(&result);
     Ok(result)
 }
 
 /// Servers of hosts that the profile does not have: perhaps misspelt ones.
-fn idle_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<String> {
+fn unused_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<String> {
     let hosts = hosts(profile);
     let idle = servers.iter().filter(|(name, _)| !hosts.contains(name));
     idle.map(|(name, _)| format!("`--server {name}=…` is of no host of the profile; it has {}", hosts.join(", ")))
@@ -131,7 +132,7 @@ pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error>
     write_file(path, &text)
 }
 
-fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
+fn settings(flags: &NetClientFlags, bare: bool) -> Result<Settings, Error> {
     let mut counters = flags.events.clone();
     if counters.is_empty() && flags.counters {
         counters = engine::DEFAULT_EVENTS.map(str::to_owned).to_vec();
@@ -143,18 +144,18 @@ fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
             [] => "leave -e and -E away: none can be counted here".to_owned(),
             some => format!("leave it away, or count with -E what can be counted here: {}", some.join(", ")),
         };
-        return Err(Error::FellShort { what: format!("an event cannot be counted here: {why}"), help });
+        return Err(Error::Incomplete { what: format!("an event cannot be counted here: {why}"), help });
     }
     Ok(Settings {
-        limit: None,
+        max_duration: None,
         cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
-        threads: flags.max_threads,
-        interval: flags.interval.0,
-        deadline: flags.datagram_deadline.0,
+        max_threads: flags.max_threads,
+        progress_interval: flags.interval.0,
+        datagram_timeout: flags.datagram_deadline.0,
         flowop_cpu: flags.cpu,
         counters,
         raw: flags.raw.is_some(),
-        bare,
+        totals_only: bare,
         ports: None,
     })
 }

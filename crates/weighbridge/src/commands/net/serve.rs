@@ -17,14 +17,14 @@ use wb_net::{
     },
 };
 
-use super::{super::runtime, child, trust};
-use crate::cli::net::ServeArgs;
+use super::{super::runtime, child_command, trust};
+use crate::cli::net::NetServeArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Serves until somebody ends it.
-pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> {
+pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
     let credentials = trust::credentials(&args.trust)?;
     let fingerprint = credentials.identity.fingerprint();
     let server = Server {
@@ -37,7 +37,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             ..SessionLimits::default()
         },
         cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
-        child: child(),
+        child: child_command(),
     };
     let address = SocketAddr::new(args.listen, args.port);
     let (quiet, once) = (console.quiet, args.once);
@@ -74,22 +74,22 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
         };
         tokio::select! {
             () = server.serve(&listener, tell) => {
-                Err(Error::Kernel("the listening socket is broken".to_owned()))
+                Err(Error::Internal("the listening socket is broken".to_owned()))
             }
-            () = done.notified() => Ok(Exit::Fine),
-            () = ended() => {
+            () = done.notified() => Ok(Exit::Success),
+            () = wait_for_signal() => {
                 if !quiet {
-                    let cut = wb_model::counted(under_way.load(Ordering::SeqCst), "session");
+                    let cut = wb_model::pluralize(under_way.load(Ordering::SeqCst), "session");
                     crate::console::tell!("ended by a signal, with {cut} under way");
                 }
-                Ok(Exit::Fine)
+                Ok(Exit::Success)
             }
         }
     })
 }
 
 /// Until somebody ends this program.
-pub(super) async fn ended() {
+pub(super) async fn wait_for_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {

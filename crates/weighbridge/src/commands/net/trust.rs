@@ -10,28 +10,28 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// The variable that holds a token where no file is named.
-const VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
+const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
 
 /// Prints a fresh token.
-pub(super) fn token() -> Result<Exit, Error> {
-    let token = Token::generate().map_err(|error| Error::Kernel(error.to_string()))?;
+pub(super) fn print_token() -> Result<Exit, Error> {
+    let token = Token::generate().map_err(|error| Error::Internal(error.to_string()))?;
     print_text(&format!("{}\n", token.reveal()))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// Prints the fingerprint of a key.
-pub(super) fn identity(file: &Path) -> Result<Exit, Error> {
-    let identity = Identity::load_or_create(file).map_err(|error| Error::Kernel(error.to_string()))?;
+pub(super) fn print_fingerprint(file: &Path) -> Result<Exit, Error> {
+    let identity = Identity::load_or_create(file).map_err(|error| Error::Internal(error.to_string()))?;
     print_text(&format!("{}\n", identity.fingerprint()))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// Who this side is and whom it trusts.
 pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
-    let token = match (&flags.token_file, std::env::var(VARIABLE)) {
-        (Some(file), _) => Some(Token::from_file(file).map_err(|error| Error::Kernel(error.to_string()))?),
+    let token = match (&flags.token_file, std::env::var(TOKEN_VARIABLE)) {
+        (Some(file), _) => Some(Token::from_file(file).map_err(|error| Error::Internal(error.to_string()))?),
         (None, Ok(text)) => Some(text.parse().map_err(|error| Error::Usage {
-            what: format!("{VARIABLE}: {error}"),
+            what: format!("{TOKEN_VARIABLE}: {error}"),
             help: "`weighbridge net token` makes one".to_owned(),
         })?),
         (None, Err(_)) => None,
@@ -45,7 +45,7 @@ pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
                 what: "nobody is trusted: there is neither a token nor a key's fingerprint".to_owned(),
                 help: format!(
                     "make a token with `weighbridge net token > FILE && chmod 600 FILE` and give both sides \
-                     --token-file FILE or {VARIABLE}; or give each side --identity FILE and --trust FINGERPRINT"
+                     --token-file FILE or {TOKEN_VARIABLE}; or give each side --identity FILE and --trust FINGERPRINT"
                 ),
             });
         }
@@ -54,5 +54,5 @@ pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
         Some(file) => Identity::load_or_create(file),
         None => Identity::generate(),
     };
-    Ok(Credentials { identity: identity.map_err(|error| Error::Kernel(error.to_string()))?, trust })
+    Ok(Credentials { identity: identity.map_err(|error| Error::Internal(error.to_string()))?, trust })
 }

@@ -1,18 +1,18 @@
 //! `analyze-perf` as `analyze`, `model fit` and `model rebase`.
 
-use super::{Translation, build, option, path};
+use super::{Translation, build, option_words, path_word};
 use crate::cli::run_perf::AnalyzePerfArgs;
 use crate::error::Error;
 
 /// One command for each file that is to be written; the table on standard output where there is none.
 pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
-    let folders = build::folders(&args.results, |result| result.as_path(), &mut notes);
+    let folders = build::keep_folders(&args.results, |result| result.as_path(), &mut notes);
     if folders.is_empty() {
         let what = "invalid results: expected folders of results".to_owned();
         return Err(Error::Usage { what, help: "name the folders that run-perf or `weighbridge run` made".to_owned() });
     }
-    let builds = folders.into_iter().map(|folder| build::folder(folder)).collect::<Result<Vec<_>, _>>()?;
+    let builds = folders.into_iter().map(|folder| build::folder_build(folder)).collect::<Result<Vec<_>, _>>()?;
     let models = [("--linear", &args.linear_regression), ("--stddev", &args.stddev_linear_regression)];
     let writes_model = models.iter().any(|(_, file)| file.is_some());
     if !writes_model && args.rebase_model.is_some() {
@@ -23,7 +23,7 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
     }
     let mut commands = Vec::new();
     if args.csv.is_some() || !writes_model {
-        let output = option("--output", args.csv.as_deref().map(path));
+        let output = option_words("--output", args.csv.as_deref().map(path_word));
         let words = ["analyze", "--primary"].map(str::to_owned).into_iter().chain(output);
         commands.push(words.chain(["--".to_owned()]).chain(builds.clone()).collect());
     }
@@ -32,11 +32,11 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
         let mut words: Vec<String> = ["model", if args.rebase_model.is_some() { "rebase" } else { "fit" }, kind]
             .map(str::to_owned)
             .into_iter()
-            .chain(option("--output", Some(path(file))))
-            .chain(option("--tolerance", args.tolerance))
+            .chain(option_words("--output", Some(path_word(file))))
+            .chain(option_words("--tolerance", args.tolerance))
             .chain(["--".to_owned()])
             .collect();
-        words.extend(args.rebase_model.as_deref().map(path));
+        words.extend(args.rebase_model.as_deref().map(path_word));
         words.extend(builds.clone());
         commands.push(words);
     }

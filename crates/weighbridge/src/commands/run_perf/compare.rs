@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::{Translation, build, flag, option, path};
+use super::{Translation, build, flag_word, option_words, path_word};
 use crate::cli::run_perf::ComparePerfArgs;
 use crate::error::Error;
 
 /// What `compare` is to do. Tolerances decide, as they do for run-perf; only what was typed is passed on.
 pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
-    let results = build::folders(&args.results, |result| Path::new(result), &mut notes);
+    let results = build::keep_folders(&args.results, |result| Path::new(result), &mut notes);
     if results.len() < 2 {
         return Err(Error::Usage {
             what: "one build cannot be compared: expected two or more".to_owned(),
@@ -17,22 +17,22 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
         });
     }
     let mut words = vec!["compare".to_owned(), "--method".to_owned(), "tolerance".to_owned()];
-    words.extend(flag("--include-incorrect", args.include_incorrect_results));
-    words.extend(option("--tolerance", args.tolerance));
-    words.extend(option("--stddev-tolerance", args.stddev_tolerance));
-    words.extend(option("--model-builds-average", args.model_builds_average));
-    words.extend(args.model_linear_regression.iter().flat_map(|model| option("--model", Some(path(model)))));
-    words.extend(option("--n-out-of-results", args.n_out_of_results));
-    words.extend(option("--n-out-of-results-n", args.n_out_of_results_n));
-    words.extend(option("--html", args.html.as_deref().map(path)));
-    words.extend(flag("--no-charts", args.html.is_some() && !args.html_with_charts));
-    words.extend(flag("--no-environments", args.html.is_some() && args.html_small_file));
-    words.extend(option("--junit", args.xunit.as_deref().map(path)));
-    words.extend(option("--csv", args.csv_prefix.as_deref().map(path)));
-    words.extend(flag("--verbose", args.verbose > 0));
+    words.extend(flag_word("--include-incorrect", args.include_incorrect_results));
+    words.extend(option_words("--tolerance", args.tolerance));
+    words.extend(option_words("--stddev-tolerance", args.stddev_tolerance));
+    words.extend(option_words("--model-builds-average", args.model_builds_average));
+    words.extend(args.model_linear_regression.iter().flat_map(|model| option_words("--model", Some(path_word(model)))));
+    words.extend(option_words("--n-out-of-results", args.n_out_of_results));
+    words.extend(option_words("--n-out-of-results-n", args.n_out_of_results_n));
+    words.extend(option_words("--html", args.html.as_deref().map(path_word)));
+    words.extend(flag_word("--no-charts", args.html.is_some() && !args.html_with_charts));
+    words.extend(flag_word("--no-environments", args.html.is_some() && args.html_small_file));
+    words.extend(option_words("--junit", args.xunit.as_deref().map(path_word)));
+    words.extend(option_words("--csv", args.csv_prefix.as_deref().map(path_word)));
+    words.extend(flag_word("--verbose", args.verbose > 0));
     words.push("--".to_owned());
     for result in results {
-        words.push(build::named(result)?);
+        words.push(build::parse_named_build(result)?);
     }
     Ok(Translation { commands: vec![words], notes })
 }

@@ -4,46 +4,49 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::test::{self, NAME, Test, safe, with_params};
+use super::test::{self, NAME_KEY, TranslatedTest, sanitize_name, split_params};
 use crate::error::Error;
 
 /// The profile that run-perf has where none is named.
 const DEFAULT: &str = "default";
 /// Numbers that run-perf takes as texts, too.
-const NUMBERS: [&str; 3] = ["force-guest-cpus", "force-guest-mem", "force-no-vms"];
+const NUMERIC_PARAMS: [&str; 3] = ["force-guest-cpus", "force-guest-mem", "force-no-vms"];
 
 /// A profile as this program takes it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
+pub(super) struct TranslatedProfile {
     /// Its name and parameters in one word; none of the default one.
-    pub(super) word: Option<String>,
+    pub(super) argument: Option<String>,
     /// Differences from run-perf, a sentence each.
     pub(super) notes: Vec<String>,
     /// Whether guests measure in it.
     pub(super) has_guests: bool,
     /// The tests of its own.
-    pub(super) tests: Vec<Test>,
+    pub(super) tests: Vec<TranslatedTest>,
 }
 
 /// Reads `NAME` or `NAME:JSON`. `addresses` are those of the hosts, `folders` have what belongs to them.
-pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<Profile, Error> {
-    let (name, given) = with_params("profile", text)?;
-    let mut profile = Profile { has_guests: name.contains("Libvirt") || name == "Overcommit1_5", ..Profile::default() };
+pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<TranslatedProfile, Error> {
+    let (name, given) = split_params("profile", text)?;
+    let mut profile = TranslatedProfile {
+        has_guests: name.contains("Libvirt") || name == "Overcommit1_5",
+        ..TranslatedProfile::default()
+    };
     let mut params = Map::new();
     for (key, value) in given {
         match key.as_str() {
             "RUNPERF_TESTS" => {
-                profile.tests = tests(&name, &value)?;
+                profile.tests = parse_tests(&name, &value)?;
                 params.insert("tests".to_owned(), profile.tests.iter().map(|test| test.spec.clone()).collect());
             }
-            NAME => {
-                params.insert("name".to_owned(), Value::String(safe(&text_of(&value))));
+            NAME_KEY => {
+                params.insert("name".to_owned(), Value::String(sanitize_name(&text_of(&value))));
             }
             "__KEEP_ASSETS__" => profile.notes.push(format!(
                 "`{key}` of `{name}` has no effect: images always stay in the cache, and `weighbridge clean` removes them"
             )),
             "xml_suffix" => {
-                params.insert("xml".to_owned(), Value::String(definition(&text_of(&value))));
+                params.insert("xml".to_owned(), Value::String(guest_xml_path(&text_of(&value))));
             }
             "rc_local_file" | "rc_local_file_params" => {
                 return Err(Error::Usage {
@@ -53,17 +56,17 @@ pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -
             }
             _ => {
                 let key = key.replace('_', "-");
-                let value = if NUMBERS.contains(&key.as_str()) { number(value) } else { value };
+                let value = if NUMERIC_PARAMS.contains(&key.as_str()) { parse_quoted_number(value) } else { value };
                 params.insert(key, value);
             }
         }
     }
     // run-perf's own definition of the tuned guest, where its user has one for these hosts.
     let suffix = "-tuned";
-    if name == "TunedLibvirt" && !params.contains_key("xml") && has_definition(suffix, addresses, folders) {
-        params.insert("xml".to_owned(), Value::String(definition(suffix)));
+    if name == "TunedLibvirt" && !params.contains_key("xml") && has_guest_xml(suffix, addresses, folders) {
+        params.insert("xml".to_owned(), Value::String(guest_xml_path(suffix)));
     }
-    profile.word = match (name.as_str(), params.is_empty()) {
+    profile.argument = match (name.as_str(), params.is_empty()) {
         (DEFAULT, true) => None,
         (DEFAULT, false) => Some(format!("Localhost:{}", Value::Object(params))),
         (name, true) => Some(name.to_owned()),
@@ -73,25 +76,25 @@ pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -
 }
 
 /// The tests of a profile's own: names, names with parameters, and `$@` for those of the command line.
-fn tests(profile: &str, value: &Value) -> Result<Vec<Test>, Error> {
+fn parse_tests(profile: &str, value: &Value) -> Result<Vec<TranslatedTest>, Error> {
     let one = |entry: &Value| match entry {
-        Value::String(all) if all == "$@" => Ok(Test { spec: all.clone(), ..Test::default() }),
-        Value::String(name) => test::test(name, Map::new()),
+        Value::String(all) if all == "$@" => Ok(TranslatedTest { spec: all.clone(), ..TranslatedTest::default() }),
+        Value::String(name) => test::translate_test(name, Map::new()),
         Value::Array(pair) => match &pair[..] {
-            [Value::String(name)] => test::test(name, Map::new()),
-            [Value::String(name), Value::Object(params)] => test::test(name, params.clone()),
-            _ => Err(wrong_tests(profile, entry)),
+            [Value::String(name)] => test::translate_test(name, Map::new()),
+            [Value::String(name), Value::Object(params)] => test::translate_test(name, params.clone()),
+            _ => Err(tests_error(profile, entry)),
         },
-        _ => Err(wrong_tests(profile, entry)),
+        _ => Err(tests_error(profile, entry)),
     };
     match value {
         Value::Array(list) => list.iter().map(one).collect(),
         name @ Value::String(_) => Ok(vec![one(name)?]),
-        other => Err(wrong_tests(profile, other)),
+        other => Err(tests_error(profile, other)),
     }
 }
 
-fn wrong_tests(profile: &str, entry: &Value) -> Error {
+fn tests_error(profile: &str, entry: &Value) -> Error {
     Error::Usage {
         what: format!("invalid `RUNPERF_TESTS` of `{profile}`: expected a name or [NAME, PARAMETERS], not {entry}"),
         help: format!("a test is NAME or [NAME, PARAMETERS]: {}", json!(["fio", "$@", ["uperf", {"runtime": 10}]])),
@@ -99,12 +102,12 @@ fn wrong_tests(profile: &str, entry: &Value) -> Error {
 }
 
 /// Where the XML of a host's guest lies in an asset folder.
-fn definition(suffix: &str) -> String {
+fn guest_xml_path(suffix: &str) -> String {
     format!("libvirt/%(address)s{suffix}.xml")
 }
 
-fn has_definition(suffix: &str, addresses: &[String], folders: &[PathBuf]) -> bool {
-    let file = |folder: &Path, address: &String| folder.join(definition(suffix).replace("%(address)s", address));
+fn has_guest_xml(suffix: &str, addresses: &[String], folders: &[PathBuf]) -> bool {
+    let file = |folder: &Path, address: &String| folder.join(guest_xml_path(suffix).replace("%(address)s", address));
     addresses.iter().any(|address| folders.iter().any(|folder| file(folder, address).is_file()))
 }
 
@@ -113,7 +116,7 @@ fn text_of(value: &Value) -> String {
 }
 
 /// A number that stands in quotes.
-fn number(value: Value) -> Value {
+fn parse_quoted_number(value: Value) -> Value {
     let number = value.as_str().and_then(|text| text.trim().parse::<u64>().ok());
     number.map_or(value, Value::from)
 }
@@ -123,7 +126,7 @@ mod checks {
     use super::*;
 
     fn word(text: &str) -> String {
-        translate(text, &[], &[]).unwrap().word.unwrap_or_default()
+        translate(text, &[], &[]).unwrap().argument.unwrap_or_default()
     }
 
     #[test]
@@ -152,7 +155,7 @@ mod checks {
         std::fs::create_dir(lab.path().join("libvirt")).unwrap();
         std::fs::write(lab.path().join("libvirt/10.0.0.1-tuned.xml"), "<domain/>").unwrap();
         let of = |address: &str| {
-            translate("TunedLibvirt", &[address.to_owned()], &[lab.path().to_owned()]).unwrap().word.unwrap()
+            translate("TunedLibvirt", &[address.to_owned()], &[lab.path().to_owned()]).unwrap().argument.unwrap()
         };
         assert_eq!(of("10.0.0.1"), r#"TunedLibvirt:{"xml":"libvirt/%(address)s-tuned.xml"}"#);
         assert_eq!(of("10.0.0.2"), "TunedLibvirt");

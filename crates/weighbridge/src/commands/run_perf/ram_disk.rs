@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use super::test::text_of;
+use super::test::value_text;
 use crate::error::Error;
 
 /// The test that has it.
-pub(super) const TEST: &str = "fio-libblkio";
+pub(super) const TEST_NAME: &str = "fio-libblkio";
 
-const SET_UP: &str = "__SETUP_RAMDISK__";
-const SERVER: &str = "__STORAGE_DAEMON_CMD__";
+const SETUP_KEY: &str = "__SETUP_RAMDISK__";
+const SERVER_KEY: &str = "__STORAGE_DAEMON_CMD__";
 const DEVICE: &str = "/dev/ram0";
 
 /// Translates run-perf's keys; the defaults of this program's parameters that follow.
@@ -21,10 +21,10 @@ pub(super) fn translate(
     params: &mut Map<String, Value>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(&'static str, &'static str)>, Error> {
-    if params.contains_key(SERVER) {
+    if params.contains_key(SERVER_KEY) {
         return Err(Error::Usage {
             what: format!(
-                "`{SERVER}` of `{TEST}` is not supported: qemu-storage-daemon is started in one way, so that it is known \
+                "`{SERVER_KEY}` of `{TEST_NAME}` is not supported: qemu-storage-daemon is started in one way, so that it is known \
                  when it is ready and what it exports"
             ),
             help: "leave it out; a server that runs already is measured by a job file that names its socket: `weighbridge \
@@ -32,8 +32,8 @@ pub(super) fn translate(
                 .to_owned(),
         });
     }
-    let makes_disk = params.remove(SET_UP).is_none_or(|value| is_true(&value));
-    let target = params.get("target").map(text_of).filter(|target| !target.is_empty());
+    let makes_disk = params.remove(SETUP_KEY).is_none_or(|value| is_true(&value));
+    let target = params.get("target").map(value_text).filter(|target| !target.is_empty());
     let is_device = target.is_none_or(|target| target == DEVICE);
     Ok(match (is_device, makes_disk) {
         (false, _) => Vec::new(),
@@ -42,7 +42,7 @@ pub(super) fn translate(
             params.retain(|name, _| !["target", "direct"].contains(&name.as_str()));
             notes.push(format!(
                 "a private file of 1 GiB in /dev/shm, which is removed after, stands in for the RAM disk `{DEVICE}` of \
-                 `{TEST}`; file-size sets another size"
+                 `{TEST_NAME}`; file-size sets another size"
             ));
             vec![("target", "/dev/shm"), ("direct", "false"), ("file-size", "1024")]
         }
@@ -50,7 +50,7 @@ pub(super) fn translate(
 }
 
 fn is_true(value: &Value) -> bool {
-    !["", "false", "0", "n", "no"].contains(&text_of(value).to_ascii_lowercase().as_str())
+    !["", "false", "0", "n", "no"].contains(&value_text(value).to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! `run-perf` as `run`, or as `plan` where nothing is to be measured.
 
-use super::{Translation, flag, option, path, profile, test, tools};
+use super::{Translation, flag_word, option_words, path_word, profile, test, tools};
 use crate::cli::run_perf::RunPerfArgs;
-use crate::commands::crew::LOOPBACK_ADDRESSES;
+use crate::commands::hosts::LOOPBACK_ADDRESSES;
 use crate::error::Error;
 
 /// What `run` is to do.
 pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
-    let hosts: Vec<Host> = args.hosts.iter().map(|text| Host::parse(text)).collect();
+    let hosts: Vec<RunPerfHost> = args.hosts.iter().map(|text| RunPerfHost::parse(text)).collect();
     let addresses: Vec<String> = hosts.iter().map(|host| host.address.clone()).collect();
     let tests = args.tests.iter().map(|text| test::translate(text)).collect::<Result<Vec<_>, _>>()?;
     let profiles = args.profiles.iter().map(|text| profile::translate(text, &addresses, &args.paths));
@@ -19,19 +19,19 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     notes.extend(profiles.iter().flat_map(|profile| profile.notes.clone()));
 
     let mut words = vec![if args.plan { "plan" } else { "run" }.to_owned()];
-    words.extend(profiles.iter().flat_map(|profile| option("--profiles", profile.word.clone())));
-    words.extend(hosts.iter().flat_map(|host| option("--hosts", Some(host.word()))));
-    words.extend(args.paths.iter().flat_map(|folder| option("--paths", Some(path(folder)))));
-    words.extend(option("--force-params", args.force_params.clone()));
-    words.extend(option("--distro", args.distro.clone()));
-    words.extend(option("--guest-distro", args.guest_distro.clone()));
-    words.extend(option("--attempts", args.retry_tests));
+    words.extend(profiles.iter().flat_map(|profile| option_words("--profiles", profile.argument.clone())));
+    words.extend(hosts.iter().flat_map(|host| option_words("--hosts", Some(host.argument()))));
+    words.extend(args.paths.iter().flat_map(|folder| option_words("--paths", Some(path_word(folder)))));
+    words.extend(option_words("--force-params", args.force_params.clone()));
+    words.extend(option_words("--distro", args.distro.clone()));
+    words.extend(option_words("--guest-distro", args.guest_distro.clone()));
+    words.extend(option_words("--attempts", args.retry_tests));
     words.extend(
-        commands_around(args, &tests, &profiles, &mut notes)?.iter().flat_map(|tool| option("--tool", Some(tool))),
+        tool_commands(args, &tests, &profiles, &mut notes)?.iter().flat_map(|tool| option_words("--tool", Some(tool))),
     );
-    words.extend(preparation(args));
+    words.extend(preparation_words(args));
     if !args.plan {
-        words.extend(record(args));
+        words.extend(output_words(args));
     }
     words.push("--".to_owned());
     words.extend(tests.iter().map(|test| test.spec.clone()));
@@ -40,35 +40,35 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
 }
 
 /// What is done to machines first.
-fn preparation(args: &RunPerfArgs) -> Vec<String> {
+fn preparation_words(args: &RunPerfArgs) -> Vec<String> {
     let mut words = Vec::new();
-    words.extend(option("--provisioner", args.provisioner.clone()));
-    words.extend(option("--host-setup-script", args.host_setup_script.clone()));
-    words.extend(args.host_rpms.iter().flat_map(|package| option("--host-rpms", Some(package))));
-    words.extend(flag("--host-setup-script-reboot", args.host_setup_script_reboot));
-    words.extend(option("--worker-setup-script", args.worker_setup_script.clone()));
-    words.extend(args.worker_rpms.iter().flat_map(|package| option("--worker-rpms", Some(package))));
+    words.extend(option_words("--provisioner", args.provisioner.clone()));
+    words.extend(option_words("--host-setup-script", args.host_setup_script.clone()));
+    words.extend(args.host_rpms.iter().flat_map(|package| option_words("--host-rpms", Some(package))));
+    words.extend(flag_word("--host-setup-script-reboot", args.host_setup_script_reboot));
+    words.extend(option_words("--worker-setup-script", args.worker_setup_script.clone()));
+    words.extend(args.worker_rpms.iter().flat_map(|package| option_words("--worker-rpms", Some(package))));
     words
 }
 
 /// Where it is recorded, and with what.
-fn record(args: &RunPerfArgs) -> Vec<String> {
-    let metadata = args.metadata.iter().filter(|(key, _)| key != TOOLS);
+fn output_words(args: &RunPerfArgs) -> Vec<String> {
+    let metadata = args.metadata.iter().filter(|(key, _)| key != TOOLS_KEY);
     let mut words: Vec<String> =
-        metadata.flat_map(|(key, value)| option("--metadata", Some(format!("{key}={value}")))).collect();
+        metadata.flat_map(|(key, value)| option_words("--metadata", Some(format!("{key}={value}")))).collect();
     let named_after_time = || format!("result_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
-    words.extend(option("--into", Some(args.output.as_deref().map_or_else(named_after_time, path))));
+    words.extend(option_words("--into", Some(args.output.as_deref().map_or_else(named_after_time, path_word))));
     words
 }
 
 /// The metadata that names pbench's tools.
-const TOOLS: &str = "pbench_tools";
+const TOOLS_KEY: &str = "pbench_tools";
 
 /// The commands around samples: a test's own before those of the metadata. All tests get the same.
-fn commands_around(
+fn tool_commands(
     args: &RunPerfArgs,
-    tests: &[test::Test],
-    profiles: &[profile::Profile],
+    tests: &[test::TranslatedTest],
+    profiles: &[profile::TranslatedProfile],
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, Error> {
     let all =
@@ -85,16 +85,20 @@ fn commands_around(
         }
         return Ok(commands);
     }
-    let Some((_, json)) = args.metadata.iter().find(|(key, _)| key == TOOLS) else { return Ok(Vec::new()) };
+    let Some((_, json)) = args.metadata.iter().find(|(key, _)| key == TOOLS_KEY) else { return Ok(Vec::new()) };
     let list = serde_json::from_str(json).map_err(|error| Error::Usage {
-        what: format!("invalid metadata `{TOOLS}`: the JSON cannot be read: {error}"),
-        help: format!("such as `{TOOLS}=[\"sar\", \"iostat:--interval=3\"]`"),
+        what: format!("invalid metadata `{TOOLS_KEY}`: the JSON cannot be read: {error}"),
+        help: format!("such as `{TOOLS_KEY}=[\"sar\", \"iostat:--interval=3\"]`"),
     })?;
     tools::translate(&list, notes)
 }
 
 /// What is not as in run-perf, a sentence each.
-fn differences(args: &RunPerfArgs, tests: &[test::Test], profiles: &[profile::Profile]) -> Vec<String> {
+fn differences(
+    args: &RunPerfArgs,
+    tests: &[test::TranslatedTest],
+    profiles: &[profile::TranslatedProfile],
+) -> Vec<String> {
     let mut all = Vec::new();
     if !args.default_passwords.is_empty() {
         all.push(
@@ -111,10 +115,10 @@ fn differences(args: &RunPerfArgs, tests: &[test::Test], profiles: &[profile::Pr
         );
     }
     let measured = || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests));
-    if measured().any(|test| test.is_served) && profiles.iter().any(|profile| profile.has_guests) {
+    if measured().any(|test| test.has_server) && profiles.iter().any(|profile| profile.has_guests) {
         all.push("uperf measures between guests, or within one; run-perf's server is on the host".to_owned());
     }
-    let per_worker = |test: &test::Test| test.spec.contains(wb_plan::WORKER_CPUS);
+    let per_worker = |test: &test::TranslatedTest| test.spec.contains(wb_plan::WORKER_CPUS);
     if measured().any(per_worker) {
         all.push(
             "`__PER_WORKER_CPUS__` is the number of CPUs that a worker has; where guests have more CPUs together than \
@@ -126,12 +130,12 @@ fn differences(args: &RunPerfArgs, tests: &[test::Test], profiles: &[profile::Pr
 }
 
 /// A host of run-perf's: `[NAME:]ADDRESS`.
-struct Host {
+struct RunPerfHost {
     name: Option<String>,
     address: String,
 }
 
-impl Host {
+impl RunPerfHost {
     fn parse(text: &str) -> Self {
         match text.split_once(':').filter(|_| !LOOPBACK_ADDRESSES.contains(&text)) {
             Some((name, address)) => Self { name: Some(name.to_owned()), address: address.to_owned() },
@@ -140,7 +144,7 @@ impl Host {
     }
 
     /// As this program takes it. run-perf logs in as root, also at this machine, which needs no ssh here.
-    fn word(&self) -> String {
+    fn argument(&self) -> String {
         let address = match self.address.as_str() {
             here if LOOPBACK_ADDRESSES.contains(&here) => {
                 return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));
@@ -158,7 +162,7 @@ mod checks {
 
     #[test]
     fn hosts_are_reached_as_root_and_this_machine_directly() {
-        let word = |text: &str| Host::parse(text).word();
+        let word = |text: &str| RunPerfHost::parse(text).argument();
         let all = ["10.0.0.1", "a:lab.example.org", "a:me@lab", "localhost", "here:127.0.0.1", "::1"];
         assert_eq!(
             all.map(word),

@@ -11,11 +11,11 @@ use crate::error::Error;
 /// A value that run-perf replaces by the number of CPUs of a worker.
 const PER_WORKER_CPUS: &str = "__PER_WORKER_CPUS__";
 /// The key that names a test or profile.
-pub(super) const NAME: &str = "__NAME__";
+pub(super) const NAME_KEY: &str = "__NAME__";
 
 /// What a value of pbench's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PbenchValue {
     /// One value, in a unit that both have.
     Plain,
     /// Values with commas between them.
@@ -29,98 +29,98 @@ enum Kind {
 }
 
 /// A test of pbench's.
-struct Pbench {
+struct PbenchTest {
     name: &'static str,
-    params: &'static [(&'static str, Kind)],
+    params: &'static [(&'static str, PbenchValue)],
     /// Parameters that run-perf adds.
-    own: &'static [(&'static str, Kind)],
+    extra_params: &'static [(&'static str, PbenchValue)],
     /// run-perf's values of what is not given.
     defaults: &'static [(&'static str, &'static str)],
 }
 
-const FIO: [(&str, Kind); 22] = [
-    ("test-types", Kind::List),
-    ("direct", Kind::Plain),
-    ("sync", Kind::Plain),
-    ("rate-iops", Kind::Plain),
-    ("runtime", Kind::Plain),
-    ("ramptime", Kind::Plain),
-    ("block-sizes", Kind::Kib),
-    ("file-size", Kind::Mib),
-    ("targets", Kind::List),
-    ("job-mode", Kind::Plain),
-    ("ioengine", Kind::Plain),
-    ("iodepth", Kind::Plain),
-    ("config", Kind::Plain),
-    ("tool-group", Kind::Plain),
-    ("numjobs", Kind::Plain),
-    ("job-file", Kind::Plain),
-    ("pre-iteration-script", Kind::Plain),
-    ("samples", Kind::Plain),
-    ("max-stddev", Kind::Plain),
-    ("max-failures", Kind::Plain),
-    ("histogram-interval-sec", Kind::Plain),
-    ("sysinfo", Kind::List),
+const FIO: [(&str, PbenchValue); 22] = [
+    ("test-types", PbenchValue::List),
+    ("direct", PbenchValue::Plain),
+    ("sync", PbenchValue::Plain),
+    ("rate-iops", PbenchValue::Plain),
+    ("runtime", PbenchValue::Plain),
+    ("ramptime", PbenchValue::Plain),
+    ("block-sizes", PbenchValue::Kib),
+    ("file-size", PbenchValue::Mib),
+    ("targets", PbenchValue::List),
+    ("job-mode", PbenchValue::Plain),
+    ("ioengine", PbenchValue::Plain),
+    ("iodepth", PbenchValue::Plain),
+    ("config", PbenchValue::Plain),
+    ("tool-group", PbenchValue::Plain),
+    ("numjobs", PbenchValue::Plain),
+    ("job-file", PbenchValue::Plain),
+    ("pre-iteration-script", PbenchValue::Plain),
+    ("samples", PbenchValue::Plain),
+    ("max-stddev", PbenchValue::Plain),
+    ("max-failures", PbenchValue::Plain),
+    ("histogram-interval-sec", PbenchValue::Plain),
+    ("sysinfo", PbenchValue::List),
 ];
 
-const UPERF: [(&str, Kind); 16] = [
-    ("test-types", Kind::List),
-    ("runtime", Kind::Plain),
-    ("message-sizes", Kind::List),
-    ("protocols", Kind::List),
-    ("instances", Kind::List),
-    ("server-nodes", Kind::Plain),
-    ("client-nodes", Kind::Plain),
-    ("samples", Kind::Plain),
-    ("max-stddev", Kind::Plain),
-    ("max-failures", Kind::Plain),
-    ("start-iteration-num", Kind::Plain),
-    ("log-response-times", Kind::Flag),
-    ("config", Kind::Plain),
-    ("tool-group", Kind::Plain),
-    ("tool-label-pattern", Kind::Plain),
-    ("sysinfo", Kind::List),
+const UPERF: [(&str, PbenchValue); 16] = [
+    ("test-types", PbenchValue::List),
+    ("runtime", PbenchValue::Plain),
+    ("message-sizes", PbenchValue::List),
+    ("protocols", PbenchValue::List),
+    ("instances", PbenchValue::List),
+    ("server-nodes", PbenchValue::Plain),
+    ("client-nodes", PbenchValue::Plain),
+    ("samples", PbenchValue::Plain),
+    ("max-stddev", PbenchValue::Plain),
+    ("max-failures", PbenchValue::Plain),
+    ("start-iteration-num", PbenchValue::Plain),
+    ("log-response-times", PbenchValue::Flag),
+    ("config", PbenchValue::Plain),
+    ("tool-group", PbenchValue::Plain),
+    ("tool-label-pattern", PbenchValue::Plain),
+    ("sysinfo", PbenchValue::List),
 ];
 
-const LINPACK: [(&str, Kind); 12] = [
-    ("threads", Kind::List),
-    ("run-samples", Kind::Plain),
-    ("samples", Kind::Plain),
-    ("problem-sizes", Kind::List),
-    ("leading-dimensions", Kind::List),
-    ("alignment-values", Kind::List),
-    ("linpack-binary", Kind::Plain),
-    ("use-omp", Kind::Flag),
-    ("kmp-affinity", Kind::Plain),
-    ("numactl-args", Kind::Plain),
-    ("lininput-header", Kind::Plain),
-    ("lininput-subheader", Kind::Plain),
+const LINPACK: [(&str, PbenchValue); 12] = [
+    ("threads", PbenchValue::List),
+    ("run-samples", PbenchValue::Plain),
+    ("samples", PbenchValue::Plain),
+    ("problem-sizes", PbenchValue::List),
+    ("leading-dimensions", PbenchValue::List),
+    ("alignment-values", PbenchValue::List),
+    ("linpack-binary", PbenchValue::Plain),
+    ("use-omp", PbenchValue::Flag),
+    ("kmp-affinity", PbenchValue::Plain),
+    ("numactl-args", PbenchValue::Plain),
+    ("lininput-header", PbenchValue::Plain),
+    ("lininput-subheader", PbenchValue::Plain),
 ];
 
-const PBENCH: [Pbench; 5] = [
-    Pbench {
+const PBENCH_TESTS: [PbenchTest; 5] = [
+    PbenchTest {
         name: "fio",
         params: &FIO,
-        own: &[],
+        extra_params: &[],
         defaults: &[("test-types", "read,write,rw"), ("ramptime", "10"), ("runtime", "180"), ("samples", "3")],
     },
     // Of run-perf's job files, and of pbench-fio.
-    Pbench {
+    PbenchTest {
         name: "fio-nbd",
         params: &FIO,
-        own: &[],
+        extra_params: &[],
         defaults: &[("ramptime", "5"), ("runtime", "30"), ("samples", "5")],
     },
-    Pbench {
-        name: ram_disk::TEST,
+    PbenchTest {
+        name: ram_disk::TEST_NAME,
         params: &FIO,
-        own: &[("hipri", Kind::Plain), ("target", Kind::Plain)],
+        extra_params: &[("hipri", PbenchValue::Plain), ("target", PbenchValue::Plain)],
         defaults: &[("ramptime", "5"), ("runtime", "10"), ("samples", "5")],
     },
-    Pbench {
+    PbenchTest {
         name: "uperf",
         params: &UPERF,
-        own: &[],
+        extra_params: &[],
         defaults: &[
             ("test-types", "stream"),
             ("runtime", "60"),
@@ -129,12 +129,12 @@ const PBENCH: [Pbench; 5] = [
             ("message-sizes", "1,64,16384"),
         ],
     },
-    Pbench { name: "linpack", params: &LINPACK, own: &[], defaults: &[("samples", "3")] },
+    PbenchTest { name: "linpack", params: &LINPACK, extra_params: &[], defaults: &[("samples", "3")] },
 ];
 
 /// A test as this program takes it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Test {
+pub(super) struct TranslatedTest {
     /// Its name and parameters in one word.
     pub(super) spec: String,
     /// The tools that run around its samples, a command line each; none where none are named.
@@ -142,27 +142,27 @@ pub(super) struct Test {
     /// Differences from run-perf, a sentence each.
     pub(super) notes: Vec<String>,
     /// Whether it has a server, which run-perf starts on the host of a guest.
-    pub(super) is_served: bool,
+    pub(super) has_server: bool,
 }
 
 /// Reads `NAME` or `NAME:JSON`.
-pub(super) fn translate(text: &str) -> Result<Test, Error> {
-    let (name, params) = with_params("test", text)?;
-    test(&name, params)
+pub(super) fn translate(text: &str) -> Result<TranslatedTest, Error> {
+    let (name, params) = split_params("test", text)?;
+    translate_test(&name, params)
 }
 
 /// A test by its name and parameters.
-pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Error> {
-    let mut test = Test { is_served: name == "uperf", ..Test::default() };
+pub(super) fn translate_test(name: &str, mut given: Map<String, Value>) -> Result<TranslatedTest, Error> {
+    let mut test = TranslatedTest { has_server: name == "uperf", ..TranslatedTest::default() };
     let mut words = Vec::new();
-    if let Some(label) = given.remove(NAME).filter(|label| *label != Value::String(String::new())) {
-        words.push(format!("id={}", safe(&text_of(&label))));
+    if let Some(label) = given.remove(NAME_KEY).filter(|label| *label != Value::String(String::new())) {
+        words.push(format!("id={}", sanitize_name(&value_text(&label))));
     }
     if let Some(list) = given.remove("pbench_tools") {
         test.tools = Some(tools::translate(&list, &mut test.notes)?);
     }
     let mut defaults = Vec::new();
-    if name == ram_disk::TEST {
+    if name == ram_disk::TEST_NAME {
         defaults = ram_disk::translate(&mut given, &mut test.notes)?;
     }
     let special: Vec<String> = given.keys().filter(|key| key.starts_with("__")).cloned().collect();
@@ -170,17 +170,17 @@ pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Er
         given.remove(&key);
         test.notes.push(format!("`{key}` of `{name}` has no effect"));
     }
-    match PBENCH.iter().find(|pbench| pbench.name == name) {
-        Some(pbench) => words.extend(pbench.words(given, &defaults)?),
-        None => words.extend(given.iter().map(|(key, value)| format!("{key}={}", spelled(value)))),
+    match PBENCH_TESTS.iter().find(|pbench| pbench.name == name) {
+        Some(pbench) => words.extend(pbench.spec_words(given, &defaults)?),
+        None => words.extend(given.iter().map(|(key, value)| format!("{key}={}", format_value(value)))),
     }
     test.spec = if words.is_empty() { name.to_owned() } else { format!("{name}:{}", words.join(",")) };
     Ok(test)
 }
 
-impl Pbench {
+impl PbenchTest {
     /// Its parameters as this program spells them, sorted by name; with these defaults beside those of its own.
-    fn words(&self, given: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Error> {
+    fn spec_words(&self, given: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Error> {
         let mut words = std::collections::BTreeMap::new();
         for (key, value) in given {
             let (name, kind) = self.param(&key);
@@ -189,40 +189,40 @@ impl Pbench {
             if value.iter().all(String::is_empty) {
                 continue;
             }
-            if words.insert(name.clone(), kind.spelled(&value)).is_some() {
+            if words.insert(name.clone(), kind.format_values(&value)).is_some() {
                 let what = format!("`{name}` of `{}` is given twice", self.name);
                 return Err(Error::Usage { what, help: "give it once".to_owned() });
             }
         }
         for (name, value) in self.defaults.iter().chain(defaults) {
             let (name, kind) = self.param(name);
-            words.entry(name).or_insert_with(|| kind.spelled(&[(*value).to_owned()]));
+            words.entry(name).or_insert_with(|| kind.format_values(&[(*value).to_owned()]));
         }
         Ok(words.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
     }
 
     /// The parameter of a name: `_` is `-`, `type` is `test-types`, and the beginning of one name alone is that name, as
     /// for pbench's scripts. What is none of pbench's stays as it is.
-    fn param(&self, key: &str) -> (String, Kind) {
+    fn param(&self, key: &str) -> (String, PbenchValue) {
         let dashed = key.replace('_', "-");
         let name = if dashed == "type" || dashed == "types" { "test-types" } else { &dashed };
-        let exact = self.own.iter().chain(self.params).find(|(one, _)| *one == name);
+        let exact = self.extra_params.iter().chain(self.params).find(|(one, _)| *one == name);
         let mut started = self.params.iter().filter(|(one, _)| one.starts_with(name));
         let found = exact.or_else(|| started.next().filter(|_| started.next().is_none()));
         match found {
             // run-perf's name for the same.
             Some(("samples", kind)) if self.name == "linpack" => ("run-samples".to_owned(), *kind),
             Some((name, kind)) => ((*name).to_owned(), *kind),
-            None => (key.to_owned(), Kind::Plain),
+            None => (key.to_owned(), PbenchValue::Plain),
         }
     }
 }
 
-impl Kind {
+impl PbenchValue {
     /// Values of pbench's as this program spells them.
-    fn spelled(self, values: &[String]) -> String {
+    fn format_values(self, values: &[String]) -> String {
         let parts: Vec<&str> = match self {
-            Self::List | Self::Kib => values.iter().flat_map(|value| wb_plan::comma_parts(value)).collect(),
+            Self::List | Self::Kib => values.iter().flat_map(|value| wb_plan::split_commas(value)).collect(),
             Self::Plain | Self::Mib | Self::Flag => values.iter().map(String::as_str).collect(),
         };
         let is_number = |text: &str| text.parse::<u64>().is_ok();
@@ -232,7 +232,7 @@ impl Kind {
             Self::Mib if is_number(text) => format!("{text}m"),
             Self::Flag if text == "y" => "true".to_owned(),
             Self::Flag if text == "n" => "false".to_owned(),
-            _ => quoted(text),
+            _ => quote(text),
         };
         let all: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).map(one).collect();
         match all.as_slice() {
@@ -243,7 +243,7 @@ impl Kind {
 }
 
 /// `NAME` or `NAME:JSON`, the latter an object.
-pub(super) fn with_params(what: &str, text: &str) -> Result<(String, Map<String, Value>), Error> {
+pub(super) fn split_params(what: &str, text: &str) -> Result<(String, Map<String, Value>), Error> {
     let Some((name, json)) = text.split_once(':') else { return Ok((text.to_owned(), Map::new())) };
     let wrong = |why: String| Error::Usage {
         what: format!("invalid {what} `{text}`: {why}"),
@@ -259,7 +259,7 @@ pub(super) fn with_params(what: &str, text: &str) -> Result<(String, Map<String,
 }
 
 /// A name for files and cells, with `_` for whatever else run-perf's users put into one.
-pub(super) fn safe(name: &str) -> String {
+pub(super) fn sanitize_name(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
     name.chars().map(keep).collect()
 }
@@ -267,13 +267,13 @@ pub(super) fn safe(name: &str) -> String {
 /// The texts of a value: of a list each.
 fn text_values(value: &Value) -> Vec<String> {
     match value {
-        Value::Array(list) => list.iter().map(text_of).collect(),
-        one => vec![text_of(one)],
+        Value::Array(list) => list.iter().map(value_text).collect(),
+        one => vec![value_text(one)],
     }
 }
 
 /// A value as run-perf puts it into a command line.
-pub(super) fn text_of(value: &Value) -> String {
+pub(super) fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -282,16 +282,16 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// A value of a test that pbench does not have.
-fn spelled(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
-        Value::Array(list) => format!("[{}]", list.iter().map(spelled).collect::<Vec<_>>().join(",")),
-        one if text_of(one) == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
-        one => quoted(&text_of(one)),
+        Value::Array(list) => format!("[{}]", list.iter().map(format_value).collect::<Vec<_>>().join(",")),
+        one if value_text(one) == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
+        one => quote(&value_text(one)),
     }
 }
 
 /// A text as it can stand among parameters.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
     if !text.is_empty() && text.chars().all(is_bare) { text.to_owned() } else { Value::from(text).to_string() }
 }

@@ -18,7 +18,7 @@ pub(super) fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<Str
     };
     let mut commands = Vec::new();
     for text in texts {
-        match command(text) {
+        match tool_command(text) {
             Some(command) => commands.push(command),
             None => notes
                 .push(format!("pbench's tool `{text}` is left out: name its command with --tool of `weighbridge run`")),
@@ -28,7 +28,7 @@ pub(super) fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<Str
 }
 
 /// The command of a tool of pbench's.
-fn command(text: &str) -> Option<String> {
+fn tool_command(text: &str) -> Option<String> {
     let (name, options) = text.split_once(':').unwrap_or((text, ""));
     let words: Vec<&str> = options.split([' ', '=']).filter(|word| !word.is_empty()).collect();
     let interval = match words[..] {
@@ -66,7 +66,7 @@ mod tests {
             commands,
             ["sar -A 3", "iostat -N -t -y -x -m 5", "sh -c 'while date +%s && cat /proc/vmstat; do sleep 3; done'"]
         );
-        assert!(commands.iter().all(|line| wb_plan::tools::words(line).is_some()));
+        assert!(commands.iter().all(|line| wb_plan::tools::split_words(line).is_some()));
         assert_eq!(notes.len(), 2);
         assert!(notes[0].starts_with("pbench's tool `perf:--record-opts=-a` is left out"));
         assert!(translate(&json!("sar"), &mut notes).is_err());

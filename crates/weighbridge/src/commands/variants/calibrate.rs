@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_compare::calibrate::{self, Options, Sample};
-use wb_compare::variants::{Calibrated, CalibratedCase, Held, Question};
+use wb_compare::calibrate::{self, CalibrationSample, Options};
+use wb_compare::experiment::{CalibrationCase, CalibrationExperiment, Criterion, Experiment};
 use wb_model::TestName;
-use wb_plan::{Order, Plan, Request, Workers};
-use wb_profile::Named;
-use wb_record::{Event, Line, RunFolder};
-use wb_stats::Rule;
+use wb_plan::{Plan, PlanWorkers, Request, SamplingOrder};
+use wb_profile::NamedProfile;
+use wb_record::{JournalEvent, JournalLine, RunFolder};
+use wb_stats::SamplingRule;
 use wb_study::Study;
 use wb_study::result::CellResult;
 
-use super::question::question;
-use super::tell;
+use super::criterion::build_criterion;
+use super::save_and_print;
 use crate::cli::variants::CalibrateArgs;
-use crate::commands::crew::localhost;
-use crate::commands::measure::{Measuring, folder, require_same};
-use crate::commands::what::{Asked, asked_one};
+use crate::commands::hosts::localhost;
+use crate::commands::measure::{MeasureSession, require_same_plan, run_folder};
+use crate::commands::selection::{MeasureRequest, resolve_single_test};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,27 +27,33 @@ const ERROR_RATE: f64 = 5.0;
 
 /// Holds a system against itself.
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
-    let asked = asked(args)?;
-    let folder = folder(&args.one.into, "weighbridge-calibrate");
+    let asked = build_request(args)?;
+    let folder = run_folder(&args.single_test.run_folder, "weighbridge-calibrate");
     let mut asks = None;
-    let mut measuring = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?;
-    measuring.one_state = Some("calibrate");
-    require_same(&folder, &asked)?;
-    let measured = measuring.carry_out(console, |workers, named| {
-        let plan = plan(args, &asked, workers, named)?;
-        asks = Some(question(&asked, &plan, args.one.threshold, ERROR_RATE)?);
+    let mut measuring = MeasureSession::new(
+        &folder,
+        &args.single_test.run_folder,
+        &asked,
+        &args.single_test.hosts,
+        &args.single_test.preparation,
+    )?;
+    measuring.single_profile_command = Some("calibrate");
+    require_same_plan(&folder, &asked)?;
+    let measured = measuring.run(console, |workers, named| {
+        let plan = plan_runs(args, &asked, workers, named)?;
+        asks = Some(build_criterion(&asked, &plan, args.single_test.threshold, ERROR_RATE)?);
         Ok(plan)
     })?;
-    let question = asks.ok_or_else(|| Error::Kernel("no plan was made".to_owned()))?;
-    let mut told = told(&measured.study, question, args)?;
-    told.added = added(&RunFolder::open(&folder)?.lines()?);
-    tell(&Held::Calibrated(told), &folder, &args.one, console)?;
-    Ok(measured.exit().unwrap_or(Exit::Fine))
+    let question = asks.ok_or_else(|| Error::Internal("no plan was made".to_owned()))?;
+    let mut told = evaluate(&measured.study, question, args)?;
+    told.added = last_entry_serials(&RunFolder::open(&folder)?.journal_lines()?);
+    save_and_print(&Experiment::Calibration(told), &folder, &args.single_test, console)?;
+    Ok(measured.exit().unwrap_or(Exit::Success))
 }
 
 /// The test, once for each run.
-fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
-    let mut asked = asked_one(&args.one)?;
+fn build_request(args: &CalibrateArgs) -> Result<MeasureRequest, Error> {
+    let mut asked = resolve_single_test(&args.single_test)?;
     asked.plan(None, &localhost())?;
     let run = |request: &Request, number: u16| {
         let name = format!("run-{number:03}");
@@ -56,29 +62,34 @@ fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
     };
     asked.requests = asked.requests.iter().flat_map(|one| (0..args.runs).map(move |at| run(one, at))).collect();
     asked.name = format!("calibrate {} ({} samples a side)", asked.name, args.samples);
-    asked.sampling.order = Order::Sequential;
+    asked.sampling.order = SamplingOrder::Sequential;
     asked.sampling.min_samples = 2 * usize::from(args.samples);
     asked.sampling.max_samples = asked.sampling.min_samples;
     Ok(asked)
 }
 
 /// Its cells, each of exactly so many samples.
-fn plan(args: &CalibrateArgs, asked: &Asked, workers: &Workers, named: &Named) -> Result<Plan, Error> {
+fn plan_runs(
+    args: &CalibrateArgs,
+    asked: &MeasureRequest,
+    workers: &PlanWorkers,
+    named: &NamedProfile,
+) -> Result<Plan, Error> {
     let mut plan = asked.plan(Some(workers), named)?;
     let samples = 2 * usize::from(args.samples);
     for cell in &mut plan.cells {
-        cell.rule = Rule::Compared { min_samples: samples, max_samples: samples };
+        cell.rule = SamplingRule::External { min_samples: samples, max_samples: samples };
     }
     Ok(plan)
 }
 
 /// The serials with attempts in the last entry of a run; none where no earlier entry has any.
-fn added(lines: &[Line]) -> Vec<String> {
+fn last_entry_serials(lines: &[JournalLine]) -> Vec<String> {
     let mut entries: Vec<BTreeSet<String>> = Vec::new();
     for line in lines {
         match &line.event {
-            Event::EntryStarted { .. } => entries.push(BTreeSet::new()),
-            Event::AttemptEnded(ended) => {
+            JournalEvent::EntryStarted { .. } => entries.push(BTreeSet::new()),
+            JournalEvent::AttemptEnded(ended) => {
                 entries.last_mut().map(|serials| serials.insert(ended.cell.serial.to_string()));
             }
             _ => {}
@@ -92,30 +103,34 @@ fn added(lines: &[Line]) -> Vec<String> {
 }
 
 /// What came of it, from all that the folder has.
-fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calibrated, Error> {
-    let options = Options { each: usize::from(args.samples), threshold: args.one.threshold, rate: ERROR_RATE / 100.0 };
+fn evaluate(study: &Study, question: Criterion, args: &CalibrateArgs) -> Result<CalibrationExperiment, Error> {
+    let options = Options {
+        samples_per_side: usize::from(args.samples),
+        threshold: args.single_test.threshold,
+        error_rate: ERROR_RATE / 100.0,
+    };
     let mut cases: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
     for cell in &study.cells {
         cases.entry(cell.cell.case.to_string()).or_default().push(cell);
     }
     let case = |(case, mut runs): (String, Vec<&CellResult>)| {
-        let began = |cell: &&CellResult| cell.samples.first().map_or(f64::INFINITY, |sample| sample.at);
+        let began = |cell: &&CellResult| cell.samples.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
         runs.sort_by(|one, other| began(one).total_cmp(&began(other)));
-        let (samples, boots) = samples(&runs, &question);
-        let calibration = calibrate::calibrate(&samples, &options).map_err(|bad| Error::FellShort {
+        let (samples, boots) = collect_samples(&runs, &question);
+        let calibration = calibrate::calibrate(&samples, &options).map_err(|bad| Error::Incomplete {
             what: format!("{}: {bad}", question.metric),
             help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
         })?;
-        let short = runs.iter().filter(|run| run.outcome.falls_short());
+        let short = runs.iter().filter(|run| run.outcome.is_incomplete());
         let shortfalls = short.map(|run| (run.cell.serial.to_string(), run.outcome.to_string())).collect();
-        Ok(CalibratedCase { case, runs: runs.len(), boots, shortfalls, calibration })
+        Ok(CalibrationCase { case, runs: runs.len(), boots, shortfalls, calibration })
     };
     let cases = cases.into_iter().map(case).collect::<Result<_, Error>>()?;
-    Ok(Calibrated { samples_each: options.each, question, cases, added: Vec::new() })
+    Ok(CalibrationExperiment { samples_per_side: options.samples_per_side, question, cases, added: Vec::new() })
 }
 
 /// The samples of runs in their order, and of how many boots they are.
-fn samples(runs: &[&CellResult], question: &Question) -> (Vec<Sample>, usize) {
+fn collect_samples(runs: &[&CellResult], question: &Criterion) -> (Vec<CalibrationSample>, usize) {
     let boots: BTreeSet<&str> = runs.iter().filter_map(|run| Some(run.provenance.get("boot")?.as_str())).collect();
     let boots: Vec<&str> = boots.into_iter().collect();
     let boot_of = |run: &CellResult| {
@@ -127,7 +142,7 @@ fn samples(runs: &[&CellResult], question: &Question) -> (Vec<Sample>, usize) {
         let counted = run.samples.iter().filter(|sample| sample.counted);
         let sample = counted.filter_map(move |sample| {
             let value = *sample.values.get(&question.metric)?;
-            Some(Sample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })
+            Some(CalibrationSample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })
         });
         sample.collect::<Vec<_>>()
     };

@@ -2,33 +2,33 @@
 
 mod ab;
 mod calibrate;
-mod kept;
-mod measured;
-mod question;
-mod referee;
+mod criterion;
+mod experiment;
+mod inputs;
+mod stopping_rule;
 
 pub(crate) use ab::ab;
 pub(crate) use calibrate::calibrate;
-pub(crate) use kept::held;
+pub(crate) use experiment::read_experiment;
 
 use std::path::Path;
 
-use wb_compare::variants::Held;
+use wb_compare::experiment::Experiment;
 use wb_record::RunFolder;
 
 use super::{print_json, print_text};
-use crate::cli::variants::One;
+use crate::cli::variants::SingleTestFlags;
 use crate::console::Console;
 use crate::error::Error;
 
 /// Keeps what came of it in the run folder, and prints it.
-fn tell(held: &Held, folder: &Path, one: &One, console: &Console) -> Result<(), Error> {
-    kept::keep(&RunFolder::open(folder)?, held)?;
+fn save_and_print(held: &Experiment, folder: &Path, one: &SingleTestFlags, console: &Console) -> Result<(), Error> {
+    experiment::write_experiment(&RunFolder::open(folder)?, held)?;
     match (one.json, held) {
-        (true, Held::Variants(told)) => print_json(told),
-        (true, Held::Calibrated(told)) => print_json(told),
+        (true, Experiment::Variants(told)) => print_json(told),
+        (true, Experiment::Calibration(told)) => print_json(told),
         (false, _) => {
-            print_text(&wb_report::compare::held_text(held, console.out))?;
+            print_text(&wb_report::compare::experiment_text(held, console.stdout_style))?;
             print_text(&format!("\nrun folder: {}\n", folder.display()))
         }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use wb_profile::image::{Base, Failure, Format};
+use wb_profile::image::{BaseImage, ImageFailure, ImageFormat};
 
 use super::lab::{Lab, has, run};
 use crate::machine::Machine;
@@ -26,13 +26,13 @@ fn a_debian_is_built_and_a_guest_of_it_is_who_it_was_told_to_be() {
         let nosuch = r#"{"built": "bookworm", "packages": ["weighbridge-nosuch"]}"#.parse().unwrap();
         let failure = lab.fails(&worker, &nosuch).await;
         assert!(
-            matches!(&failure, Failure::NoPackages { packages } if packages == &["weighbridge-nosuch"]),
+            matches!(&failure, ImageFailure::NoPackages { packages } if packages == &["weighbridge-nosuch"]),
             "{failure}"
         );
         worker.close().await.unwrap();
         base
     });
-    assert_eq!((base.format, base.name.as_str()), (Format::Qcow2, "built:bookworm of 2g with redis-server"));
+    assert_eq!((base.format, base.name.as_str()), (ImageFormat::Qcow2, "built:bookworm of 2g with redis-server"));
     has_nothing_of_this_machine(&lab, &base);
 
     let guest = Machine::start(Path::new(&lab.path("")), &base, "guest-7", false);
@@ -46,7 +46,7 @@ fn a_debian_is_built_and_a_guest_of_it_is_who_it_was_told_to_be() {
 }
 
 /// Neither keys nor lists nor names, and what was asked for.
-fn has_nothing_of_this_machine(lab: &Lab, base: &Base) {
+fn has_nothing_of_this_machine(lab: &Lab, base: &BaseImage) {
     let raw = lab.path("raw");
     let converted = Command::new("qemu-img").args(["convert", "-O", "raw", &base.path, &raw]).status().unwrap();
     assert!(converted.success());

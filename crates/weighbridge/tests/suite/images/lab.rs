@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::Nanos;
-use wb_profile::image::cache::{self, Entry};
-use wb_profile::image::order::Progress;
-use wb_profile::image::{Base, Failure, Image, ImageError, Options, ready};
+use wb_profile::image::cache::{self, CachedImage};
+use wb_profile::image::request::ImageProgress;
+use wb_profile::image::{BaseImage, ImageError, ImageFailure, ImageOptions, ImageSpec, prepare};
 
 /// A test's world.
 pub(crate) struct Lab {
@@ -43,14 +43,16 @@ impl Lab {
         self.path("cache")
     }
 
-    pub(crate) async fn ready(&self, worker: &Worker, image: &Image) -> Result<Base, ImageError> {
-        let options = Options { cache: Some(self.cache()), stall: self.stall };
-        ready(worker, image, &options, &|progress: &Progress| self.told.lock().unwrap().push(progress.to_string()))
-            .await
+    pub(crate) async fn ready(&self, worker: &Worker, image: &ImageSpec) -> Result<BaseImage, ImageError> {
+        let options = ImageOptions { cache: Some(self.cache()), stall: self.stall };
+        prepare(worker, image, &options, &|progress: &ImageProgress| {
+            self.told.lock().unwrap().push(progress.to_string())
+        })
+        .await
     }
 
     /// Why an image cannot be had.
-    pub(crate) async fn fails(&self, worker: &Worker, image: &Image) -> Failure {
+    pub(crate) async fn fails(&self, worker: &Worker, image: &ImageSpec) -> ImageFailure {
         match self.ready(worker, image).await {
             Err(ImageError::Failed { failure, .. }) => failure,
             other => panic!("{other:?}"),
@@ -62,8 +64,8 @@ impl Lab {
         self.told.lock().unwrap().clone()
     }
 
-    pub(crate) async fn cached(&self, worker: &Worker) -> Vec<Entry> {
-        cache::cached(worker, Some(&self.cache())).await.unwrap()
+    pub(crate) async fn cached(&self, worker: &Worker) -> Vec<CachedImage> {
+        cache::list(worker, Some(&self.cache())).await.unwrap()
     }
 
     /// Removes an entry; why it was left, if it was.

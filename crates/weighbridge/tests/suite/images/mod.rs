@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 
 use wb_model::{Bytes, Nanos, Sha256};
-use wb_profile::image::{Boot, Failure, Format, Image, Remote};
+use wb_profile::image::{GuestBoot, ImageFailure, ImageFormat, ImageSpec, RemoteImage};
 
 use lab::{Lab, has_qemu_img, run};
 use server::{Manner, Server};
@@ -25,8 +25,8 @@ fn content() -> Vec<u8> {
 }
 
 /// That, as it is asked for.
-fn image(server: &Server) -> Image {
-    Image::Remote(Remote { url: server.url(), sha256: Sha256::of(&content()).as_str().to_owned() })
+fn image(server: &Server) -> ImageSpec {
+    ImageSpec::Remote(RemoteImage { url: server.url(), sha256: Sha256::of(&content()).as_str().to_owned() })
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn an_image_is_fetched_once_and_removed_when_it_is_asked_for() {
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &image(&server)).await.unwrap();
-        assert_eq!((base.format, &base.boot, &base.name), (Format::Raw, &Boot::Disk, &server.url()));
+        assert_eq!((base.format, &base.boot, &base.name), (ImageFormat::Raw, &GuestBoot::Disk, &server.url()));
         assert_eq!(fs::read(&base.path).unwrap(), content());
         assert_eq!(Sha256::of(&content()).as_str(), base.sha256);
         assert!(lab.told().iter().any(|line| line.ends_with("of 1.91 MiB")), "{:?}", lab.told());
@@ -46,7 +46,7 @@ fn an_image_is_fetched_once_and_removed_when_it_is_asked_for() {
         assert_eq!(server.asked(), [0], "the second time nobody is asked");
         let entries = lab.cached(&worker).await;
         assert_eq!((entries.len(), entries[0].base.as_ref(), entries[0].in_use.as_ref()), (1, Some(&base), None));
-        assert!(entries[0].size >= Bytes(2_000_000) && entries[0].used >= entries[0].made);
+        assert!(entries[0].size >= Bytes(2_000_000) && entries[0].last_used >= entries[0].created);
         assert_eq!(lab.remove(&worker, &entries[0].name).await, [""; 0]);
         worker.close().await.unwrap();
     });
@@ -77,7 +77,7 @@ fn a_server_that_stalls_is_given_up_and_the_next_time_goes_on_where_it_stopped()
     run(async {
         let worker = lab.worker().await;
         let failure = lab.fails(&worker, &image(&server)).await;
-        let Failure::Stalled { got, within, .. } = &failure else { panic!("{failure}") };
+        let ImageFailure::Stalled { got, within, .. } = &failure else { panic!("{failure}") };
         assert_eq!((*got, *within), (Bytes(500_000), SOON));
         let begun = lab.cached(&worker).await;
         assert!(begun[0].base.is_none() && begun[0].size >= Bytes(500_000), "{begun:?}");
@@ -110,7 +110,7 @@ fn what_is_not_what_it_should_be_is_removed() {
     run(async {
         let worker = lab.worker().await;
         let failure = lab.fails(&worker, &image(&server)).await;
-        let Failure::Hash { expected, found, .. } = &failure else { panic!("{failure}") };
+        let ImageFailure::Hash { expected, found, .. } = &failure else { panic!("{failure}") };
         assert_eq!(expected, Sha256::of(&content()).as_str());
         assert_ne!(expected, found);
         let left = lab.files();
@@ -129,14 +129,17 @@ fn what_a_server_does_not_give_is_told_as_what_it_is() {
         let worker = lab.worker().await;
         let gone = Server::new(&content(), &[Manner::Refuses(404)]);
         let failure = lab.fails(&worker, &image(&gone)).await;
-        assert!(matches!(failure, Failure::Status { status: 404, .. }), "{failure}");
+        assert!(matches!(failure, ImageFailure::Status { status: 404, .. }), "{failure}");
         let endless = Server::new(&content(), &[Manner::Promises(1 << 60)]);
         let failure = lab.fails(&worker, &image(&endless)).await;
-        assert!(matches!(failure, Failure::NoSpace { needed: Bytes(needed), .. } if needed == 1 << 60), "{failure}");
+        assert!(
+            matches!(failure, ImageFailure::NoSpace { needed: Bytes(needed), .. } if needed == 1 << 60),
+            "{failure}"
+        );
         // Nobody listens there.
-        let nobody: Image = format!("http://127.0.0.1:1/disk.img#sha256={}", Sha256::of(b"")).parse().unwrap();
+        let nobody: ImageSpec = format!("http://127.0.0.1:1/disk.img#sha256={}", Sha256::of(b"")).parse().unwrap();
         let failure = lab.fails(&worker, &nobody).await;
-        assert!(matches!(failure, Failure::Unreachable { .. }), "{failure}");
+        assert!(matches!(failure, ImageFailure::Unreachable { .. }), "{failure}");
         worker.close().await.unwrap();
     });
 }
@@ -214,7 +217,7 @@ fn a_file_of_the_host_is_used_where_it_lies() {
     run(async {
         let worker = lab.worker().await;
         let base = lab.ready(&worker, &disk.parse().unwrap()).await.unwrap();
-        assert_eq!((base.path.as_str(), base.format), (disk.as_str(), Format::Qcow2));
+        assert_eq!((base.path.as_str(), base.format), (disk.as_str(), ImageFormat::Qcow2));
         assert_eq!(base.sha256, Sha256::of(&fs::read(&disk).unwrap()).as_str());
         create(&[&disk, "32M"]);
         let again = lab.ready(&worker, &disk.parse().unwrap()).await.unwrap();
@@ -225,13 +228,13 @@ fn a_file_of_the_host_is_used_where_it_lies() {
         let base = lab.ready(&worker, &with_kernel.parse().unwrap()).await.unwrap();
         assert_eq!(
             base.boot,
-            Boot::Kernel { kernel: disk.clone(), initrd: disk.clone(), arguments: "quiet".to_owned() }
+            GuestBoot::Kernel { kernel: disk.clone(), initrd: disk.clone(), arguments: "quiet".to_owned() }
         );
 
         let failure = lab.fails(&worker, &overlay.parse().unwrap()).await;
-        assert!(matches!(failure, Failure::Overlay { .. }), "{failure}");
+        assert!(matches!(failure, ImageFailure::Overlay { .. }), "{failure}");
         let failure = lab.fails(&worker, &lab.path("nosuch").parse().unwrap()).await;
-        assert!(matches!(failure, Failure::Missing { .. }), "{failure}");
+        assert!(matches!(failure, ImageFailure::Missing { .. }), "{failure}");
         worker.close().await.unwrap();
     });
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use wb_profile::image::{Base, Boot, HostKey, Seed};
+use wb_profile::image::{BaseImage, GuestBoot, HostKey, SeedConfig};
 
 /// How long one in software may take until somebody can log in.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -20,7 +20,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Starts one of this name, whose files are in a folder. One that may not reboot ends instead.
-    pub(crate) fn start(folder: &Path, base: &Base, name: &str, may_reboot: bool) -> Self {
+    pub(crate) fn start(folder: &Path, base: &BaseImage, name: &str, may_reboot: bool) -> Self {
         let path = |file: &str| folder.join(file).display().to_string();
         let key = |file: &str| {
             let words = ["-q", "-t", "ed25519", "-N", "", "-C", file, "-f", &path(file)];
@@ -30,7 +30,7 @@ impl Machine {
         let (_, authorized_key) = key("user");
         let (private, public) = key("host");
         let host_key = HostKey { private: &private, public: &public };
-        let seed = Seed { hostname: name, authorized_key: &authorized_key, host_key, macs: &[] };
+        let seed = SeedConfig { hostname: name, authorized_key: &authorized_key, host_key, macs: &[] };
         let (volume, overlay) = (path("seed"), path("overlay"));
         fs::write(&volume, seed.volume().unwrap()).unwrap();
         let backing = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", &base.path, &overlay];
@@ -46,7 +46,7 @@ impl Machine {
         );
         fs::write(path("way"), way).unwrap();
 
-        let Boot::Kernel { kernel, initrd, arguments } = &base.boot else { panic!("{base:?}") };
+        let GuestBoot::Kernel { kernel, initrd, arguments } = &base.boot else { panic!("{base:?}") };
         assert!(Path::new(kernel).is_file());
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic"])

@@ -46,7 +46,7 @@ impl RunResult {
     }
 
     pub(crate) fn why(&self) -> &str {
-        self.0["outcome"]["why"].as_str().unwrap_or_default()
+        self.0["outcome"]["reason"].as_str().unwrap_or_default()
     }
 
     pub(crate) fn group(&self, group: usize) -> &Value {

@@ -26,12 +26,12 @@ function prepared(data) {
 
 // The kind of a check in a build; build 0 is the first, which has none.
 function kindOf(data, check, build) {
-  return data.kinds[data.cells[build - 1].decided.charCodeAt(check) - 48];
+  return data.kinds[data.cells[build - 1].verdicts.charCodeAt(check) - 48];
 }
 
 // Whether the score judges a check in any build, so that its tolerance counts.
 function isScored(data, check) {
-  return data.cells.some((column) => column.by[check] === "t" && column.decided[check] !== "-");
+  return data.cells.some((column) => column.methods[check] === "t" && column.verdicts[check] !== "-");
 }
 
 const numeric = (datum) => datum === "∞" ? Infinity : datum === "−∞" ? -Infinity : datum;
@@ -39,12 +39,12 @@ const numeric = (datum) => datum === "∞" ? Infinity : datum === "−∞" ? -In
 // What decides, in percent: the ratio where statistics do, otherwise the score.
 function differenceOf(data, check, build) {
   const column = data.cells[build - 1];
-  return column.by[check] === "s" && column.ratio[check] !== null ? column.ratio[check] : column.score[check];
+  return column.methods[check] === "s" && column.ratio[check] !== null ? column.ratio[check] : column.score[check];
 }
 
 // The same with the sign that positive is better; null where neither way is.
 function betterOf(data, check, build) {
   const difference = numeric(differenceOf(data, check, build));
-  const sense = data.sense[check];
+  const sense = data.direction_sign[check];
   return difference === null || sense === 0 ? null : difference * sense;
 }

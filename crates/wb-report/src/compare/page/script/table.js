@@ -27,7 +27,7 @@ function cell(data, check, build) {
   if (difference !== null) {
     const text = percentText(difference);
     td.append(` ${text.slice(0, -2)}`);
-    if (column.by[check] === "s" && column.low[check] !== null) {
+    if (column.methods[check] === "s" && column.low[check] !== null) {
       const half = (numeric(column.high[check]) - numeric(column.low[check])) / 2;
       if (Number.isFinite(half)) td.append(" ", made("i", {}, `±${Number(half.toPrecision(2))}`));
     }

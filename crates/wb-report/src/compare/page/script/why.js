@@ -29,13 +29,13 @@ function scoreOf(data, check, column) {
 }
 
 function ranked(column, check) {
-  const [before, after] = [column.before[check], column.after[check]];
+  const [before, after] = [column.baseline_counts[check], column.candidate_counts[check]];
   return before && after ? [["ranked", `${before} and ${after} ${oneOf[column.unit[check]]}`]] : [];
 }
 
 function needed(column, check) {
-  if (!column.needs[check]) return null;
-  const [unit, each, fewest] = column.needs[check];
+  if (!column.required_samples[check]) return null;
+  const [unit, each, fewest] = column.required_samples[check];
   const text = each === null
     ? `No number of ${oneOf[unit]} would let statistics decide.`
     : fewest
@@ -67,7 +67,7 @@ function parametersOf(data, column, check) {
 function why(data, check, build) {
   const column = data.cells[build - 1];
   const kind = kindOf(data, check, build);
-  const method = column.by[check] === "s" ? "statistics" : "tolerances";
+  const method = column.methods[check] === "s" ? "statistics" : "tolerances";
   const pairs = [
     [data.builds[0], measured(data, check, 0)],
     [data.builds[build], measured(data, check, build)],

@@ -28,7 +28,7 @@ function rangeText(data, check) {
   return data.least[check] === null ? null : `${valueText(data.least[check])} to ${valueText(data.most[check])}`;
 }
 
-const modelsOf = (data, check) => data.known_by[check].map((at) => data.models[at]);
+const modelsOf = (data, check) => data.model_indices[check].map((at) => data.models[at]);
 
 // An identifier as people read it; run-perf's have no escapes, and control characters stay escaped.
 function readable(id) {

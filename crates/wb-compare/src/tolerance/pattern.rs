@@ -1,0 +1,146 @@
+//! Identifiers of many checks at once: some parts are `*`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use wb_model::Class;
+
+use crate::id::{CheckId, IdFormat, Statistic};
+
+/// Which parts of an identifier are left open. A case's values always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wildcards {
+    /// Every profile.
+    pub profile: bool,
+    /// Every test.
+    pub test: bool,
+    /// Every serial.
+    pub serial: bool,
+    /// Every case, whatever its parameters are.
+    pub case: bool,
+    /// Every class.
+    pub class: bool,
+    /// Every metric.
+    pub metric: bool,
+}
+
+const NONE: Wildcards =
+    Wildcards { profile: false, test: false, serial: false, case: false, class: false, metric: false };
+
+impl Wildcards {
+    /// The cases of a test that differ in values only.
+    pub const CASES: Self = NONE;
+    /// The same, over all profiles.
+    pub const CASES_OF_ALL_PROFILES: Self = Self { profile: true, ..NONE };
+    /// A metric over all that a test did.
+    pub const METRIC_OF_TEST: Self = Self { serial: true, case: true, class: true, ..NONE };
+    /// All tests of a profile.
+    pub const PROFILE: Self = Self { test: true, serial: true, case: true, class: true, metric: true, ..NONE };
+}
+
+/// Identifiers that agree in everything that is no star; `Display` writes it as run-perf does, or as Weighbridge would.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckPattern<'a> {
+    /// Whose form it has.
+    pub naming: IdFormat,
+    /// The profile.
+    pub profile: Option<&'a str>,
+    /// The test.
+    pub test: Option<&'a str>,
+    /// Which of the tests of that name.
+    pub serial: Option<&'a str>,
+    /// The case with stars for its values.
+    pub case: Option<Cow<'a, str>>,
+    /// What kind of figure.
+    pub class: Option<Class>,
+    /// The metric.
+    pub metric: Option<&'a str>,
+    /// The statistic, where one is meant.
+    pub statistic: Option<Statistic>,
+}
+
+impl<'a> CheckPattern<'a> {
+    /// The identifier with some parts left open, of both statistics.
+    pub fn of(id: &CheckId<'a>, stars: Wildcards) -> Self {
+        Self {
+            naming: id.naming,
+            profile: (!stars.profile).then_some(id.profile),
+            test: (!stars.test).then_some(id.test),
+            serial: (!stars.serial).then_some(id.serial),
+            case: (!stars.case).then(|| case_pattern(id.naming, id.case)),
+            class: (!stars.class).then_some(id.class),
+            metric: (!stars.metric).then_some(id.metric),
+            statistic: None,
+        }
+    }
+
+    /// The same, of one statistic.
+    pub fn with(self, statistic: Statistic) -> Self {
+        Self { statistic: Some(statistic), ..self }
+    }
+}
+
+/// `read-4KiB` → `read-*`; `block-size=4k,rw=read` → `block-size=*,rw=*`.
+fn case_pattern(naming: IdFormat, case: &str) -> Cow<'_, str> {
+    match naming {
+        IdFormat::RunPerf => format!("{}-*", case.split_once('-').map_or(case, |(stem, _)| stem)).into(),
+        IdFormat::Weighbridge if case.contains('=') => {
+            let names = case.split(',').map(|axis| axis.split_once('=').map_or(axis, |(name, _)| name));
+            names.map(|name| format!("{name}=*")).collect::<Vec<_>>().join(",").into()
+        }
+        IdFormat::Weighbridge => case.into(),
+    }
+}
+
+impl fmt::Display for CheckPattern<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = |part: Option<&str>| part.unwrap_or("*").to_owned();
+        let every_case = match self.naming {
+            IdFormat::RunPerf => "*-*",
+            IdFormat::Weighbridge => "*",
+        };
+        write!(
+            f,
+            "{}/{}/{}{}{}/{}/{}",
+            open(self.profile),
+            open(self.test),
+            open(self.serial),
+            self.naming.before_case(),
+            self.case.as_deref().unwrap_or(every_case),
+            self.class.map_or_else(|| "*".to_owned(), |class| class.to_string()),
+            open(self.metric)
+        )?;
+        match self.statistic {
+            Some(statistic) => write!(f, "{}{statistic}", self.naming.before_statistic()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_what_is_open() {
+        let of = |text, stars| CheckPattern::of(&CheckId::parse(text).unwrap(), stars);
+        let fio = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
+        let mean = Statistic::Mean;
+        for (stars, wanted) in [
+            (Wildcards::CASES, "Localhost/fio/0000:./read-*/throughput/iops_sec.mean"),
+            (Wildcards::CASES_OF_ALL_PROFILES, "*/fio/0000:./read-*/throughput/iops_sec.mean"),
+            (Wildcards::PROFILE, "Localhost/*/*:./*-*/*/*.mean"),
+        ] {
+            assert_eq!(of(fio, stars).with(mean).to_string(), wanted);
+        }
+        assert_eq!(of(fio, Wildcards::METRIC_OF_TEST).to_string(), "Localhost/fio/*:./*-*/*/iops_sec");
+        let own = "Localhost/fio/0000:block-size=4k,rw=read/throughput/iops#mean";
+        assert_eq!(
+            of(own, Wildcards::CASES).with(mean).to_string(),
+            "Localhost/fio/0000:block-size=*,rw=*/throughput/iops#mean"
+        );
+        assert_eq!(of(own, Wildcards::PROFILE).to_string(), "Localhost/*/*:*/*/*");
+        let plain = of("Localhost/x/0000:./linpack/throughput/gflops.mean", Wildcards::CASES);
+        assert_eq!(plain.to_string(), "Localhost/x/0000:./linpack-*/throughput/gflops");
+    }
+}

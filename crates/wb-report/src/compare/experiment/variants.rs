@@ -1,0 +1,119 @@
+//! A table for each case: every variant, how it stands to the first, and why no more was measured.
+
+use wb_compare::experiment::{Criterion, VariantCase, VariantExperiment, VariantSummary};
+use wb_compare::sequential_test::StoppingState;
+use wb_compare::statistical::Verdict;
+use wb_model::pluralize;
+
+use super::ratio_scale::RatioScale;
+use super::{CaseSection, title};
+use crate::chart::RatioEstimate;
+use crate::phrasing::NO_VALUE;
+use crate::text::{Align, Table, TableCell, Tone};
+
+/// A section for each case; `drawn` adds a column in which the ratios are drawn on one scale.
+pub(crate) fn sections(told: &VariantExperiment, drawn: bool) -> Vec<CaseSection> {
+    let of_case = |case: &VariantCase| CaseSection {
+        title: title(&case.case, &told.criterion),
+        about: None,
+        tables: vec![table(case, &told.criterion, drawn)],
+        remarks: remarks(case),
+        end: Some(stop_summary(case, told)),
+    };
+    told.cases.iter().map(of_case).collect()
+}
+
+fn table(case: &VariantCase, question: &Criterion, drawn: bool) -> Table {
+    let ruler = RatioScale::new(case.variants.iter().filter_map(ratio)).filter(|_| drawn);
+    let scale = ruler.as_ref().map(RatioScale::header);
+    // Without any the column is not worth its width.
+    let with_disturbed = case.variants.iter().any(|variant| variant.disturbed.is_some_and(|count| count > 0));
+    let mut heads = vec![("variant", Align::Left), ("samples", Align::Right)];
+    heads.extend(with_disturbed.then_some(("disturbed", Align::Right)));
+    heads.extend([("median", Align::Right), ("ratio", Align::Right), ("interval", Align::Right)]);
+    heads.push(("verdict", Align::Left));
+    heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
+    let mut table = Table::new(&heads);
+    for variant in &case.variants {
+        let (word, tone) = verdict(variant);
+        let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
+        let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
+        row.extend(with_disturbed.then(|| disturbed().into()));
+        row.extend(format_figures(variant, question).map(TableCell::from));
+        row.push(TableCell::toned(word, tone));
+        row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
+        table.row(row);
+    }
+    table
+}
+
+/// A variant's place on the scale; nothing where it has a standing without a ratio.
+fn ratio_line(ruler: &RatioScale, variant: &VariantSummary) -> String {
+    match (variant.result, ratio(variant)) {
+        (Some(_), None) => String::new(),
+        (_, ratio) => ruler.line(ratio),
+    }
+}
+
+/// A variant's ratio to the first.
+pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
+    let standing = variant.result?;
+    Some(RatioEstimate { estimate: standing.ratio?, interval: standing.interval.map(|ci| (ci.low, ci.high)) })
+}
+
+/// Median, ratio and its interval.
+pub(crate) fn format_figures(variant: &VariantSummary, question: &Criterion) -> [String; 3] {
+    let none = || NO_VALUE.to_owned();
+    let of = ratio(variant);
+    let interval = of.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
+    [
+        variant.median.map_or_else(none, |median| question.unit.quantity(median).to_string()),
+        of.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
+        interval.unwrap_or_else(none),
+    ]
+}
+
+/// How a variant stands to the first, in a word, and how that is to be seen.
+pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
+    match variant.result {
+        None => ("the first", Tone::Quiet),
+        Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
+        Some(standing) => (standing.verdict.as_str(), tone(standing.verdict)),
+    }
+}
+
+/// Warnings of variants that measured the same, and the variants that have fewer samples than required, and why.
+pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
+    let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
+    let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));
+    warnings.chain(short).collect()
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Improved => Tone::Good,
+        Verdict::Equivalent => Tone::Plain,
+        Verdict::Inconclusive | Verdict::Differs => Tone::Doubtful,
+        Verdict::Regressed | Verdict::Invalid | Verdict::Missing | Verdict::Incomparable => Tone::Bad,
+    }
+}
+
+fn stop_summary(case: &VariantCase, told: &VariantExperiment) -> String {
+    let blocks = pluralize(case.blocks, "block");
+    let uncounted = case.measured_blocks.filter(|measured| *measured > case.blocks);
+    match case.state {
+        StoppingState::Continue if let Some(measured) = uncounted => {
+            format!(
+                "not decided: {} of at most {} measured, {} counted",
+                pluralize(measured, "block"),
+                told.max_blocks,
+                case.blocks
+            )
+        }
+        StoppingState::Decided => format!("decided after {blocks}"),
+        StoppingState::AtLimit => {
+            format!("{blocks}, the most that were allowed: --max-blocks raises it in a new folder")
+        }
+        StoppingState::Continue => format!("{blocks} of at most {}: not decided", told.max_blocks),
+    }
+}

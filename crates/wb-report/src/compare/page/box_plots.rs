@@ -1,0 +1,99 @@
+//! How the differences of primary means are spread: by build, and of the last build by profile, test and metric.
+
+use std::collections::BTreeMap;
+
+use wb_compare::CheckId;
+use wb_compare::comparison::BuildHistory;
+use wb_model::Unit;
+use wb_stats::{Samples, Summary};
+
+use crate::chart::{BoxPlot, BoxRow, ReferenceLine};
+use crate::page::components::{IdGenerator, PageFigure};
+
+/// So many boxes of a chart are drawn: those with the most checks.
+const MAX_BOXES: usize = 40;
+
+/// A part of an identifier by which checks are put into boxes.
+type BoxKeyFn = fn(&CheckId<'_>) -> String;
+
+/// All charts that have something to show.
+pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
+    let last = history.builds.list().len().saturating_sub(1);
+    let by_build =
+        (1..=last).map(|at| (names[at].clone(), history.primary_scores(at).map(|(_, score)| score).collect()));
+    let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
+    let mut parts: Vec<(&str, BoxKeyFn)> = vec![
+        ("profile", |id| id.profile.to_owned()),
+        ("test", |id| id.test.to_owned()),
+        ("metric", |id| format!("{}/{}/{}", id.test, id.class, id.metric)),
+    ];
+    if last == 1 {
+        // With more builds each test of each profile has a chart of its own.
+        parts.insert(2, ("profile and test", |id| format!("{}/{}", id.profile, id.test)));
+    }
+    for (name, of) in parts {
+        let build = &history.builds.list()[last].name;
+        charts.push((format!("by {name}, {build}"), scores_by(history, last, of)));
+    }
+    charts.into_iter().filter_map(|(title, boxes)| box_plot(&title, boxes, ids)).collect()
+}
+
+/// The last build's differences by some part of their identifiers.
+fn scores_by(history: &BuildHistory<'_>, build: usize, of: BoxKeyFn) -> Vec<(String, Vec<f64>)> {
+    let mut boxes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (at, score) in history.primary_scores(build) {
+        boxes.entry(of(&history.tolerances.id(at))).or_default().push(score);
+    }
+    boxes.into_iter().collect()
+}
+
+fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator) -> Option<PageFigure> {
+    let all = boxes.len();
+    if all > MAX_BOXES {
+        boxes.sort_by_key(|(_, scores)| std::cmp::Reverse(scores.len()));
+        boxes.truncate(MAX_BOXES);
+    }
+    let rows = boxes.into_iter().filter_map(|(name, scores)| {
+        let summary = Summary::of(&Samples::new(&scores).ok()?);
+        Some(BoxRow::new(format!("{name} ({})", summary.n), summary))
+    });
+    let rows: Vec<BoxRow> = rows.collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let cut = if all > MAX_BOXES { format!(" The {MAX_BOXES} of {all} with the most checks.") } else { String::new() };
+    let span = Some(axis_range(rows.iter().map(|row| &row.summary)));
+    let lines = vec![ReferenceLine { label: "no difference".to_owned(), value: 0.0 }];
+    let title = format!("differences {by}");
+    let chart = BoxPlot { reference_lines: lines, span, ..BoxPlot::new(title, Unit::new("%"), rows) };
+    let caption = format!(
+        "Differences of primary means {by}: better to the right, worse to the left; range, quartiles and median, beneath \
+         it the median's 95 % interval, where there are enough.{cut}"
+    );
+    Some(PageFigure::of(&chart, caption, ids))
+}
+
+/// Room for all boxes and for whiskers of one and a half times a box; a single outlier must not flatten the rest.
+pub(super) fn axis_range<'a>(summaries: impl Iterator<Item = &'a Summary>) -> (f64, f64) {
+    let reach = |summary: &Summary| {
+        let whisker = 1.5 * (summary.q3 - summary.q1);
+        ((summary.q1 - whisker).max(summary.min), (summary.q3 + whisker).min(summary.max))
+    };
+    let (low, high) =
+        summaries.map(reach).fold((0.0, 0.0), |(low, high): (f64, f64), (l, h)| (low.min(l), high.max(h)));
+    let pad = ((high - low) * 0.04).max(0.5);
+    (low - pad, high + pad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_outlier_does_not_flatten_the_rest() {
+        let scores = [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 5000.0];
+        let summary = Summary::of(&Samples::new(&scores).unwrap());
+        let (low, high) = axis_range(std::iter::once(&summary));
+        assert!(low < -1.0 && high > 2.0 && high < 10.0, "{low} {high}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The comparison within a run of `ab` or `calibrate`, on a page.
+
+use minijinja::Value;
+use serde::Serialize;
+use wb_compare::experiment::{
+    CalibrationExperiment, Criterion, Experiment, VariantCase, VariantExperiment, VariantSummary,
+};
+
+use super::components::{NamedText, named_text};
+use crate::chart::RatioBars;
+use crate::compare::experiment::{CaseSection, calibration, describe_criterion, variants};
+use crate::text::{Table, Tone};
+
+/// The cases of the comparison, and the question.
+#[derive(Serialize)]
+pub(super) struct ExperimentView {
+    criterion: NamedText,
+    cases: Vec<CaseView>,
+}
+
+#[derive(Serialize)]
+struct CaseView {
+    title: String,
+    about: Option<String>,
+    variants: Option<VariantsView>,
+    tables: Vec<FigureTable>,
+    remarks: Vec<NamedText>,
+    end: Option<String>,
+}
+
+/// The variants of a case, their ratios drawn on one scale.
+#[derive(Serialize)]
+struct VariantsView {
+    rows: Vec<VariantRow>,
+    axis: Value,
+}
+
+#[derive(Serialize)]
+struct VariantRow {
+    name: String,
+    samples: usize,
+    median: String,
+    ratio: String,
+    interval: String,
+    bar: Option<Value>,
+    verdict: &'static str,
+    kind: &'static str,
+    symbol: &'static str,
+}
+
+/// What the template needs of a table; the first column names the rows.
+#[derive(Serialize)]
+struct FigureTable {
+    title: String,
+    heads: Vec<String>,
+    rows: Vec<(String, Vec<String>)>,
+}
+
+impl ExperimentView {
+    pub(super) fn new(held: &Experiment) -> Self {
+        let (cases, (metric, asked)) = match held {
+            Experiment::Variants(variants) => (variant_cases(variants), describe_criterion(&variants.criterion)),
+            Experiment::Calibration(calibrated) => {
+                (calibration_cases(calibrated), describe_criterion(&calibrated.question))
+            }
+        };
+        Self { criterion: named_text(metric, asked), cases }
+    }
+}
+
+fn variant_cases(experiment: &VariantExperiment) -> Vec<CaseView> {
+    let sections = variants::sections(experiment, false);
+    let view = |(case, section): (&VariantCase, CaseSection)| CaseView {
+        variants: Some(VariantsView::new(case, &experiment.criterion)),
+        ..CaseView::new(section, Vec::new())
+    };
+    experiment.cases.iter().zip(sections).map(view).collect()
+}
+
+fn calibration_cases(calibration: &CalibrationExperiment) -> Vec<CaseView> {
+    let view = |section: CaseSection| {
+        let tables = section.tables.iter().map(|table| FigureTable::new(&section.title, table)).collect();
+        CaseView::new(section, tables)
+    };
+    calibration::sections(calibration).into_iter().map(view).collect()
+}
+
+impl CaseView {
+    fn new(section: CaseSection, tables: Vec<FigureTable>) -> Self {
+        Self {
+            title: section.title,
+            about: section.about,
+            variants: None,
+            tables,
+            remarks: section.remarks.iter().map(|(name, text)| named_text(name, text)).collect(),
+            end: section.end,
+        }
+    }
+}
+
+impl VariantsView {
+    fn new(case: &VariantCase, question: &Criterion) -> Self {
+        let bars = RatioBars::new(question.threshold / 100.0, case.variants.iter().filter_map(variants::ratio));
+        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, question, &bars));
+        Self { rows: rows.collect(), axis: Value::from_safe_string(bars.axis()) }
+    }
+}
+
+impl VariantRow {
+    fn new(variant: &VariantSummary, question: &Criterion, bars: &RatioBars) -> Self {
+        let [median, ratio, interval] = variants::format_figures(variant, question);
+        let (verdict, tone) = variants::verdict(variant);
+        let (kind, symbol) = tone_symbol(tone);
+        let of = variants::ratio(variant);
+        let is_drawn = variant.result.is_none() || of.is_some();
+        let description = format!("ratio {ratio}, interval {interval}, {verdict}");
+        Self {
+            name: variant.spec.clone(),
+            samples: variant.samples,
+            median,
+            ratio,
+            interval,
+            bar: is_drawn.then(|| Value::from_safe_string(bars.bar(of, &description))),
+            verdict,
+            kind,
+            symbol,
+        }
+    }
+}
+
+/// The class and the symbol of a verdict: two carriers of meaning beside the word.
+fn tone_symbol(tone: Tone) -> (&'static str, &'static str) {
+    match tone {
+        Tone::Good => ("good", "▲"),
+        Tone::Plain | Tone::Strong => ("", "="),
+        Tone::Doubtful => ("doubtful", "?"),
+        Tone::Bad => ("bad", "▼"),
+        Tone::Quiet => ("none", "○"),
+    }
+}
+
+impl FigureTable {
+    fn new(title: &str, table: &Table) -> Self {
+        let (heads, rows) = table.raw_texts();
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let row = |row: Vec<&str>| Some((row.first()?.to_string(), owned(&row[1..])));
+        Self { title: title.to_owned(), heads: owned(&heads), rows: rows.into_iter().filter_map(row).collect() }
+    }
+}

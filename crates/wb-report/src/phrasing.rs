@@ -1,0 +1,259 @@
+//! How things are said, wherever they are shown.
+
+use wb_model::{Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, unescape_lossy};
+use wb_stats::{SamplingRule, Summary};
+use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
+use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
+
+/// What stands where there is no figure.
+pub(crate) const NO_VALUE: &str = "–";
+
+/// An uncertainty or a spread; a tenth of a percent is as fine as either is known.
+pub(crate) fn format_percent(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0 %".to_owned(),
+        tiny if tiny < 0.05 => "<0.1 %".to_owned(),
+        large if large >= 99.5 => format!("{value:.0} %"),
+        _ => format!("{value:.1} %"),
+    }
+}
+
+/// The half-width of the median's interval.
+pub(crate) fn format_half_width(summary: &Summary) -> Option<String> {
+    summary.half_width_percent().map(|half| format!("±{}", format_percent(half)))
+}
+
+/// Both ends of the median's interval.
+pub(crate) fn format_interval(summary: &Summary, unit: &Unit) -> Option<String> {
+    let interval = summary.median_interval?;
+    Some(format!("{} to {}", unit.quantity(interval.low), unit.quantity(interval.high)))
+}
+
+/// The standard deviation relative to the mean.
+pub(crate) fn format_spread(summary: &Summary) -> Option<String> {
+    summary.stddev_percent.map(format_percent)
+}
+
+/// A time as people tell it.
+pub(crate) fn format_duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => Unit::new("s").quantity(seconds).to_string(),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A place in time within a run: `2:05`, `1:02:05`.
+pub(crate) fn format_elapsed(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole % 3600 / 60, whole % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// Which way is better.
+pub(crate) fn describe_direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "neither higher nor lower is better",
+    }
+}
+
+/// A cell's outcome in a word or two, for columns.
+pub(crate) fn outcome_label(outcome: &CellOutcome) -> String {
+    outcome.as_str().replace('-', " ")
+}
+
+/// Why a cell is not what was asked for; none where it is.
+pub(crate) fn describe_shortfall(cell: &CellResult) -> Option<String> {
+    match &cell.outcome {
+        CellOutcome::Measured => None,
+        CellOutcome::NotConverged { percent } => {
+            let reached = match cell.rule {
+                SamplingRule::Precision { .. } | SamplingRule::External { .. } => format!("±{percent:.1} %"),
+                SamplingRule::MaxStddev { .. } => format!("{percent:.1} % standard deviation"),
+            };
+            Some(format!("{reached} reached, wanted: {}{}", describe_rule(&cell.rule), end_reason(cell)))
+        }
+        CellOutcome::Partial { valid, required: wanted } => {
+            Some(format!("{} of at least {wanted}{}", pluralize(*valid, "valid sample"), end_reason(cell)))
+        }
+        CellOutcome::Failed { reason } | CellOutcome::Unsupported { reason } => Some(reason.clone()),
+    }
+}
+
+/// Why a measured cell has a wider interval than its rule wants, or none at all.
+pub(crate) fn describe_imprecision(cell: &CellResult) -> Option<String> {
+    match &cell.outcome {
+        CellOutcome::NotConverged { .. } => Some(format!("wanted {}{}", describe_rule(&cell.rule), end_reason(cell))),
+        CellOutcome::Measured => {
+            let n = cell.primary()?.summary.as_ref().filter(|summary| summary.median_interval.is_none())?.n;
+            Some(format!("{}: an interval of 95 % needs {MIN_SAMPLES_FOR_INTERVAL}", pluralize(n, "sample")))
+        }
+        _ => None,
+    }
+}
+
+/// What ended a cell before its rule was met.
+fn end_reason(cell: &CellResult) -> String {
+    cell.ended_by.as_ref().map_or("; not done yet".to_owned(), |by| format!("; {by}"))
+}
+
+/// When there are samples enough.
+pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
+    match *rule {
+        SamplingRule::Precision { percent, min_samples, max_samples } => {
+            let samples = match max_samples - min_samples {
+                0 => pluralize(min_samples, "sample"),
+                _ => format!("{min_samples} to {max_samples} samples"),
+            };
+            format!("±{percent} % of the median, {samples}")
+        }
+        SamplingRule::External { min_samples, max_samples } if min_samples == max_samples => {
+            pluralize(max_samples, "sample")
+        }
+        SamplingRule::External { min_samples, max_samples } => {
+            format!("{min_samples} to {max_samples} samples, as the comparison needs")
+        }
+        SamplingRule::MaxStddev { samples, max_stddev_percent, max_failures } => {
+            format!("{samples} samples within {max_stddev_percent} % standard deviation, {max_failures} tries")
+        }
+    }
+}
+
+/// What an attempt is for.
+pub(crate) fn purpose_label(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::WarmUp => "warm-up",
+        Purpose::Sample => "sample",
+    }
+}
+
+/// A cell as people read it; [`CellId`]'s own text is what selects it.
+pub(crate) fn cell_name(cell: &CellId) -> String {
+    unescape_lossy(&cell.to_string())
+}
+
+/// What is to be known of where a cell was measured, behind its outcome: on which workers, what its figure is of several,
+/// and whether it is one of software.
+pub(crate) fn describe_workers(cell: &CellResult) -> String {
+    let names: Vec<&str> = cell.workers.iter().take(MAX_NAMED_WORKERS).map(WorkerName::as_str).collect();
+    let names = match cell.workers.len() {
+        count if count > MAX_NAMED_WORKERS => format!("{}, … ({count} workers)", names.join(", ")),
+        _ => names.join(" and "),
+    };
+    let is_measured = match cell.outcome {
+        CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => true,
+        CellOutcome::Failed { .. } | CellOutcome::Unsupported { .. } => false,
+    };
+    let on = match cell.workers.len() {
+        0 => String::new(),
+        1 => format!(", on {names}"),
+        _ if !is_measured => format!(", on {names}"),
+        _ => match cell.primary().map(|primary| primary.metric.aggregate) {
+            Some(Aggregate::Sum) => format!(", sum of {names}"),
+            Some(Aggregate::Merge | Aggregate::Max) => format!(", the largest of {names}"),
+            Some(Aggregate::None) | None => format!(", on {names}"),
+        },
+    };
+    on + if is_emulated(cell) { ", in software" } else { "" }
+}
+
+/// So many workers are named; more are counted.
+const MAX_NAMED_WORKERS: usize = 3;
+
+/// Whether any machine that measured a cell ran in software.
+fn is_emulated(cell: &CellResult) -> bool {
+    let of_machines = |name: &str| name.split('@').next() == Some("emulated");
+    cell.provenance.iter().any(|(name, value)| of_machines(name) && value == "true")
+}
+
+/// The counted samples of a cell that something from outside disturbed.
+pub(crate) fn disturbed_count(cell: &CellResult) -> usize {
+    let disturbed = |sample: &&SampleResult| sample.counted && !sample.disturbances.is_empty();
+    cell.samples.iter().filter(disturbed).count()
+}
+
+/// The samples of a cell whose values do not count, warm-ups apart.
+pub(crate) fn invalid_count(cell: &CellResult) -> usize {
+    let invalid = |sample: &&SampleResult| {
+        sample.purpose == Purpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
+    };
+    cell.samples.iter().filter(invalid).count()
+}
+
+pub(crate) use wb_study::aggregation::metric_key as value_key;
+
+/// What kept a sample from counting, and what disturbed it, each in a sentence.
+pub(crate) fn sample_remarks(sample: &SampleResult) -> Vec<String> {
+    let happened = (!sample.outcome.is_completed()).then(|| sample.outcome.to_string());
+    happened.into_iter().chain(value_remarks(sample)).collect()
+}
+
+/// What is wrong with a sample's values, and what disturbed them.
+pub(crate) fn value_remarks(sample: &SampleResult) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(invalid @ Validity::Invalid { .. }) = &sample.validity {
+        remarks.push(invalid.to_string());
+    }
+    remarks.extend(sample.disturbances.iter().map(|disturbance| format!("disturbed: {disturbance}")));
+    remarks
+}
+
+/// Every place along a curve at which one of its lines has a point.
+pub(crate) fn x_values(curve: &Curve) -> Vec<f64> {
+    let mut places: Vec<f64> = curve.lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    places
+}
+
+/// The head of a column of the nested latency table.
+pub(crate) fn percentile_label(percentile: f64) -> String {
+    match percentile {
+        0.0 => "least".to_owned(),
+        100.0 => "largest".to_owned(),
+        p => format!("p{p}"),
+    }
+}
+
+/// How many cells had which outcome: `3 measured, 1 failed`.
+pub(crate) fn outcome_counts(study: &Study) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for cell in &study.cells {
+        let word = outcome_label(&cell.outcome);
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    counts.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The shares of the wall time in which workload ran, and in which it was measured.
+pub(crate) fn describe_workload_share(study: &Study) -> Option<String> {
+    let share = |seconds: f64| seconds / study.run.seconds * 100.0;
+    let (workload, measured) = (share(study.run.workload_seconds), share(study.run.measured_seconds));
+    let told = || format!("{workload:.0} % of it workload, {measured:.0} % measured");
+    (workload.is_finite() && workload > 0.0).then(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncertainty_is_told_to_a_tenth_of_a_percent() {
+        let told: Vec<String> = [0.0, 0.01, 0.26, 12.34, 250.0].into_iter().map(format_percent).collect();
+        assert_eq!(told, ["0 %", "<0.1 %", "0.3 %", "12.3 %", "250 %"]);
+    }
+
+    #[test]
+    fn times_are_told_as_people_tell_them() {
+        assert_eq!(format_duration(4.25), "4.25 s");
+        assert_eq!(format_duration(221.0), "3 min 41 s");
+        assert_eq!(format_duration(7325.0), "2 h 2 min");
+        assert_eq!((format_elapsed(125.0), format_elapsed(3725.4)), ("2:05".to_owned(), "1:02:05".to_owned()));
+    }
+}

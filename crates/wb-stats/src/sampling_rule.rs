@@ -1,0 +1,286 @@
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::samples::validate_samples;
+use crate::{STOPPING_CONFIDENCE, SampleError, Samples, Summary, median_interval};
+
+/// How many samples are enough
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "rule", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SamplingRule {
+    /// Until the interval of the median, at [`STOPPING_CONFIDENCE`], is narrow enough
+    Precision {
+        /// The half-width wanted, in percent of the median
+        percent: f64,
+        /// No end before so many
+        min_samples: usize,
+        /// No more than so many
+        max_samples: usize,
+    },
+    /// pbench's: sets of samples until one spreads little enough; only the last set counts. A set of one sample is
+    /// enough by itself
+    MaxStddev {
+        /// Samples in a set
+        samples: usize,
+        /// A set whose standard deviation is this many percent of its mean, or more, has failed
+        max_stddev_percent: f64,
+        /// After so many failed sets no other is begun
+        max_failures: usize,
+    },
+    /// Until somebody outside has enough: who holds it against others, or took the samples elsewhere
+    External {
+        /// So many are taken for granted
+        min_samples: usize,
+        /// No more than so many
+        max_samples: usize,
+    },
+}
+
+/// Whether time is left for more samples
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// Another sample can be taken
+    Left,
+    /// No other sample will be taken
+    Spent,
+}
+
+/// What to do next
+#[derive(Debug, Clone, PartialEq)]
+pub enum SamplingDecision {
+    /// Take another sample
+    Continue,
+    /// The rule is satisfied
+    Done(Stop),
+    /// No more samples, and the rule is not satisfied
+    NotConverged(Stop),
+}
+
+/// What there is at the end
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stop {
+    /// Which samples count, by position in time order
+    pub counted: Range<usize>,
+    /// How far they lie apart, by the measure of the rule
+    pub dispersion: Dispersion,
+}
+
+/// How far samples lie apart
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dispersion {
+    /// Half the width of the median's interval, in percent of the median
+    HalfWidthPercent(f64),
+    /// The standard deviation, in percent of the mean
+    StddevPercent(f64),
+    /// Too few samples for the measure
+    TooFew,
+    /// The samples differ and their centre is 0, beside which no spread is small
+    ZeroCentre,
+}
+
+impl SamplingRule {
+    /// The fewest samples that can satisfy it.
+    pub fn min_samples(&self) -> usize {
+        match *self {
+            Self::Precision { min_samples, .. } | Self::External { min_samples, .. } => min_samples,
+            Self::MaxStddev { samples, .. } => samples.max(1),
+        }
+    }
+
+    /// The most samples that it takes.
+    pub fn max_samples(&self) -> usize {
+        match *self {
+            Self::Precision { max_samples, .. } | Self::External { max_samples, .. } => max_samples,
+            Self::MaxStddev { samples: 0 | 1, .. } => 1,
+            Self::MaxStddev { samples, max_failures, .. } => samples * max_failures.max(1),
+        }
+    }
+
+    /// Decides from all samples taken so far, in time order. The same samples always give the same answer, so that a
+    /// run that was interrupted goes on where it was.
+    pub fn decide(&self, in_order: &[f64], budget: Budget) -> Result<SamplingDecision, SampleError> {
+        validate_samples(in_order)?;
+        match *self {
+            Self::Precision { percent, min_samples, max_samples } => {
+                let spread = half_width(in_order)?;
+                let enough = in_order.len() >= min_samples;
+                let narrow = matches!(spread, Dispersion::HalfWidthPercent(reached) if reached <= percent);
+                let stop = Stop { counted: 0..in_order.len(), dispersion: spread };
+                Ok(decision(enough && narrow, in_order.len() >= max_samples, budget, stop))
+            }
+            Self::MaxStddev { samples, max_stddev_percent, max_failures } => {
+                let set = samples.max(1);
+                let whole = in_order.len() / set;
+                let counted = if whole == 0 { 0..in_order.len() } else { (whole - 1) * set..whole * set };
+                let spread = stddev(&in_order[counted.clone()])?;
+                let at_end_of_set = whole > 0 && in_order.len() == whole * set;
+                // One value has no deviation that could be too large.
+                let quiet =
+                    set == 1 || matches!(spread, Dispersion::StddevPercent(reached) if reached < max_stddev_percent);
+                let stop = Stop { counted, dispersion: spread };
+                Ok(decision(whole > 0 && quiet, at_end_of_set && whole >= max_failures, budget, stop))
+            }
+            Self::External { min_samples, max_samples } => {
+                let stop = Stop { counted: 0..in_order.len(), dispersion: half_width(in_order)? };
+                let ended = in_order.len() >= max_samples || budget == Budget::Spent;
+                Ok(decision(ended && in_order.len() >= min_samples, false, budget, stop))
+            }
+        }
+    }
+}
+
+fn decision(satisfied: bool, limit: bool, budget: Budget, stop: Stop) -> SamplingDecision {
+    if satisfied {
+        SamplingDecision::Done(stop)
+    } else if limit || budget == Budget::Spent {
+        SamplingDecision::NotConverged(stop)
+    } else {
+        SamplingDecision::Continue
+    }
+}
+
+fn half_width(in_order: &[f64]) -> Result<Dispersion, SampleError> {
+    if in_order.is_empty() {
+        return Ok(Dispersion::TooFew);
+    }
+    let samples = Samples::new(in_order)?;
+    let Some(interval) = median_interval(&samples, STOPPING_CONFIDENCE) else {
+        return Ok(Dispersion::TooFew);
+    };
+    Ok(match interval.half_width_percent(samples.median()) {
+        Some(percent) => Dispersion::HalfWidthPercent(percent),
+        None => Dispersion::ZeroCentre,
+    })
+}
+
+fn stddev(set: &[f64]) -> Result<Dispersion, SampleError> {
+    if set.is_empty() {
+        return Ok(Dispersion::TooFew);
+    }
+    let summary = Summary::of(&Samples::new(set)?);
+    Ok(match (summary.stddev, summary.stddev_percent) {
+        (None, _) => Dispersion::TooFew,
+        (Some(0.0), _) => Dispersion::StddevPercent(0.0),
+        (Some(_), Some(percent)) => Dispersion::StddevPercent(percent),
+        (Some(_), None) => Dispersion::ZeroCentre,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRECISION: SamplingRule = SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 8 };
+    const PBENCH: SamplingRule = SamplingRule::MaxStddev { samples: 3, max_stddev_percent: 5.0, max_failures: 2 };
+    const STEADY: [f64; 3] = [100.0, 101.0, 102.0];
+    const WILD: [f64; 3] = [100.0, 150.0, 200.0];
+
+    #[test]
+    fn what_is_compared_goes_on_until_its_limit_or_until_it_is_ended() {
+        let rule = SamplingRule::External { min_samples: 2, max_samples: 3 };
+        let done = |samples: &[f64], budget| match rule.decide(samples, budget).unwrap() {
+            SamplingDecision::Continue => None,
+            SamplingDecision::Done(_) => Some(true),
+            SamplingDecision::NotConverged(_) => Some(false),
+        };
+        assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Left)), [None, None, Some(true)]);
+        assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Spent)), [Some(false), Some(true), Some(true)]);
+    }
+
+    fn left(rule: SamplingRule, samples: &[f64]) -> SamplingDecision {
+        rule.decide(samples, Budget::Left).unwrap()
+    }
+
+    fn spent(rule: SamplingRule, samples: &[f64]) -> SamplingDecision {
+        rule.decide(samples, Budget::Spent).unwrap()
+    }
+
+    fn half_width(n: usize, percent: f64) -> Stop {
+        Stop { counted: 0..n, dispersion: Dispersion::HalfWidthPercent(percent) }
+    }
+
+    #[test]
+    fn precision_never_ends_before_its_least_number_of_samples() {
+        assert_eq!(left(PRECISION, &[]), SamplingDecision::Continue);
+        assert_eq!(left(PRECISION, &[7.0; 5]), SamplingDecision::Continue);
+        assert_eq!(left(PRECISION, &[7.0; 6]), SamplingDecision::Done(half_width(6, 0.0)));
+    }
+
+    #[test]
+    fn precision_goes_on_until_narrow_and_at_the_limit_says_how_far_it_came() {
+        let mut samples = vec![98.0, 100.0, 100.0, 100.0, 100.0, 103.0];
+        assert_eq!(left(PRECISION, &samples), SamplingDecision::Continue);
+        assert_eq!(spent(PRECISION, &samples), SamplingDecision::NotConverged(half_width(6, 2.5)));
+        samples.extend([100.0, 100.0]);
+        assert_eq!(left(PRECISION, &samples), SamplingDecision::NotConverged(half_width(8, 2.5)));
+        samples.extend([100.0, 100.0]);
+        assert_eq!(left(PRECISION, &samples), SamplingDecision::Done(half_width(10, 0.0)));
+    }
+
+    #[test]
+    fn a_median_of_zero_converges_only_when_all_are_zero() {
+        let around = [-1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0, 1.0];
+        let stop = Stop { counted: 0..8, dispersion: Dispersion::ZeroCentre };
+        assert_eq!(left(PRECISION, &around), SamplingDecision::NotConverged(stop));
+        assert_eq!(left(PRECISION, &[0.0; 6]), SamplingDecision::Done(half_width(6, 0.0)));
+    }
+
+    #[test]
+    fn time_out_with_too_few_samples_says_so() {
+        for n in 0..6 {
+            let stop = Stop { counted: 0..n, dispersion: Dispersion::TooFew };
+            assert_eq!(spent(PRECISION, &vec![1.0; n]), SamplingDecision::NotConverged(stop));
+        }
+    }
+
+    #[test]
+    fn max_stddev_ends_with_the_first_quiet_set_which_alone_counts() {
+        assert_eq!(left(PBENCH, &STEADY[..2]), SamplingDecision::Continue);
+        let SamplingDecision::Done(stop) = left(PBENCH, &[WILD, STEADY].concat()) else {
+            panic!("the second set is quiet");
+        };
+        assert_eq!(stop.counted, 3..6);
+        assert!(matches!(stop.dispersion, Dispersion::StddevPercent(p) if (p - 100.0 / 101.0).abs() < 1e-12));
+    }
+
+    #[test]
+    fn max_stddev_gives_up_after_its_failures_and_keeps_the_last_set() {
+        assert_eq!(left(PBENCH, &WILD), SamplingDecision::Continue);
+        assert_eq!(left(PBENCH, &[WILD, STEADY].concat()[..5]), SamplingDecision::Continue);
+        let SamplingDecision::NotConverged(stop) = left(PBENCH, &[WILD, WILD].concat()) else {
+            panic!("both sets are wild");
+        };
+        assert_eq!(stop.counted, 3..6);
+    }
+
+    #[test]
+    fn max_stddev_out_of_time_within_a_set_falls_back_on_the_last_whole_one() {
+        let SamplingDecision::NotConverged(stop) = spent(PBENCH, &[WILD, STEADY].concat()[..5]) else {
+            panic!("no set is quiet");
+        };
+        assert_eq!(stop.counted, 0..3);
+        let SamplingDecision::NotConverged(stop) = spent(PBENCH, &STEADY[..2]) else {
+            panic!("no set is whole");
+        };
+        assert_eq!(stop.counted, 0..2);
+    }
+
+    #[test]
+    fn max_stddev_with_sets_of_one_takes_one_sample() {
+        let one = SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
+        assert_eq!((one.min_samples(), one.max_samples()), (1, 1));
+        assert_eq!(left(one, &[]), SamplingDecision::Continue);
+        assert_eq!(left(one, &[7.0]), SamplingDecision::Done(Stop { counted: 0..1, dispersion: Dispersion::TooFew }));
+        assert_eq!((PBENCH.min_samples(), PBENCH.max_samples()), (3, 6));
+    }
+
+    #[test]
+    fn a_sample_that_is_no_number_is_an_error_and_no_decision() {
+        let samples = [1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0];
+        assert!(PRECISION.decide(&samples, Budget::Left).is_err());
+        assert!(PBENCH.decide(&samples, Budget::Left).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! What changed between two looks at the world.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Environment;
+
+/// One thing that is different.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedValue {
+    /// What: `sysctl/vm.swappiness`.
+    pub path: String,
+    /// What it was; none where it was not there.
+    pub before: Option<String>,
+    /// What it is; none where it is there no more.
+    pub after: Option<String>,
+}
+
+pub(super) fn diff(before: &Environment, after: &Environment) -> Vec<ChangedValue> {
+    let (before, after) = (leaves(before), leaves(after));
+    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    paths
+        .into_iter()
+        .filter(|path| before.get(*path) != after.get(*path))
+        .map(|path| ChangedValue {
+            path: path.clone(),
+            before: before.get(path).cloned(),
+            after: after.get(path).cloned(),
+        })
+        .collect()
+}
+
+/// Every value by its path, without what varies always.
+fn leaves(world: &Environment) -> BTreeMap<String, String> {
+    let compared = Environment { transient: super::TransientState::default(), ..world.clone() };
+    let mut found = BTreeMap::new();
+    // A plain tree of texts and numbers always has a JSON form.
+    flatten(String::new(), &serde_json::to_value(compared).unwrap_or_default(), &mut found);
+    found
+}
+
+fn flatten(path: String, value: &Value, found: &mut BTreeMap<String, String>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(below(name), value, found)),
+        Value::Null => {}
+        Value::String(text) => drop(found.insert(path, text.clone())),
+        other => drop(found.insert(path, other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::tools::VersionQueries;
+    use crate::fake_root;
+
+    #[test]
+    fn a_change_has_its_path_and_both_values() {
+        let before = fake_root::laptop();
+        let first = Environment::read(&before.root(), &VersionQueries::new());
+        let after = before
+            .file("/proc/sys/vm/swappiness", "1")
+            .file("/sys/devices/system/cpu/cpufreq/policy3/scaling_governor", "performance")
+            .file("/proc/loadavg", "9.00 9.00 9.00 1/1 1")
+            .without("/sys/block/nvme0n1");
+        let second = Environment::read(&after.root(), &VersionQueries::new());
+        let changes = Environment::difference(&first, &second);
+        let find = |path: &str| changes.iter().find(|change| change.path == path).unwrap();
+        let swappiness = find("sysctl/vm.swappiness");
+        assert_eq!((swappiness.before.as_deref(), swappiness.after.as_deref()), (Some("60"), Some("1")));
+        assert_eq!(find("cpu/frequency/policy3/governor").after.as_deref(), Some("performance"));
+        assert_eq!(find("block/nvme0n1/scheduler").after, None);
+        assert!(changes.iter().all(|change| !change.path.starts_with("momentary")));
+        assert!(changes.is_sorted_by_key(|change| &change.path));
+        assert_eq!(Environment::difference(&first, &first), []);
+    }
+}

@@ -1,0 +1,66 @@
+//! The program on its way to hosts, as lines on standard error.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use wb_fleet::{Progress, Transfer};
+use wb_model::{Quantity, WorkerName};
+
+use crate::console::{Console, tell};
+
+/// The least time between two lines about a transfer in progress.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// One host's transfer.
+struct TransferState {
+    start: Instant,
+    reported: Instant,
+}
+
+/// Reports transfers where progress is reported at all.
+pub(super) fn progress_reporter(console: &Console) -> Progress {
+    if console.quiet {
+        return Progress::default();
+    }
+    let states: Mutex<BTreeMap<WorkerName, TransferState>> = Mutex::default();
+    Progress::new(move |host, transfer| {
+        let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let state = states.entry(host.clone()).or_insert(TransferState { start: now, reported: now });
+        let is_first = transfer.sent == 0;
+        if is_first || transfer.sent == transfer.total || now - state.reported >= INTERVAL {
+            tell!("note: `{host}`: {}", format_transfer(transfer, now - state.start));
+            state.reported = now;
+        }
+    })
+}
+
+fn format_transfer(Transfer { sent, total, size }: Transfer, elapsed: Duration) -> String {
+    let bytes = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
+    match sent {
+        0 if total < size => format!("sending the program, {} compressed, {} unpacked", bytes(total), bytes(size)),
+        0 => format!("sending the program, {}", bytes(total)),
+        sent if sent == total => format!("sent the program in {:.1} s", elapsed.as_secs_f64()),
+        sent => format!("{} of {} sent", bytes(sent), bytes(total)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_is_reported_in_lines() {
+        let of = |sent: u64, total: u64| {
+            format_transfer(Transfer { sent, total, size: 40_000_000 }, Duration::from_millis(1840)).to_string()
+        };
+        let lines = [of(0, 17_000_000), of(0, 40_000_000), of(5_000_000, 17_000_000), of(17_000_000, 17_000_000)];
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        sending the program, 16.2 MiB compressed, 38.1 MiB unpacked
+        sending the program, 38.1 MiB
+        4.77 MiB of 16.2 MiB sent
+        sent the program in 1.8 s
+        ");
+    }
+}

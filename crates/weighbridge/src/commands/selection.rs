@@ -1,0 +1,315 @@
+//! From flags to a plan: which tests there are, what was asked for, and on what machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wb_model::secrets::{mask_argument, mask_arguments};
+use wb_model::{Aslr, HugePages, ParamValue, pluralize};
+use wb_plan::request::{SpannedValue, ValueForm};
+use wb_plan::{
+    Catalog, Cell, Plan, PlanError, PlanWorkers, Request, Sampling, Selection, Shortfall, SpannedParam, builtin, file,
+    spec,
+};
+use wb_profile::NamedProfile;
+use wb_tests::Registry;
+
+pub(crate) use super::definitions::registry;
+use super::definitions::registry_for;
+use super::format_duration;
+use crate::cli::variants::SingleTestFlags;
+use crate::cli::{AttemptFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
+use crate::error::Error;
+
+/// What stands for the tests that were asked for, among a profile's own.
+const REQUESTED_TESTS: &str = "$@";
+
+/// What was asked for.
+pub(crate) struct MeasureRequest {
+    /// The plan's name, or the tests as they were typed with their secrets masked.
+    pub(crate) name: String,
+    /// The plan's text, where it came from a file.
+    pub(crate) text: Option<String>,
+    /// The command of the plan's that publishes.
+    pub(crate) publish: Option<String>,
+    /// The tests.
+    pub(crate) requests: Vec<Request>,
+    /// How samples are taken.
+    pub(crate) sampling: Sampling,
+    /// Which cells are meant.
+    pub(crate) selection: Selection,
+    /// The tests there are.
+    pub(crate) registry: Registry,
+}
+
+/// Reads what was asked for.
+pub(crate) fn resolve_request(what: &MeasurementFlags) -> Result<MeasureRequest, Error> {
+    if what.plan.is_none() && what.tests.is_empty() {
+        return Err(Error::Usage {
+            what: "neither a test nor a plan is named".to_owned(),
+            help: "name a test (`weighbridge list` shows all) or a plan: `--plan quick`".to_owned(),
+        });
+    }
+    let plan = what.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
+    let mut names: Vec<String> = plan.name.into_iter().collect();
+    let mut requests = plan.requests;
+    let mut mistakes = Vec::new();
+    for test in &what.tests {
+        match spec::parse(test) {
+            Ok(request) => requests.push(request),
+            Err(mistake) => mistakes.push(mistake),
+        }
+        names.push(test.clone());
+    }
+    if let Some(all) = PlanError::merge(mistakes) {
+        let heads: Vec<&str> = what.tests.iter().filter_map(|test| test.split(':').next()).collect();
+        // Without the definitions nobody knows which words are tests: then the mistakes are all there is to say.
+        if let Ok(registry) = registry_for(&heads, &what.tests_d, plan.tests_d.as_deref()) {
+            refuse_list_words(&heads, &registry)?;
+        }
+        return Err(all.into());
+    }
+    let mut sampling = plan.sampling;
+    apply_sampling(&what.sampling, &mut sampling)?;
+    for request in &mut requests {
+        apply_placement(&what.placement, request);
+        request.tools.extend(what.sampling.attempt.tools.iter().cloned());
+    }
+    let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
+    let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
+    if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
+        return Err(Error::Usage {
+            what: format!("`{test}` is a plan, and a test is expected"),
+            help: format!("write `--plan {test}`"),
+        });
+    }
+    refuse_list_words(&tests, &registry)?;
+    requests.iter_mut().for_each(|request| prefer_sample_flags(&what.sampling, request, &registry));
+    Ok(MeasureRequest {
+        name: mask_arguments(names).join(" "),
+        text: plan.text,
+        publish: plan.publish,
+        requests,
+        sampling,
+        selection: Selection::new(&what.select, &what.ignore)?,
+        registry,
+    })
+}
+
+/// Flags that say how many samples are taken hold for tests with a rule of their own too, such as fio's, unless the
+/// test was given that rule itself.
+fn prefer_sample_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registry) {
+    const TEST_RULE_PARAMS: [&str; 3] = ["samples", "max-stddev", "max-failures"];
+    let asked = flags.samples.or(flags.min_samples).or(flags.max_samples).is_some() || flags.precision.is_some();
+    let has_own = registry.declaration(&request.test).is_some_and(|test| test.param(TEST_RULE_PARAMS[0]).is_some());
+    let gives_own = request.given.iter().any(|given| TEST_RULE_PARAMS.contains(&given.name.as_str()));
+    if asked && has_own && !gives_own {
+        let value = SpannedValue::one(ParamValue::Integer(0), 0..0);
+        request.given.push(SpannedParam { name: TEST_RULE_PARAMS[0].to_owned(), name_span: 0..0, value });
+    }
+}
+
+/// Refuses words that are read as tests and were meant for the list of a flag before them.
+fn refuse_list_words(tests: &[&str], registry: &Registry) -> Result<(), Error> {
+    let unknown = tests.iter().find(|test| registry.declaration(test).is_none());
+    let Some((test, (flag, value, word))) =
+        unknown.and_then(|test| Some((test, word_after_list(std::env::args(), test)?)))
+    else {
+        return Ok(());
+    };
+    Err(Error::Usage {
+        what: format!("unknown test `{test}`: it stands after `{flag} {value}` and is read as a test"),
+        help: format!("separate the values of {flag} by commas, or give it twice: `{flag} {value},{word}`"),
+    })
+}
+
+/// The word that names a test and stands right after the value of a flag that takes a list: the flag, its value, the word.
+fn word_after_list(words: impl Iterator<Item = String>, test: &str) -> Option<(String, String, String)> {
+    const LISTS: [&str; 2] = ["--hosts", "--profiles"];
+    let words: Vec<String> = words.collect();
+    let names_test = |word: &str| word.split(':').next() == Some(test);
+    // Several words may follow: those before this one are meant for the list as well.
+    let found = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word));
+    let (at, word) = found?;
+    let flag = words[..at].iter().rposition(|word| word.starts_with('-'))?;
+    let value = words[flag + 1..at].join(",");
+    let is_list = LISTS.contains(&words[flag].as_str()) && !value.is_empty();
+    is_list.then(|| (words[flag].clone(), value, word.clone()))
+}
+
+/// Whether what is written in a test's place names a plan.
+fn is_plan(test: &str, registry: &Registry) -> bool {
+    let is_file = test.ends_with(".toml") && Path::new(test).is_file();
+    registry.declaration(test).is_none() && (is_file || builtin::text(test).is_some())
+}
+
+/// A plan as it was read, or nothing of one.
+#[derive(Default)]
+struct LoadedPlan {
+    name: Option<String>,
+    text: Option<String>,
+    publish: Option<String>,
+    requests: Vec<Request>,
+    sampling: Sampling,
+    /// The folder beside it with definitions of tests.
+    tests_d: Option<PathBuf>,
+}
+
+/// A plan by its file or its name.
+fn read_plan(plan: &str) -> Result<LoadedPlan, Error> {
+    let path = Path::new(plan);
+    let is_file = path.is_file() || plan.contains('/') || plan.ends_with(".toml");
+    let (text, tests_d) = if is_file {
+        let bytes = std::fs::read(path).map_err(|source| Error::File { path: plan.to_owned(), source })?;
+        (file::decode_utf8(plan, bytes)?, path.parent().map(|folder| Path::new(".").join(folder).join("tests.d")))
+    } else {
+        let text = builtin::text(plan).ok_or_else(|| Error::Usage {
+            what: format!("there is no plan `{plan}`"),
+            help: format!("name a TOML file, or one of {}", builtin::names().collect::<Vec<_>>().join(", ")),
+        })?;
+        (text.to_owned(), None)
+    };
+    let file::PlanFile { name, sampling, requests, publish, .. } = file::parse(plan, &text)?;
+    Ok(LoadedPlan { name: Some(name), text: Some(text), publish, requests, sampling, tests_d })
+}
+
+fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), Error> {
+    let exactly = flags.samples;
+    sampling.min_samples = exactly.or(flags.min_samples).unwrap_or(sampling.min_samples);
+    sampling.max_samples = exactly.or(flags.max_samples).unwrap_or(sampling.max_samples);
+    if flags.min_samples.is_some() && flags.max_samples.is_none() {
+        sampling.max_samples = sampling.max_samples.max(sampling.min_samples);
+    }
+    if flags.max_samples.is_some() && flags.min_samples.is_none() {
+        sampling.min_samples = sampling.min_samples.min(sampling.max_samples);
+    }
+    sampling.precision = flags.precision.unwrap_or(sampling.precision);
+    sampling.budget = flags.budget.or(sampling.budget);
+    sampling.retakes = flags.retakes.or(exactly.map(|_| 0)).unwrap_or(sampling.retakes);
+    sampling.order = flags.order.unwrap_or(sampling.order);
+    apply_attempts(&flags.attempt, sampling)
+}
+
+fn apply_attempts(flags: &AttemptFlags, sampling: &mut Sampling) -> Result<(), Error> {
+    sampling.min_time = flags.min_time.unwrap_or(sampling.min_time);
+    sampling.warm_up = flags.warm_up.unwrap_or(sampling.warm_up);
+    sampling.limit = flags.limit.or(sampling.limit);
+    sampling.attempts = flags.attempts.unwrap_or(sampling.attempts);
+    sampling.seed = flags.seed.or(sampling.seed);
+    match sampling.validate() {
+        None => Ok(()),
+        Some(fault) => Err(Error::Usage {
+            what: fault.message,
+            help: "`weighbridge run --help` says what each option means".to_owned(),
+        }),
+    }
+}
+
+/// Reads one test that was asked for, whose cells get exactly so many samples or fewer.
+pub(crate) fn resolve_single_test(one: &SingleTestFlags) -> Result<MeasureRequest, Error> {
+    let mut request = spec::parse(&one.test)?;
+    let mut sampling = Sampling { retakes: 0, ..Sampling::default() };
+    apply_attempts(&one.attempt, &mut sampling)?;
+    apply_placement(&one.placement, &mut request);
+    request.tools.extend(one.attempt.tools.iter().cloned());
+    let registry = registry_for(&[&request.test], &one.tests_d, None)?;
+    Ok(MeasureRequest {
+        name: mask_argument(&one.test),
+        text: None,
+        publish: None,
+        requests: vec![request],
+        sampling,
+        selection: Selection::default(),
+        registry,
+    })
+}
+
+/// The placement that flags ask for, for a test that says nothing of it itself.
+fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
+    request.programs.extend(flags.program.iter().cloned());
+    let numbers = |numbers: &[u32]| {
+        let all = numbers.iter().map(|number| SpannedValue::one(ParamValue::Integer(i64::from(*number)), 0..0));
+        SpannedValue { form: ValueForm::List(all.collect()), span: 0..0 }
+    };
+    let word = |word: &str| SpannedValue::one(ParamValue::Text(word.to_owned()), 0..0);
+    let huge_pages = flags.huge_pages.map(|policy| match policy {
+        HugePages::Inherit => word("inherit"),
+        HugePages::Always => word("always"),
+        HugePages::Never => word("never"),
+    });
+    let aslr = if flags.no_aslr { Some(Aslr::Off) } else { None };
+    let asked = [
+        ("cpus", flags.cpus.as_ref().map(|cpus| numbers(&cpus.0))),
+        ("memory-nodes", flags.memory_nodes.as_ref().map(|nodes| numbers(&nodes.0))),
+        ("huge-pages", huge_pages),
+        ("aslr", aslr.map(|_| word("off"))),
+    ];
+    for (name, value) in asked {
+        let Some(value) = value.filter(|_| request.given.iter().all(|given| given.name != name)) else { continue };
+        request.given.push(SpannedParam { name: name.to_owned(), name_span: 0..0, value });
+    }
+}
+
+impl MeasureRequest {
+    /// The cells that follow on these workers in a profile.
+    pub(crate) fn plan(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, Error> {
+        let plan = self.expand(workers, named)?;
+        if plan.cells.is_empty() {
+            return Err(self.empty_plan_error(&plan));
+        }
+        warn_budget(&plan);
+        Ok(plan)
+    }
+
+    /// The same without a warning, and without an error where no cell follows.
+    pub(crate) fn expand(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, Error> {
+        let requests = self.profile_requests(named)?;
+        Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
+    }
+
+    /// The tests of a profile: its own, among which `$@` stands for those that were asked for, or just these.
+    fn profile_requests(&self, named: &NamedProfile) -> Result<Vec<Request>, Error> {
+        let Some(tests) = &named.profile.tests else { return Ok(self.requests.clone()) };
+        let mut requests = Vec::new();
+        for test in tests {
+            match test.as_str() {
+                REQUESTED_TESTS => requests.extend(self.requests.iter().cloned()),
+                own => requests.push(spec::parse(own)?),
+            }
+        }
+        Ok(requests)
+    }
+
+    fn empty_plan_error(&self, plan: &Plan) -> Error {
+        let globs =
+            self.selection.select_patterns().iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(", ");
+        let what = match (globs.as_str(), plan.skipped.len()) {
+            (_, 0) => "the plan has no test".to_owned(),
+            ("", _) => "every cell is ignored".to_owned(),
+            (globs, _) => format!("no cell matches {globs}"),
+        };
+        let help = match plan.skipped.len() {
+            0 => {
+                "a test is written `[[test]]` and under it `name = \"himeno\"`; `weighbridge list` shows all".to_owned()
+            }
+            all => format!("`weighbridge plan {}` without --select and --ignore lists all {all}", self.name),
+        };
+        Error::NothingToDo { what, help }
+    }
+}
+
+/// Says which tests will not get their fewest samples, and why.
+fn warn_budget(plan: &Plan) {
+    let lever = |cell: &Cell| if cell.params.contains_key("runtime") { "`runtime`" } else { "--min-time" };
+    let mut short = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Some(shortfall) = plan.shortfall(cell) {
+            *short.entry((&cell.id.test, shortfall, lever(cell))).or_insert(0) += 1;
+        }
+    }
+    let budget = plan.sampling.budget.map(|budget| format_duration(budget.seconds())).unwrap_or_default();
+    for ((test, Shortfall { affordable: holds, required: wanted }, lever), cells) in short {
+        let cells = pluralize(cells, "cell");
+        crate::console::tell!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
+        crate::console::tell!("help: lower {lever}, or raise --budget");
+    }
+}
