@@ -114,9 +114,10 @@ pub struct SampleCounts {
     pub disturbed: usize,
 }
 
-impl SampleCounts {
-    /// Both counts, added up.
-    pub fn add(self, other: Self) -> Self {
+impl std::ops::Add for SampleCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
         Self { counted: self.counted + other.counted, disturbed: self.disturbed + other.disturbed }
     }
 }
@@ -220,7 +221,7 @@ impl Build {
 
     /// Counted samples over its runs; none where no run records what disturbed them.
     pub fn sample_counts(&self) -> Option<SampleCounts> {
-        self.runs.iter().filter_map(|run| run.sample_counts).reduce(SampleCounts::add)
+        self.runs.iter().filter_map(|run| run.sample_counts).reduce(std::ops::Add::add)
     }
 
     /// Counted samples of a metric that were disturbed, over its runs; none where no run records it.

@@ -83,7 +83,7 @@ fn a_process_that_ignores_being_asked_is_killed_at_its_limit() {
         assert_eq!(line.as_deref(), Some("on"));
         let limit = Nanos(SECOND.0 / 10);
         let finished = stubborn.wait(Some(limit)).await.unwrap();
-        assert_eq!(finished.ending, ExitReason::TimedOut { limit: limit });
+        assert_eq!(finished.ending, ExitReason::TimedOut { limit });
         assert!(finished.elapsed() > Nanos(2 * SECOND.0));
         assert!(!alive(stubborn.pid()));
     });

@@ -4,7 +4,7 @@ use super::parsed_result::ParsedResult;
 use super::runperf::folder::ResultFile;
 use super::warning::WarningKind;
 use super::{RunIndex, SourceError};
-use crate::build::{Builds, InternedCell, InternedMetric, MetricReading, ParamSetId, SampleCounts, TestError};
+use crate::build::{Builds, InternedCell, InternedMetric, MetricReading, ParamSetId, TestError};
 use crate::id::Statistic;
 use crate::interner::Symbol;
 
@@ -32,7 +32,7 @@ pub(super) fn merge(
     let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
     let run = &mut builds.list[place.build].runs[place.run];
     run.errors.extend(errors);
-    run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(SampleCounts::add);
+    run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(std::ops::Add::add);
     let before = run.samples.len();
     run.samples.extend_from_slice(&parsed.samples);
     if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {

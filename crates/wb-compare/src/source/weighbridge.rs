@@ -141,7 +141,8 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
     let case = cell.cell.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     parsed.errors.extend(cell.error().map(|text| (case, text)));
-    parsed.sample_counts = [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(SampleCounts::add);
+    parsed.sample_counts =
+        [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(std::ops::Add::add);
     let params: Vec<_> = cell
         .params
         .iter()
