@@ -214,7 +214,7 @@ impl VariantCase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationExperiment {
     /// The criterion.
-    pub question: Criterion,
+    pub criterion: Criterion,
     /// The number of samples per side of a comparison.
     pub samples_per_side: usize,
     /// The cases of the test.

@@ -29,8 +29,20 @@ const METRIC_COLUMNS: [&str; 19] = [
 ];
 
 const SAMPLE_COLUMNS: [&str; 14] = [
-    "id", "test", "case", "worker", "unit", "sample", "attempt", "purpose", "at_s", "took_s", "counted", "value",
-    "outcome", "remarks",
+    "id",
+    "test",
+    "case",
+    "worker",
+    "unit",
+    "sample",
+    "attempt",
+    "purpose",
+    "start_s",
+    "duration_s",
+    "counted",
+    "value",
+    "outcome",
+    "remarks",
 ];
 
 /// Writes one row per cell, metric and worker. A cell without metrics has a row with its outcome and the reason.

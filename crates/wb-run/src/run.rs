@@ -110,7 +110,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
             history,
         };
         let publisher = job.publisher;
-        SampleLoop { context: bench, cells, ended: BTreeSet::new(), referee: None, publisher, watch: &mut watch }
+        SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
             .publish_pending()
             .await?;
         return Ok(RunEnd::Complete);
@@ -158,9 +158,9 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
-    let (referee, publisher) = (job.stopping_rule, job.publisher);
+    let (stopping_rule, publisher) = (job.stopping_rule, job.publisher);
     let mut sampler =
-        SampleLoop { context: bench, cells, ended: BTreeSet::new(), referee, publisher, watch: &mut watch };
+        SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
     let sampling_result = match sampler.record_environment(entry, &plan, registry).await {
         Ok(()) => schedule(&blocks, order, job.seed, &mut sampler).await,
         Err(error) => Err(error),
@@ -328,7 +328,7 @@ struct SampleLoop<'a, W> {
     cells: Vec<ActiveCell>,
     /// Indices of the cells that have ended.
     ended: BTreeSet<usize>,
-    referee: Option<&'a StoppingRule>,
+    stopping_rule: Option<&'a StoppingRule>,
     publisher: Option<&'a Publisher>,
     watch: &'a mut W,
 }
@@ -387,7 +387,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         if let Some(worker) = lost_member {
             return NextStep::Finish(format!("its worker `{worker}` is lost"));
         }
-        next(&self.cells, index, self.referee, &self.context.sampling)
+        next(&self.cells, index, self.stopping_rule, &self.context.sampling)
     }
 
     async fn attempt(&mut self, index: usize, purpose: Purpose, sample: u32) -> Result<(), RunError> {

@@ -52,7 +52,7 @@ pub struct MachineRef {
 }
 
 /// The section with volatile values, which is not compared.
-const VOLATILE: &str = "momentary";
+const VOLATILE: &str = "transient";
 
 /// The section that reports a machine that is missing on one side.
 const MACHINE: &str = "machine";
@@ -214,7 +214,7 @@ mod tests {
     fn momentary_and_raw_keys_are_not_compared() {
         let with = |count: u32| {
             let nested = json!({"governor": "performance", "governor_raw": count});
-            environments(vec![machine(None, json!({"momentary": {"load": count}, "kernel_raw": count, "cpu": nested}))])
+            environments(vec![machine(None, json!({"transient": {"load": count}, "kernel_raw": count, "cpu": nested}))])
         };
         assert_eq!(described(&[&with(1)], &[&with(2)]), [""; 0]);
     }

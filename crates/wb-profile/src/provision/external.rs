@@ -33,7 +33,7 @@ enum ProvisionerEvent {
     /// A host is ready.
     Done { host: WorkerName },
     /// A host could not be provisioned.
-    Failed { host: WorkerName, why: String },
+    Failed { host: WorkerName, reason: String },
 }
 
 impl ExternalProvisioner {
@@ -108,7 +108,7 @@ fn parse_events(
         let (host, result) = match event {
             ProvisionerEvent::Message { .. } => continue,
             ProvisionerEvent::Done { host } => (host, Ok(())),
-            ProvisionerEvent::Failed { host, why } => (host, Err(why)),
+            ProvisionerEvent::Failed { host, reason } => (host, Err(reason)),
         };
         if !targets.iter().any(|target| target.name == host) {
             return Err(format!("line {} is about `{host}`, which is not one of the hosts", index + 1));
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn each_host_is_done_failed_or_not_reported() {
         let both = "{\"event\":\"message\",\"text\":\"x\"}\n\n{\"event\":\"done\",\"host\":\"a\"}\n\
-                    {\"event\":\"failed\",\"host\":\"b\",\"why\":\"no disk\"}\n";
+                    {\"event\":\"failed\",\"host\":\"b\",\"reason\":\"no disk\"}\n";
         assert_eq!(outcome_of(both, 0), ["done", "no disk"]);
         let not_reported = "the provisioner reported neither done nor failed for it";
         assert_eq!(outcome_of("{\"event\":\"done\",\"host\":\"b\"}", 0), [not_reported, "done"]);

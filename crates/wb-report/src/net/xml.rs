@@ -42,10 +42,10 @@ impl XmlWriter {
     }
 
     fn run(&mut self, result: &RunResult) -> io::Result<()> {
-        let (state, why) = outcome_attributes(&result.outcome);
+        let (state, reason) = outcome_attributes(&result.outcome);
         let mut attributes = vec![("profile", result.profile.clone()), ("seed", result.seed.to_string())];
         attributes.push(("outcome", state.to_owned()));
-        attributes.extend(why.map(|why| ("why", why.to_owned())));
+        attributes.extend(reason.map(|reason| ("reason", reason.to_owned())));
         self.element("run", attributes, |file| {
             for note in &result.notes {
                 file.element("note", Vec::new(), |file| {

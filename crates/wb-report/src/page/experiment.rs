@@ -61,7 +61,7 @@ impl ExperimentView {
         let (cases, (metric, criterion)) = match experiment {
             Experiment::Variants(variants) => (variant_cases(variants), describe_criterion(&variants.criterion)),
             Experiment::Calibration(calibration) => {
-                (calibration_cases(calibration), describe_criterion(&calibration.question))
+                (calibration_cases(calibration), describe_criterion(&calibration.criterion))
             }
         };
         Self { criterion: named_text(metric, criterion), cases }
@@ -99,16 +99,16 @@ impl CaseView {
 }
 
 impl VariantsView {
-    fn new(case: &VariantCase, question: &Criterion) -> Self {
-        let bars = RatioBars::new(question.threshold / 100.0, case.variants.iter().filter_map(variants::ratio));
-        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, question, &bars));
+    fn new(case: &VariantCase, criterion: &Criterion) -> Self {
+        let bars = RatioBars::new(criterion.threshold / 100.0, case.variants.iter().filter_map(variants::ratio));
+        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, criterion, &bars));
         Self { rows: rows.collect(), axis: Value::from_safe_string(bars.axis()) }
     }
 }
 
 impl VariantRow {
-    fn new(variant: &VariantSummary, question: &Criterion, bars: &RatioBars) -> Self {
-        let [median, ratio, interval] = variants::format_figures(variant, question);
+    fn new(variant: &VariantSummary, criterion: &Criterion, bars: &RatioBars) -> Self {
+        let [median, ratio, interval] = variants::format_figures(variant, criterion);
         let (verdict, tone) = variants::verdict(variant);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);

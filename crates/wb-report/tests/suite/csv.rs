@@ -34,7 +34,7 @@ fn cell_without_figures_has_a_row_with_the_reason() {
 fn each_value_has_a_row_and_so_has_an_attempt_without_values() {
     let all = csv::samples(&specimen::study());
     insta::assert_snapshot!(lines(&lines(&all, "lpush"), ",5,"), @r"
-    id,test,case,worker,unit,sample,attempt,purpose,at_s,took_s,counted,value,outcome,remarks
+    id,test,case,worker,unit,sample,attempt,purpose,start_s,duration_s,counted,value,outcome,remarks
     Localhost/redis/0000:operation=lpush,redis,operation=lpush,,,5,0,sample,40,0.52,false,,crashed (redis-benchmark: exit status 1: Error: Server closed the connection),
     Localhost/redis/0000:operation=lpush/throughput/requests,redis,operation=lpush,,requests/s,5,1,sample,42,0.52,true,77752.93344,completed,
     Localhost/redis/0000:operation=lpush/latency/p50,redis,operation=lpush,,ms,5,1,sample,42,0.52,true,0.319093148,completed,

@@ -74,7 +74,7 @@ mod tests {
         assert_eq!((swappiness.before.as_deref(), swappiness.after.as_deref()), (Some("60"), Some("1")));
         assert_eq!(find("cpu/frequency/policy3/governor").after.as_deref(), Some("performance"));
         assert_eq!(find("block/nvme0n1/scheduler").after, None);
-        assert!(changes.iter().all(|change| !change.path.starts_with("momentary")));
+        assert!(changes.iter().all(|change| !change.path.starts_with("transient")));
         assert!(changes.is_sorted_by_key(|change| &change.path));
         assert_eq!(Environment::difference(&first, &first), []);
     }

@@ -14,7 +14,7 @@ fn run(lab: &Lab, test: &str, name: &str) {
 
 /// Writes an environment of a run with these sections.
 fn environment(lab: &Lab, run: &str, name: &str, sections: Value) {
-    let mut all = json!({"packages": {}, "momentary": {"load": name}});
+    let mut all = json!({"packages": {}, "transient": {"load": name}});
     for (section, value) in sections.as_object().unwrap() {
         all[section] = value.clone();
     }

@@ -50,7 +50,7 @@ fn command_provisions_each_host_once_and_failed_hosts_are_excluded() {
 fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
     let Some(lab) = Lab::with_hosts() else { return };
     let program = "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"message\",\"text\":\"looking for machines\"}'\n\
-                   echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"why\":\"none is free\"}'\n";
+                   echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"reason\":\"none is free\"}'\n";
     lab.program("weighbridge-provision-pool", program);
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 --distro debian-12 {QUICK} --into R --provisioner");
     let ran = lab.run_command(lab.with_programs(&line).arg(r#"pool:{"rack":"B7"}"#));

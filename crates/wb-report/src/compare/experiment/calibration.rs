@@ -25,7 +25,7 @@ pub(crate) fn sections(calibration: &CalibrationExperiment) -> Vec<CaseSection> 
             },
         );
         CaseSection {
-            title: title(&case.case, &calibration.question),
+            title: title(&case.case, &calibration.criterion),
             about: Some(about),
             tables: vec![rates_table(case, calibration.samples_per_side), noise_table(case)],
             remarks: case.shortfalls.iter().map(|(run, why)| (run.clone(), why.clone())).collect(),

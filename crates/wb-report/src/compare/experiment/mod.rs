@@ -31,7 +31,7 @@ fn sections(experiment: &Experiment, style: Style) -> (Vec<CaseSection>, (&str, 
             (if fits { drawn } else { variants::sections(variants, false) }, describe_criterion(&variants.criterion))
         }
         Experiment::Calibration(calibration) => {
-            (calibration::sections(calibration), describe_criterion(&calibration.question))
+            (calibration::sections(calibration), describe_criterion(&calibration.criterion))
         }
     }
 }
@@ -49,13 +49,13 @@ pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
 }
 
 /// The unescaped name of a case, or of the test if the case has no axes.
-fn title(case: &str, question: &Criterion) -> String {
-    if case == EMPTY_CASE { question.test.clone() } else { unescape_lossy(case) }
+fn title(case: &str, criterion: &Criterion) -> String {
+    if case == EMPTY_CASE { criterion.test.clone() } else { unescape_lossy(case) }
 }
 
 /// The metric and a description of the criterion.
-pub(crate) fn describe_criterion(question: &Criterion) -> (&str, String) {
-    let Criterion { metric, direction, threshold, error_rate, .. } = question;
+pub(crate) fn describe_criterion(criterion: &Criterion) -> (&str, String) {
+    let Criterion { metric, direction, threshold, error_rate, .. } = criterion;
     let better = match direction {
         wb_model::Direction::Higher => "higher is better",
         wb_model::Direction::Lower => "lower is better",

@@ -23,7 +23,7 @@ pub(crate) fn sections(variants: &VariantExperiment, drawn: bool) -> Vec<CaseSec
     variants.cases.iter().map(section).collect()
 }
 
-fn table(case: &VariantCase, question: &Criterion, drawn: bool) -> Table {
+fn table(case: &VariantCase, criterion: &Criterion, drawn: bool) -> Table {
     let ruler = RatioScale::new(case.variants.iter().filter_map(ratio)).filter(|_| drawn);
     let scale = ruler.as_ref().map(RatioScale::header);
     // Omit the column if no sample was disturbed.
@@ -39,7 +39,7 @@ fn table(case: &VariantCase, question: &Criterion, drawn: bool) -> Table {
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
-        row.extend(format_figures(variant, question).map(TableCell::from));
+        row.extend(format_figures(variant, criterion).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));
         row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
         table.row(row);
@@ -62,12 +62,12 @@ pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
 }
 
 /// Median, ratio and its interval.
-pub(crate) fn format_figures(variant: &VariantSummary, question: &Criterion) -> [String; 3] {
+pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) -> [String; 3] {
     let none = || NO_VALUE.to_owned();
     let ratio = ratio(variant);
     let interval = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
     [
-        variant.median.map_or_else(none, |median| question.unit.quantity(median).to_string()),
+        variant.median.map_or_else(none, |median| criterion.unit.quantity(median).to_string()),
         ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
         interval.unwrap_or_else(none),
     ]

@@ -219,7 +219,7 @@ mod tests {
 
     fn build(name: &str, kernels: &[&str]) -> BuildSummary {
         let run = |kernel: &&str| {
-            let sections = json!({"kernel": {"release": kernel, "smt": "on"}, "momentary": name, "kernel_raw": name});
+            let sections = json!({"kernel": {"release": kernel, "smt": "on"}, "transient": name, "kernel_raw": name});
             let environment = Environments::from([("World".to_owned(), machines(sections))]);
             RunSummary { environment, ..RunSummary::default() }
         };

@@ -36,7 +36,7 @@ pub(crate) fn experiment() -> Experiment {
         setup: VariantSetup::default(),
     };
     let case = VariantCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
-    let question = Criterion {
+    let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: "throughput/mflops".to_owned(),
         unit: Unit::new("mflops"),
@@ -44,7 +44,7 @@ pub(crate) fn experiment() -> Experiment {
         threshold: 5.0,
         error_rate: 5.0,
     };
-    Experiment::Variants(VariantExperiment { criterion: question, max_blocks: 30, cases: vec![case] })
+    Experiment::Variants(VariantExperiment { criterion, max_blocks: 30, cases: vec![case] })
 }
 
 /// The study of the run, with a serial for each variant.

@@ -33,10 +33,10 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     }
     let variants = Variant::parse_all(&args.variants)?;
     let (request, changed) = build_request(args, &variants)?;
-    let referee = Arc::new(AbStoppingRule::new(changed, args.min_blocks));
+    let stopping_rule = Arc::new(AbStoppingRule::new(changed, args.min_blocks));
     let enough = {
-        let referee = referee.clone();
-        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| referee.stop_reason(cells, at)
+        let stopping_rule = stopping_rule.clone();
+        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.stop_reason(cells, at)
     };
     let folder = run_folder(&args.single_test.run_folder, "weighbridge-ab");
     let mut criterion = None;
@@ -51,14 +51,14 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     measuring.single_profile_command = Some("ab");
     require_same_plan(&folder, &request)?;
     let measured = measuring.run(console, |workers, named| {
-        let (plan, question) = plan_blocks(args, &request, &referee, workers, named)?;
-        criterion = Some(question);
+        let (plan, planned_criterion) = plan_blocks(args, &request, &stopping_rule, workers, named)?;
+        criterion = Some(planned_criterion);
         Ok(plan)
     })?;
-    let (Some(question), Some(rule)) = (criterion, referee.rule()) else {
+    let (Some(criterion), Some(rule)) = (criterion, stopping_rule.rule()) else {
         return Err(Error::Internal("no plan was made".to_owned()));
     };
-    let result = evaluate(&measured.study, question, args, &request.registry, &variants, &referee, rule)?;
+    let result = evaluate(&measured.study, criterion, args, &request.registry, &variants, &stopping_rule, rule)?;
     save_and_print(&Experiment::Variants(result.clone()), &folder, &args.single_test, console)?;
     if args.single_test.json {
         // The text output shows duplicates with their cases.
@@ -99,12 +99,12 @@ fn build_request(args: &AbArgs, variants: &[Variant]) -> Result<(MeasureRequest,
 fn plan_blocks(
     args: &AbArgs,
     request: &MeasureRequest,
-    referee: &AbStoppingRule,
+    stopping_rule: &AbStoppingRule,
     workers: &PlanWorkers,
     named: &NamedProfile,
 ) -> Result<(Plan, Criterion), Error> {
     let mut plan = request.plan(Some(workers), named)?;
-    let cases: Vec<String> = plan.cells.iter().map(|cell| referee.case(&cell.id).to_string()).collect();
+    let cases: Vec<String> = plan.cells.iter().map(|cell| stopping_rule.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
     let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
     for case in &distinct {
@@ -115,13 +115,13 @@ fn plan_blocks(
             return Err(Error::Usage { what, help });
         }
     }
-    let question = build_criterion(request, &plan, args.single_test.threshold, args.error_rate)?;
+    let criterion = build_criterion(request, &plan, args.single_test.threshold, args.error_rate)?;
     let options = Options {
         max_blocks: args.max_blocks,
         threshold: args.single_test.threshold,
         // Split among the cases, which are decided independently.
         error_rate: args.error_rate / 100.0 / distinct.len().max(1) as f64,
-        direction: question.direction,
+        direction: criterion.direction,
     };
     let rule = SequentialTest::new(args.variants.len(), options).map_err(|error| {
         let help = "--max-blocks is the maximum number of blocks, --error-rate the false-positive rate in percent";
@@ -138,18 +138,18 @@ fn plan_blocks(
         cell.rule = SamplingRule::External { min_samples, max_samples: args.max_blocks };
     }
     plan.sampling = Sampling { min_samples, ..plan.sampling };
-    referee.set_rule(rule, plan.sampling.clone());
-    Ok((plan, question))
+    stopping_rule.set_rule(rule, plan.sampling.clone());
+    Ok((plan, criterion))
 }
 
 /// Evaluates all samples in the folder.
 fn evaluate(
     study: &Study,
-    question: Criterion,
+    criterion: Criterion,
     args: &AbArgs,
     registry: &Registry,
     variants: &[Variant],
-    referee: &AbStoppingRule,
+    stopping_rule: &AbStoppingRule,
     rule: &SequentialTest,
 ) -> Result<VariantExperiment, Error> {
     let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
@@ -159,19 +159,19 @@ fn evaluate(
             let samples = VariantSamples {
                 name: variant.name.to_string(),
                 spec: variant.masked_text(),
-                values: counted_values(cell, &question),
+                values: counted_values(cell, &criterion),
                 numbers: sample_numbers(cell),
-                disturbed: disturbed_count(cell, &question),
+                disturbed: disturbed_count(cell, &criterion),
                 shortfall,
                 setup: measured_inputs(cell, registry)?,
             };
-            cases.entry(referee.case(&cell.cell).to_string()).or_default().push(samples);
+            cases.entry(stopping_rule.case(&cell.cell).to_string()).or_default().push(samples);
         }
     }
     let evaluate = |(case, variants)| VariantCase::of(case, variants, rule);
     let cases = cases.into_iter().map(evaluate).collect::<Result<_, _>>().map_err(|error| Error::Incomplete {
-        what: format!("{}: {error}", question.metric),
+        what: format!("{}: {error}", criterion.metric),
         help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
     })?;
-    Ok(VariantExperiment { criterion: question, max_blocks: args.max_blocks, cases })
+    Ok(VariantExperiment { criterion, max_blocks: args.max_blocks, cases })
 }

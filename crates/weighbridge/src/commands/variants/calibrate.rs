@@ -44,8 +44,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
         criterion = Some(build_criterion(&request, &plan, args.single_test.threshold, ERROR_RATE)?);
         Ok(plan)
     })?;
-    let question = criterion.ok_or_else(|| Error::Internal("no plan was made".to_owned()))?;
-    let mut result = evaluate(&measured.study, question, args)?;
+    let criterion = criterion.ok_or_else(|| Error::Internal("no plan was made".to_owned()))?;
+    let mut result = evaluate(&measured.study, criterion, args)?;
     result.added = last_entry_serials(&RunFolder::open(&folder)?.journal_lines()?);
     save_and_print(&Experiment::Calibration(result), &folder, &args.single_test, console)?;
     Ok(measured.exit().unwrap_or(Exit::Success))
@@ -103,7 +103,7 @@ fn last_entry_serials(lines: &[JournalLine]) -> Vec<String> {
 }
 
 /// Evaluates all samples in the folder.
-fn evaluate(study: &Study, question: Criterion, args: &CalibrateArgs) -> Result<CalibrationExperiment, Error> {
+fn evaluate(study: &Study, criterion: Criterion, args: &CalibrateArgs) -> Result<CalibrationExperiment, Error> {
     let options = Options {
         samples_per_side: usize::from(args.samples),
         threshold: args.single_test.threshold,
@@ -116,9 +116,9 @@ fn evaluate(study: &Study, question: Criterion, args: &CalibrateArgs) -> Result<
     let case = |(case, mut runs): (String, Vec<&CellResult>)| {
         let start = |cell: &&CellResult| cell.samples.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
         runs.sort_by(|one, other| start(one).total_cmp(&start(other)));
-        let (samples, boots) = collect_samples(&runs, &question);
+        let (samples, boots) = collect_samples(&runs, &criterion);
         let calibration = calibrate::calibrate(&samples, &options).map_err(|error| Error::Incomplete {
-            what: format!("{}: {error}", question.metric),
+            what: format!("{}: {error}", criterion.metric),
             help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
         })?;
         let incomplete = runs.iter().filter(|run| run.outcome.is_incomplete());
@@ -126,11 +126,11 @@ fn evaluate(study: &Study, question: Criterion, args: &CalibrateArgs) -> Result<
         Ok(CalibrationCase { case, runs: runs.len(), boots, shortfalls, calibration })
     };
     let cases = cases.into_iter().map(case).collect::<Result<_, Error>>()?;
-    Ok(CalibrationExperiment { samples_per_side: options.samples_per_side, question, cases, added: Vec::new() })
+    Ok(CalibrationExperiment { samples_per_side: options.samples_per_side, criterion, cases, added: Vec::new() })
 }
 
 /// The samples of runs in order, and the number of distinct boots.
-fn collect_samples(runs: &[&CellResult], question: &Criterion) -> (Vec<CalibrationSample>, usize) {
+fn collect_samples(runs: &[&CellResult], criterion: &Criterion) -> (Vec<CalibrationSample>, usize) {
     let boots: BTreeSet<&str> = runs.iter().filter_map(|run| Some(run.provenance.get("boot")?.as_str())).collect();
     let boots: Vec<&str> = boots.into_iter().collect();
     let boot_of = |run: &CellResult| {
@@ -141,7 +141,7 @@ fn collect_samples(runs: &[&CellResult], question: &Criterion) -> (Vec<Calibrati
         let boot = boot_of(run);
         let counted = run.samples.iter().filter(|sample| sample.counted);
         let sample = counted.filter_map(move |sample| {
-            let value = *sample.values.get(&question.metric)?;
+            let value = *sample.values.get(&criterion.metric)?;
             Some(CalibrationSample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })
         });
         sample.collect::<Vec<_>>()

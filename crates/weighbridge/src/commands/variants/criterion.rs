@@ -39,9 +39,9 @@ fn primary_metric(request: &MeasureRequest, test: &str, params: &Params) -> Opti
 }
 
 /// The values of the counted samples of a cell, with their sample numbers.
-pub(super) fn counted_values(cell: &CellResult, question: &Criterion) -> Vec<(u32, f64)> {
-    counted_samples(cell, question)
-        .filter_map(|sample| Some((sample.sample, *sample.values.get(&question.metric)?)))
+pub(super) fn counted_values(cell: &CellResult, criterion: &Criterion) -> Vec<(u32, f64)> {
+    counted_samples(cell, criterion)
+        .filter_map(|sample| Some((sample.sample, *sample.values.get(&criterion.metric)?)))
         .collect()
 }
 
@@ -52,10 +52,10 @@ pub(super) fn sample_numbers(cell: &CellResult) -> BTreeSet<u32> {
 }
 
 /// The number of counted samples that were disturbed from outside the workload.
-pub(super) fn disturbed_count(cell: &CellResult, question: &Criterion) -> usize {
-    counted_samples(cell, question).filter(|sample| !sample.disturbances.is_empty()).count()
+pub(super) fn disturbed_count(cell: &CellResult, criterion: &Criterion) -> usize {
+    counted_samples(cell, criterion).filter(|sample| !sample.disturbances.is_empty()).count()
 }
 
-fn counted_samples<'a>(cell: &'a CellResult, question: &'a Criterion) -> impl Iterator<Item = &'a SampleResult> {
-    cell.samples.iter().filter(|sample| sample.counted && sample.values.contains_key(&question.metric))
+fn counted_samples<'a>(cell: &'a CellResult, criterion: &'a Criterion) -> impl Iterator<Item = &'a SampleResult> {
+    cell.samples.iter().filter(|sample| sample.counted && sample.values.contains_key(&criterion.metric))
 }

@@ -12,12 +12,12 @@ function prepare(data) {
   data.count = data.ids.length;
   const whole = (list) => list.length === 1 ? new Array(data.count).fill(list[0]) : list;
   const all = (object, names) => names.forEach((name) => { object[name] = whole(object[name]); });
-  all(data, ["sense", "tolerance", "suffix", "least", "most", "known_by"]);
+  all(data, ["direction_sign", "tolerance", "suffix", "least", "most", "model_indices"]);
   data.values = data.values.map(whole);
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());
   for (const column of data.cells) {
-    all(column, ["score", "ratio", "low", "high", "confidence", "p", "before", "after", "needs"]);
+    all(column, ["score", "ratio", "low", "high", "confidence", "p", "baseline_counts", "candidate_counts", "required_samples"]);
     column.parts = new Map(column.parts);
     column.differences = new Map(column.differences);
   }
