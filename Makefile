@@ -23,6 +23,7 @@ demo-hosts: ## measure hosts in namespaces, traffic between them, and an emulate
 test: ## check formatting, clippy and licences, and run every test that needs no VM and no browser
 	@scripts/setup demo test
 	cargo fmt --check
+	@scripts/check-words
 	cargo clippy --workspace --all-targets --release -- -D warnings
 	@scripts/test test -- --show-output
 	@scripts/check-selections

@@ -8,6 +8,8 @@
 //! Start with [`worker`] (the client interface), then read [`protocol`] (the messages) and [`serve`] (the
 //! implementation).
 
+#![forbid(unsafe_code)]
+
 pub mod clock;
 pub mod frame;
 mod keepalive;

@@ -10,6 +10,8 @@
 //! lists its benchmarks. [`limits`] does the same for figures that have no peer: of the harness (`harness.rs`,
 //! `elapsed.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
 
+#![forbid(unsafe_code)]
+
 mod bench_env;
 mod compare;
 mod elapsed;

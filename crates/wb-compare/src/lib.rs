@@ -9,6 +9,8 @@
 //! [`analyze`] and [`mod@strip`], and those that need no folders: [`ab`] judges variants sampled in interleaved order,
 //! [`mod@calibrate`] a system against itself.
 
+#![forbid(unsafe_code)]
+
 pub mod analyze;
 pub mod build;
 pub mod calibrate;

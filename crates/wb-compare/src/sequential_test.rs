@@ -141,14 +141,15 @@ impl SequentialTest {
         if !(0.0005..=0.5).contains(&each) {
             return Err(SequentialTestError::Rate { rate, variants, rate_per_variant: each });
         }
-        let sequential = |blocks: usize| GroupSequentialTest::new(&(1..=blocks).collect::<Vec<_>>(), each);
-        let looks = sequential(most);
-        let Some(earliest) = looks.min_blocks() else {
+        let sequential_for = |blocks: usize| GroupSequentialTest::new(&(1..=blocks).collect::<Vec<_>>(), each);
+        let sequential = sequential_for(most);
+        let Some(earliest) = sequential.min_blocks() else {
             // A dozen or so are enough for any valid rate.
-            let needed = (most + 1..).find(|blocks| sequential(*blocks).min_blocks().is_some()).unwrap_or(usize::MAX);
+            let needed =
+                (most + 1..).find(|blocks| sequential_for(*blocks).min_blocks().is_some()).unwrap_or(usize::MAX);
             return Err(SequentialTestError::TooFew { most, variants, rate, required: needed });
         };
-        Ok(Self { variants, sequential: looks, min_blocks: earliest, options })
+        Ok(Self { variants, sequential, min_blocks: earliest, options })
     }
 
     /// The maximum number of blocks.

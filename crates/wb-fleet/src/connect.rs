@@ -108,7 +108,7 @@ pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -
     let task = runtime.spawn(async move { establish(owned, &program, &options).await });
     match task.await {
         Ok(connected) => connected.map_err(failed),
-        Err(error) => Err(failed(ConnectErrorKind::Lost { said: error.to_string() })),
+        Err(error) => Err(failed(ConnectErrorKind::Lost { message: error.to_string() })),
     }
 }
 
@@ -178,7 +178,7 @@ async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> R
         Ok(Ok(worker)) => worker,
         Ok(Err(WorkerError::InUse { holder, .. })) => return Err(ConnectErrorKind::InUse(holder)),
         Ok(Err(error)) => return Err(ConnectErrorKind::Agent(error)),
-        Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, said: String::new() }),
+        Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, message: String::new() }),
     };
     let not_root = (probe.rights == Privileges::User).then(|| ConnectWarning::NotRoot { user: probe.user.clone() });
     let not_checked = ssh.skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);

@@ -58,22 +58,24 @@ impl Program {
                     Ok(line) => last = line,
                     // Shells that refuse commands report that on standard output.
                     Err(ConnectErrorKind::Lost { .. }) if !last.is_empty() => {
-                        return Err(ConnectErrorKind::NoShell { said: last });
+                        return Err(ConnectErrorKind::NoShell { message: last });
                     }
                     Err(ConnectErrorKind::Lost { .. }) => {
-                        return Err(ConnectErrorKind::NoShell { said: last_line(&session.process.stderr()) });
+                        return Err(ConnectErrorKind::NoShell { message: last_line(&session.process.stderr()) });
                     }
                     Err(other) => return Err(other),
                 }
             }
-            Err(ConnectErrorKind::Ssh { said: format!("its login scripts print more than {MAX_BANNER_LINES} lines") })
+            Err(ConnectErrorKind::Ssh {
+                message: format!("its login scripts print more than {MAX_BANNER_LINES} lines"),
+            })
         };
         match timeout(RESPONSE_TIMEOUT, greeting).await {
             Ok(result) => result?,
             Err(_) => {
                 return Err(ConnectErrorKind::TimedOut {
                     limit: RESPONSE_TIMEOUT,
-                    said: session.process.stderr().trim().to_owned(),
+                    message: session.process.stderr().trim().to_owned(),
                 });
             }
         }
@@ -81,13 +83,13 @@ impl Program {
         let kernel = read_field(session, "kernel").await?;
         let user = read_field(session, "user").await?;
         let rights = read_field(session, "rights").await?;
-        let (rights, sudo_said) = match rights.split_once(' ').unwrap_or((&rights, "")) {
+        let (rights, sudo_message) = match rights.split_once(' ').unwrap_or((&rights, "")) {
             ("root", _) => (Privileges::Root, String::new()),
             ("sudo", _) => (Privileges::Sudo, String::new()),
             (_, message) => (Privileges::User, message.to_owned()),
         };
         let folder = read_field(session, "folder").await?;
-        Ok(HostProbe { kernel, user, rights, folder, architecture, sudo_message: sudo_said })
+        Ok(HostProbe { kernel, user, rights, folder, architecture, sudo_message })
     }
 
     /// Starts the agent, after sending the program if the host does not have it; returns the transfer, if there was
@@ -158,7 +160,7 @@ impl Program {
     fn store_error(&self, probe: &HostProbe, free: Option<Bytes>, message: &str) -> ConnectErrorKind {
         match message.contains("No space left") || message.contains("quota exceeded") {
             true => self.space_error(probe, free),
-            false => ConnectErrorKind::Store { folder: probe.folder.clone(), said: message.to_owned() },
+            false => ConnectErrorKind::Store { folder: probe.folder.clone(), message: message.to_owned() },
         }
     }
 
@@ -184,10 +186,10 @@ impl HostProbe {
             self.kernel.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
         let version = numbers.next().zip(numbers.next());
         if version.is_some_and(|version| version < MIN_KERNEL) {
-            return Some(ConnectErrorKind::Kernel { theirs: self.kernel.clone() });
+            return Some(ConnectErrorKind::Kernel { release: self.kernel.clone() });
         }
         let lacks_root = needs_root && self.rights == Privileges::User;
-        lacks_root.then(|| ConnectErrorKind::NoSudo { user: self.user.clone(), said: self.sudo_message.clone() })
+        lacks_root.then(|| ConnectErrorKind::NoSudo { user: self.user.clone(), message: self.sudo_message.clone() })
     }
 }
 
@@ -196,14 +198,14 @@ async fn read_field(session: &mut Session, name: &str) -> Result<String, Connect
     let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
     match line.strip_prefix(name) {
         Some(rest) => Ok(rest.trim().to_owned()),
-        None => {
-            Err(ConnectErrorKind::Ssh { said: format!("unexpected output `{line}` of its shell, expected its {name}") })
-        }
+        None => Err(ConnectErrorKind::Ssh {
+            message: format!("unexpected output `{line}` of its shell, expected its {name}"),
+        }),
     }
 }
 
 fn timeout_error(session: &Session) -> ConnectErrorKind {
-    ConnectErrorKind::TimedOut { limit: STORE_TIMEOUT, said: session.process.stderr().trim().to_owned() }
+    ConnectErrorKind::TimedOut { limit: STORE_TIMEOUT, message: session.process.stderr().trim().to_owned() }
 }
 
 /// Reads the next line, or returns the reason why there is none.
@@ -216,6 +218,6 @@ async fn read_line(session: &mut Session) -> Result<String, ConnectErrorKind> {
     let exit = session.process.wait().await;
     Err(match exit.status {
         Some(255) | None => classify_failure(&exit.stderr),
-        Some(_) => ConnectErrorKind::Lost { said: format!("its shell exited: {}", last_line(&exit.stderr)) },
+        Some(_) => ConnectErrorKind::Lost { message: format!("its shell exited: {}", last_line(&exit.stderr)) },
     })
 }

@@ -35,53 +35,53 @@ pub enum ConnectErrorKind {
         message: String,
     },
     /// The host name cannot be resolved.
-    #[error("has an unknown host name: {said}")]
+    #[error("has an unknown host name: {message}")]
     UnknownHostName {
         /// Message of ssh.
-        said: String,
+        message: String,
     },
     /// The host accepts none of the user's keys.
-    #[error("refused your authentication: {said}")]
+    #[error("refused your authentication: {message}")]
     AuthenticationFailed {
         /// Message of ssh.
-        said: String,
+        message: String,
     },
     /// The host key is not in the known hosts.
-    #[error("has an unknown host key: {said}")]
+    #[error("has an unknown host key: {message}")]
     UnknownHostKey {
         /// Message of ssh.
-        said: String,
+        message: String,
     },
     /// The host key differs from the one in the known hosts.
-    #[error("has a changed host key and may be another machine: {said}")]
+    #[error("has a changed host key and may be another machine: {message}")]
     HostKeyChanged {
         /// Message of ssh.
-        said: String,
+        message: String,
         /// The known hosts file with the old key, if ssh named it.
         file: Option<String>,
     },
     /// Another failure of ssh.
-    #[error("cannot be reached over ssh: {said}")]
+    #[error("cannot be reached over ssh: {message}")]
     Ssh {
         /// Message of ssh.
-        said: String,
+        message: String,
     },
     /// Login succeeds, but the shell exits without running a command.
-    #[error("accepts your login but runs no commands: {said}")]
+    #[error("accepts your login but runs no commands: {message}")]
     NoShell {
         /// Last message of the host or of ssh.
-        said: String,
+        message: String,
     },
     /// The ssh program cannot be started.
     #[error("cannot be reached: cannot start ssh: {0}")]
     SshNotStarted(std::io::Error),
     /// The host does not respond in time.
-    #[error("did not respond within {} s{}", .limit.as_secs(), message_suffix(.said))]
+    #[error("did not respond within {} s{}", .limit.as_secs(), message_suffix(.message))]
     TimedOut {
         /// The limit.
         limit: Duration,
         /// Message of ssh; may be empty.
-        said: String,
+        message: String,
     },
     /// The program is built for another architecture.
     #[error("has architecture {host}, but this program is built for {program}")]
@@ -92,10 +92,10 @@ pub enum ConnectErrorKind {
         program: &'static str,
     },
     /// Its kernel is too old.
-    #[error("runs Linux {theirs}, expected {}.{} or newer", MIN_KERNEL.0, MIN_KERNEL.1)]
+    #[error("runs Linux {release}, expected {}.{} or newer", MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel {
         /// Its release.
-        theirs: String,
+        release: String,
     },
     /// The filesystem of its cache folder has not enough free space for the program.
     #[error("has not enough space for the program in {folder}: {required} bytes required, {free} bytes free")]
@@ -108,23 +108,23 @@ pub enum ConnectErrorKind {
         free: Bytes,
     },
     /// The program could not be stored there.
-    #[error("cannot store the program in {folder}: {said}")]
+    #[error("cannot store the program in {folder}: {message}")]
     Store {
         /// The folder.
         folder: String,
         /// Message of the host.
-        said: String,
+        message: String,
     },
     /// Compressing the program failed.
     #[error("cannot receive the program: cannot compress it: {0}")]
     Compress(std::io::Error),
     /// Root privileges are required, and sudo refuses them.
-    #[error("grants no root privileges to {user}: {said}")]
+    #[error("grants no root privileges to {user}: {message}")]
     NoSudo {
         /// The user on the host.
         user: String,
         /// Message of sudo.
-        said: String,
+        message: String,
     },
     /// Another controller uses it exclusively.
     #[error("is in use by {}", .0.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
@@ -139,15 +139,15 @@ pub enum ConnectErrorKind {
     #[error("cannot start the agent: {0}")]
     Agent(#[source] WorkerError),
     /// The connection is lost.
-    #[error("is lost: {said}")]
+    #[error("is lost: {message}")]
     Lost {
         /// The reason.
-        said: String,
+        message: String,
     },
 }
 
-fn message_suffix(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(": {said}") }
+fn message_suffix(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
 impl FleetError {
@@ -194,8 +194,8 @@ impl FleetError {
             ConnectErrorKind::NoShell { .. } => {
                 format!("the account's shell may refuse commands, as nologin does: check that `{command} true` works")
             }
-            ConnectErrorKind::Architecture { host: theirs, .. } => {
-                format!("build weighbridge for {theirs} and start the run from there")
+            ConnectErrorKind::Architecture { host: release, .. } => {
+                format!("build weighbridge for {release} and start the run from there")
             }
             ConnectErrorKind::NoSpace { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()

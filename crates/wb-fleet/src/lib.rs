@@ -7,6 +7,8 @@
 //! Start with [`inventory`] (the known hosts), then read [`connect`] (connecting to one) and [`Program`] (what is
 //! deployed).
 
+#![forbid(unsafe_code)]
+
 mod background;
 pub mod cache;
 pub mod connect;

@@ -7,6 +7,8 @@
 //! Start with [`fn@import`]: it finds [`files`], parses each ([`mod@read`], with a module for each format) into
 //! [`ForeignResults`], merges them with the existing run ([`staging`]), and records them ([`record`]).
 
+#![forbid(unsafe_code)]
+
 mod archive;
 pub mod error;
 pub mod files;

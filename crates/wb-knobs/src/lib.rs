@@ -6,6 +6,8 @@
 //!
 //! Start with [`doctor()`], then [`knob`] and any file of [`knobs`].
 
+#![forbid(unsafe_code)]
+
 pub mod condition;
 pub mod conditions;
 pub mod doctor;

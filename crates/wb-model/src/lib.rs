@@ -6,6 +6,8 @@
 //! Start with [`id`] (identifiers of cells and metrics), then read [`declaration`] (declarations of tests) and
 //! [`outcome`] (outcomes of measurements).
 
+#![forbid(unsafe_code)]
+
 pub mod attempt_setup;
 pub mod case;
 pub mod cpu_list;

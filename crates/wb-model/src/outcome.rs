@@ -180,7 +180,7 @@ impl fmt::Display for CellOutcome {
         match self {
             Self::Measured => write!(f, "measured"),
             Self::NotConverged { percent } => write!(f, "not converged, ±{percent:.1} %"),
-            Self::Partial { valid, required: wanted } => write!(f, "partial ({valid} of {wanted})"),
+            Self::Partial { valid, required } => write!(f, "partial ({valid} of {required})"),
             Self::Failed { reason } => write!(f, "failed ({reason})"),
             Self::Unsupported { reason } => write!(f, "unsupported ({reason})"),
         }

@@ -294,10 +294,10 @@ mod tests {
         unknown key `zebra` | zebra | unknown
         misplaced key `tools` | tools | move it above the first table
         invalid `precision` -1: expected a positive percentage | precision = -1 | here
-        `min-samples` must be greater than 0 | min-samples = 0 | here
+        invalid `min-samples` 0: expected a value greater than 0 | min-samples = 0 | here
         `max-samples` (3) is less than `min-samples` (6) | max-samples = 3 | here
-        `min-time` must be greater than 0 | min-time = 0 | here
-        `limit` must be greater than 0 | limit = "0s" | here
+        invalid `min-time` 0: expected a value greater than 0 | min-time = 0 | here
+        invalid `limit` 0: expected a value greater than 0 | limit = "0s" | here
         unknown value `interleavd` | "interleavd" | did you mean `interleaved`?
         invalid plan: invalid time `soon`: expected a number with ns, us, ms, s, min or h, or plain seconds | "soon" | here
         unknown key `tests` | tests | did you mean `test`?

@@ -6,6 +6,8 @@
 //! Start with [`request`] (a requested test, from the command line or a plan file), then [`expand`] (the resulting
 //! cells). [`spec`] and [`file`] parse the two notations; a [`variant`] is a request with some settings changed.
 
+#![forbid(unsafe_code)]
+
 pub mod builtin;
 pub mod catalog;
 pub mod error;

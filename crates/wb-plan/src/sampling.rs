@@ -114,7 +114,10 @@ impl Sampling {
             ("telemetry-interval", self.telemetry_interval.0 == 0),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Some(InvalidSampling { keys: vec![key], message: format!("`{key}` must be greater than 0") });
+            return Some(InvalidSampling {
+                keys: vec![key],
+                message: format!("invalid `{key}` 0: expected a value greater than 0"),
+            });
         }
         if self.max_samples < self.min_samples {
             let message =

@@ -89,16 +89,16 @@ pub enum ProfileErrorKind {
         output: String,
     },
     /// libvirt does not respond.
-    #[error("libvirt does not respond: {said}")]
+    #[error("libvirt does not respond: {output}")]
     NoLibvirt {
         /// The output of virsh.
-        said: String,
+        output: String,
     },
     /// KVM is not available.
-    #[error("KVM is not available: {said}")]
+    #[error("KVM is not available: {output}")]
     NoKvm {
         /// The output of the check.
-        said: String,
+        output: String,
     },
     /// Kernel arguments for this machine, which cannot be rebooted during its own run.
     #[error("its kernel arguments require a reboot of this machine, which would end the run")]

@@ -8,6 +8,8 @@
 //! images for guests' disks). [`mod@preflight`] checks beforehand whether a profile can be applied; [`provision`],
 //! [`script`], [`mod@reboot`] and [`boot`] prepare a host before any profile.
 
+#![forbid(unsafe_code)]
+
 pub mod apply;
 mod apply_site;
 pub mod boot;

@@ -112,10 +112,10 @@ async fn check_syntax(
     for script in [&command.check, &command.apply, &command.revert] {
         match run(group, ["sh", "-n", "-c", script]).await {
             Ok(_) => {}
-            Err(ProfileErrorKind::Program { output: said, .. }) => {
+            Err(ProfileErrorKind::Program { output, .. }) => {
                 return Ok(Some(ProfileErrorKind::Syntax {
                     command: command.name.clone(),
-                    output: last_lines(&said, 1),
+                    output: last_lines(&output, 1),
                 }));
             }
             Err(other) => return Err(other),
@@ -141,8 +141,8 @@ async fn check_kernel_arguments(
 async fn check_boot(next: &Boot, group: &Group) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     match run(group, next.check_command()).await {
         Ok(_) => Ok(None),
-        Err(ProfileErrorKind::Program { output: said, .. }) => {
-            Ok(Some(ProfileErrorKind::RebootUnavailable { output: last_lines(&said, 1) }))
+        Err(ProfileErrorKind::Program { output, .. }) => {
+            Ok(Some(ProfileErrorKind::RebootUnavailable { output: last_lines(&output, 1) }))
         }
         Err(other) => Err(other),
     }

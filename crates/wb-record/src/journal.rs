@@ -184,11 +184,11 @@ impl Journal {
         let mut file = file.map_err(RecordError::io("open", path))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(RecordError::io("read", path))?;
-        let ParsedJournal { mut lines, incomplete: torn } = parse(path, &text)?;
-        let whole = text.len() - torn.map_or(0, <[u8]>::len);
+        let ParsedJournal { mut lines, incomplete } = parse(path, &text)?;
+        let whole = text.len() - incomplete.map_or(0, <[u8]>::len);
         let mut journal = Self { path: path.to_owned(), file, length: whole as u64 };
-        if let Some(torn) = torn {
-            let text = String::from_utf8_lossy(torn).into_owned();
+        if let Some(incomplete) = incomplete {
+            let text = String::from_utf8_lossy(incomplete).into_owned();
             journal.truncate()?;
             lines.push(journal.write(JournalEvent::IncompleteLine { text })?);
         }
@@ -245,7 +245,7 @@ struct ParsedJournal<'a> {
 /// Parses a journal. Complete lines end in a line feed; the text after the last one is an incomplete line.
 fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let (whole, torn) = text.split_at(end);
+    let (whole, incomplete) = text.split_at(end);
     let lines = whole.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(index, line)| {
         serde_json::from_slice(line).map_err(|error| RecordError::InvalidLine {
             path: path.to_owned(),
@@ -253,7 +253,10 @@ fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordErr
             why: format!("incomplete or invalid journal line ({error})"),
         })
     });
-    Ok(ParsedJournal { lines: lines.collect::<Result<_, _>>()?, incomplete: (!torn.is_empty()).then_some(torn) })
+    Ok(ParsedJournal {
+        lines: lines.collect::<Result<_, _>>()?,
+        incomplete: (!incomplete.is_empty()).then_some(incomplete),
+    })
 }
 
 #[cfg(test)]

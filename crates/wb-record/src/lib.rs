@@ -6,6 +6,8 @@
 //! Start with [`RunFolder`], then [`journal`] (the events), [`history`] (the attempts, aggregated from the journal) and
 //! [`records`] (whether results are up to date with the journal).
 
+#![forbid(unsafe_code)]
+
 pub mod artefact;
 pub mod definition;
 pub mod definition_files;

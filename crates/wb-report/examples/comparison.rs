@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let builds = read(&folders);
     let read = clock.elapsed();
     let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
-    let (text, compared, drawn) = compare(&builds, &CompareOptions::default(), |outcome, history| {
+    let (text, compared, rendered) = compare(&builds, &CompareOptions::default(), |outcome, history| {
         let compared = clock.elapsed();
         (html(outcome, history, &options), compared - read, clock.elapsed() - compared)
     });
@@ -34,6 +34,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&page, &text)?;
     let checks = builds.rows().len() * 2;
     println!("{}: {checks} checks in {} builds, {} bytes", page.display(), folders.len(), text.len());
-    println!("read {read:.0?}, compared {compared:.0?}, drawn {drawn:.0?}");
+    println!("read {read:.0?}, compared {compared:.0?}, drawn in {rendered:.0?}");
     Ok(())
 }

@@ -7,6 +7,8 @@
 //!
 //! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are shared by both.
 
+#![forbid(unsafe_code)]
+
 pub mod chart;
 pub mod compare;
 pub mod csv;

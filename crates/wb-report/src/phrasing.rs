@@ -76,8 +76,8 @@ pub(crate) fn describe_shortfall(cell: &CellResult) -> Option<String> {
             };
             Some(format!("{reached} reached, required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
         }
-        CellOutcome::Partial { valid, required: wanted } => {
-            Some(format!("{} of at least {wanted}{}", pluralize(*valid, "valid sample"), end_reason(cell)))
+        CellOutcome::Partial { valid, required } => {
+            Some(format!("{} of at least {required}{}", pluralize(*valid, "valid sample"), end_reason(cell)))
         }
         CellOutcome::Failed { reason } | CellOutcome::Unsupported { reason } => Some(reason.clone()),
     }

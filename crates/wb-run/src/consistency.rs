@@ -48,14 +48,14 @@ pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunErr
 /// With the first program that differs.
 pub async fn check_build(
     cell: &ActiveCell,
-    crew: &WorkerPool,
+    pool: &WorkerPool,
     sampling: &Sampling,
     cancel: &watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     if !cell.has_finished() || !cell.uses_built_programs() {
         return Ok(());
     }
-    let context = AttemptContext { pool: crew, sampling, cancel, remaining_stdout: Bytes(0) };
+    let context = AttemptContext { pool: pool, sampling, cancel, remaining_stdout: Bytes(0) };
     for team in &cell.cell.teams {
         // A build that fails here fails in the first attempt too, and is recorded there.
         let Ok(built) = context.build(cell, team).await else { continue };

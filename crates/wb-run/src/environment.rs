@@ -25,7 +25,7 @@ pub async fn record(
     moment: &str,
     plan: &Plan,
     registry: &Registry,
-    crew: &WorkerPool,
+    pool: &WorkerPool,
     lost: &BTreeSet<WorkerName>,
 ) -> Result<Vec<(WorkerName, String)>, RunError> {
     let requirements =
@@ -35,7 +35,7 @@ pub async fn record(
         programs.entry(compiler.to_owned()).or_insert_with(|| vec![version.to_owned()]);
     }
     let mut found_lost = Vec::new();
-    for (index, member) in crew.workers.iter().chain(&crew.vm_hosts).enumerate() {
+    for (index, member) in pool.workers.iter().chain(&pool.vm_hosts).enumerate() {
         let name = member.worker.name();
         if lost.contains(name) {
             continue;

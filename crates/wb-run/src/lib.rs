@@ -6,6 +6,8 @@
 //!
 //! Start with [`run()`], a run from start to end.
 
+#![forbid(unsafe_code)]
+
 pub mod active_cell;
 pub mod attempt;
 pub mod consistency;

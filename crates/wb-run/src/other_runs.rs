@@ -18,10 +18,10 @@ impl OtherRuns {
     ///
     /// # Errors
     /// If two of its workers are on one machine: an agent then finds the announcement of another agent of this run.
-    pub(crate) async fn announce(crew: &WorkerPool) -> Result<(Self, Vec<String>), RunError> {
+    pub(crate) async fn announce(pool: &WorkerPool) -> Result<(Self, Vec<String>), RunError> {
         let (mut runs, mut warnings) = (Self::default(), Vec::new());
         let mut own_announcements: BTreeMap<AgentSession, WorkerName> = BTreeMap::new();
-        for member in crew.workers.iter().chain(&crew.vm_hosts) {
+        for member in pool.workers.iter().chain(&pool.vm_hosts) {
             let name = member.worker.name();
             match member.worker.announce(Controller::current()).await {
                 Ok(ActiveRuns { own, others }) => {

@@ -22,8 +22,8 @@ pub struct ToolInventory {
 impl ToolInventory {
     /// Returns the provenance of a cell whose test requires these programs. Values that differ between workers have
     /// `@WORKER` in their names.
-    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &WorkerPool) -> BTreeMap<String, String> {
-        let members: Vec<&PooledWorker> = crew.of(cell).collect();
+    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], pool: &WorkerPool) -> BTreeMap<String, String> {
+        let members: Vec<&PooledWorker> = pool.of(cell).collect();
         let each: Vec<(&WorkerName, BTreeMap<String, String>)> = members
             .iter()
             .map(|member| (member.worker.name(), self.worker_provenance(member, cell, requires)))
@@ -100,13 +100,13 @@ fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
 pub async fn check_requirements(
     plan: &mut Plan,
     registry: &Registry,
-    crew: &WorkerPool,
+    pool: &WorkerPool,
 ) -> Result<ToolInventory, RunError> {
     let mut tools = ToolInventory::default();
     for cell in &mut plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
         let requires = test.requires(&cell.params);
-        let workers: Vec<Worker> = crew.of(cell).map(|member| member.worker.clone()).collect();
+        let workers: Vec<Worker> = pool.of(cell).map(|member| member.worker.clone()).collect();
         for worker in workers {
             let reason = match tools.unsupported_reason(cell, &requires, &worker).await {
                 Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),

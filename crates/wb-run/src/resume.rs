@@ -104,7 +104,7 @@ pub fn check_machines(
     cell: &ActiveCell,
     run: &RunFolder,
     earlier: &[RunEntry],
-    crew: &WorkerPool,
+    pool: &WorkerPool,
 ) -> Result<(), RunError> {
     let id = &cell.cell.id;
     let definitions = run.definitions(id)?;
@@ -112,7 +112,7 @@ pub fn check_machines(
     let (before, now) = (&before.teams, &cell.definition.teams);
     let shape = |teams: &[Roles]| teams.iter().map(|team| team.servers.len()).collect::<Vec<_>>();
     let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
-    let facts = crew.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
+    let facts = pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
     // The last entry in which all of them were reachable.
     let had_all = |entry: &&RunEntry| {
         entry.cells.contains(id) && machine_facts(before, &entry.facts).iter().all(|(_, facts)| facts.is_some())
@@ -182,7 +182,7 @@ fn format_roles(teams: &[Roles]) -> String {
 }
 
 /// Returns a note for each machine whose kernel differs from that of earlier samples.
-pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], crew: &WorkerPool) -> Vec<String> {
+pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], pool: &WorkerPool) -> Vec<String> {
     if cells.iter().all(|cell| cell.studied.is_empty()) {
         return Vec::new();
     }
@@ -193,7 +193,7 @@ pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], crew: &Wo
         (before != now)
             .then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder were taken with {before}"))
     };
-    crew.workers.iter().filter_map(note).collect()
+    pool.workers.iter().filter_map(note).collect()
 }
 
 /// Returns a note if cells keep their calibrated work although another minimum time is requested now.

@@ -77,19 +77,19 @@ pub enum RunEnd {
 
 /// Executes a run. `watch` receives the progress events.
 pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd, RunError> {
-    let RunSpec { folder, mut plan, registry, pool: crew, .. } = job;
+    let RunSpec { folder, mut plan, registry, pool, .. } = job;
     let run = RunFolder::create(folder)?;
     let (journal, lines) = run.journal()?;
     let history = History::of(&run, &lines);
     resume::check_keys(&plan, &run, &history)?;
-    let tools = provenance::check_requirements(&mut plan, registry, &crew).await?;
+    let tools = provenance::check_requirements(&mut plan, registry, &pool).await?;
 
     let earlier = run.run_file()?.entries;
     let mut cells = Vec::new();
     for cell in &plan.cells {
-        let measuring = active_cell(cell, &plan, registry, &tools, &crew, &history)?;
+        let measuring = active_cell(cell, &plan, registry, &tools, &pool, &history)?;
         consistency::check_definition(&measuring, &run)?;
-        resume::check_machines(&measuring, &run, &earlier, &crew)?;
+        resume::check_machines(&measuring, &run, &earlier, &pool)?;
         cells.push(measuring);
     }
     let is_open =
@@ -100,7 +100,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         watch(started_event(&cells, &plan, open));
         record_definitions(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
         let bench = RunContext {
-            pool: crew,
+            pool,
             lost: BTreeSet::new(),
             other_runs: OtherRuns::default(),
             sampling: plan.sampling,
@@ -115,13 +115,13 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
             .await?;
         return Ok(RunEnd::Complete);
     }
-    let (other_runs, warnings) = OtherRuns::announce(&crew).await?;
+    let (other_runs, warnings) = OtherRuns::announce(&pool).await?;
     watch(started_event(&cells, &plan, open));
     warnings.into_iter().for_each(|warning| watch(Progress::Warning(warning)));
     for index in (0..cells.len()).filter(|index| is_open(*index)) {
-        consistency::check_build(&cells[index], &crew, &plan.sampling, &job.cancel).await?;
+        consistency::check_build(&cells[index], &pool, &plan.sampling, &job.cancel).await?;
     }
-    resume::kernel_change_notes(&earlier, &cells, &crew).into_iter().for_each(|note| watch(Progress::Note(note)));
+    resume::kernel_change_notes(&earlier, &cells, &pool).into_iter().for_each(|note| watch(Progress::Note(note)));
     if let Some(note) = resume::work_change_note(&earlier, &cells, &plan.sampling) {
         watch(Progress::Note(note));
     }
@@ -136,14 +136,14 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         sampling: serde_json::to_value(&plan.sampling).map_err(RunError::Sampling)?,
         seed: job.seed,
         cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
-        facts: crew.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect(),
+        facts: pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect(),
         hosts: job.hosts,
         metadata: job.metadata,
     })?;
     // After run.json: a folder with definitions alone would not be recognised as a run.
     record_definitions(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
     let mut bench = RunContext {
-        pool: crew,
+        pool,
         lost: BTreeSet::new(),
         other_runs,
         sampling: plan.sampling.clone(),
@@ -244,12 +244,12 @@ fn active_cell(
     plan: &Plan,
     registry: &Registry,
     tools: &ToolInventory,
-    crew: &WorkerPool,
+    pool: &WorkerPool,
     history: &History,
 ) -> Result<ActiveCell, RunError> {
     let open = |open: &str| RunError::OpenValues { cell: Box::new(cell.id.clone()), open: open.to_owned() };
     let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
-    let mut provenance = tools.provenance(cell, &test.requires(&cell.params), crew);
+    let mut provenance = tools.provenance(cell, &test.requires(&cell.params), pool);
     provenance.extend(test.source_hashes(&cell.params));
     let definition = CellDefinition {
         cell: cell.id.clone(),
@@ -364,8 +364,8 @@ fn missing_environment_warning(worker: &WorkerName, why: &str, moment: &str) -> 
 impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Records the environments of the workers before the first sample; continues without those that are lost.
     async fn record_environment(&mut self, entry: u32, plan: &Plan, registry: &Registry) -> Result<(), RunError> {
-        let RunContext { run, pool: crew, lost, .. } = &self.context;
-        for (worker, why) in environment::record(run, entry, "before", plan, registry, crew, lost).await? {
+        let RunContext { run, pool, lost, .. } = &self.context;
+        for (worker, why) in environment::record(run, entry, "before", plan, registry, pool, lost).await? {
             let why = self.context.explain_loss(&worker, why).await;
             (self.watch)(Progress::Warning(missing_environment_warning(&worker, &why, "at the start")));
             self.drop_worker(worker, why)?;
@@ -375,9 +375,9 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
 
     /// Continues without a worker, unless no other is left.
     fn drop_worker(&mut self, worker: WorkerName, why: String) -> Result<(), RunError> {
-        let RunContext { lost, pool: crew, .. } = &mut self.context;
+        let RunContext { lost, pool, .. } = &mut self.context;
         lost.insert(worker.clone());
-        let is_left = crew.workers.iter().any(|member| !lost.contains(member.worker.name()));
+        let is_left = pool.workers.iter().any(|member| !lost.contains(member.worker.name()));
         if is_left { Ok(()) } else { Err(RunError::Lost { worker, reason: why }) }
     }
 

@@ -155,14 +155,14 @@ mod tests {
 
     #[test]
     fn consistent_blocks_have_a_narrow_interval_that_inverts_with_the_sides() {
-        let looks = GroupSequentialTest::new(&[8], 0.05);
+        let test = GroupSequentialTest::new(&[8], 0.05);
         let logs = [0.10, 0.11, 0.09, 0.10, 0.12, 0.10, 0.08, 0.11];
-        let one = looks.analyze(&logs).unwrap();
-        let other = looks.analyze(&logs.map(|log| -log)).unwrap();
+        let one = test.analyze(&logs).unwrap();
+        let other = test.analyze(&logs.map(|log| -log)).unwrap();
         assert!((one.estimate * other.estimate - 1.0).abs() < 1e-12);
         let (one, other) = (one.interval.unwrap(), other.interval.unwrap());
         assert!((one.low * other.high - 1.0).abs() < 1e-12 && one.low > 1.08 && one.high < 1.13);
-        assert_eq!(looks.analyze(&logs[..7]), None);
-        assert_eq!(looks.analyze(&[f64::NAN; 8]), None);
+        assert_eq!(test.analyze(&logs[..7]), None);
+        assert_eq!(test.analyze(&[f64::NAN; 8]), None);
     }
 }

@@ -6,6 +6,8 @@
 //! [`median_interval`], and [`Rule`], which decides after every sample whether another one is needed; [`ratio`]
 //! compares two sides. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
 
+#![forbid(unsafe_code)]
+
 mod dip;
 mod dip_null;
 mod group_sequential;

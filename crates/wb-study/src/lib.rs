@@ -5,6 +5,8 @@
 //!
 //! Start with [`result`], the data of a study; [`run::study`] computes it, cell by cell with [`cell`].
 
+#![forbid(unsafe_code)]
+
 pub mod aggregation;
 pub mod cell;
 pub mod curves;

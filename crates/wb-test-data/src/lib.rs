@@ -5,6 +5,8 @@
 //!
 //! Start with [`Synthetic::write`].
 
+#![forbid(unsafe_code)]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -3,6 +3,7 @@
 //!
 //! Requires root and `ip` (iproute2); [`Lab::new`] reports if they are missing.
 
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

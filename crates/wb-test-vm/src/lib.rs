@@ -2,6 +2,8 @@
 //! that the running kernel may lack: SCTP, vsock, kernel TLS. The machine has no disk and no network but its loopback,
 //! and is discarded afterwards.
 
+#![forbid(unsafe_code)]
+
 mod command;
 mod initramfs;
 mod kernel;

@@ -4,6 +4,8 @@
 //! It replaces the pipe to an agent ([`wb_agent::Connection`]); all layers above are the real ones. Start with
 //! [`FakeAgent`].
 
+#![forbid(unsafe_code)]
+
 mod agent;
 mod process;
 mod state;

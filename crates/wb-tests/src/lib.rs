@@ -5,6 +5,8 @@
 //!
 //! Start with [`test`] (the traits), then [`himeno`], the simplest test; [`registry`] lists all.
 
+#![forbid(unsafe_code)]
+
 pub mod artefacts;
 pub mod attempt;
 pub mod count;

@@ -3,6 +3,7 @@
 pub(crate) mod bisect;
 pub(crate) mod clean;
 pub(crate) mod compare;
+mod groups;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
@@ -26,12 +27,24 @@ use crate::exit;
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};
 pub(crate) use preparation::PreparationFlags;
 
+/// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("WEIGHBRIDGE_COMMIT"),
+    ", ",
+    env!("WEIGHBRIDGE_PROFILE"),
+    " build for ",
+    env!("WEIGHBRIDGE_TARGET"),
+    ")"
+);
+
 /// Measures the performance of Linux systems, repeatably and with confidence intervals
 ///
 /// Tests are sampled until their figures reach the requested precision. Everything is recorded in a run folder, which
 /// can be resumed, studied again and reported at any time.
 #[derive(Debug, Parser)]
-#[command(name = "weighbridge", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "weighbridge", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(after_help = after_help())]
 pub(crate) struct Cli {
     /// Command to run
@@ -96,7 +109,7 @@ pub(crate) enum Command {
     Solve(SolveArgs),
     /// Write a run as an HTML page, or its figures as CSV
     Report(ReportArgs),
-    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark or the Phoronix Test Suite into a run
+    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark or Phoronix
     #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
     /// Compare builds: find regressions, their size and their confidence
@@ -106,7 +119,7 @@ pub(crate) enum Command {
     /// Compare variants of one test with interleaved samples until the result is clear
     #[command(after_help = variants::AB_AFTER_HELP)]
     Ab(Box<variants::AbArgs>),
-    /// Estimate this system's false-positive rate, smallest detectable difference and sources of noise
+    /// Measure this system's noise: false-positive rate, detectable difference, sources
     #[command(after_help = variants::CALIBRATE_AFTER_HELP)]
     Calibrate(Box<variants::CalibrateArgs>),
     /// Fit, rebase and show models of normal values
@@ -158,8 +171,12 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    Man,
+    /// Print the man page, or write one page per command into a folder
+    Man {
+        /// Write weighbridge.1 and a page for each command into this folder
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
     /// Print the JSON Schema of a file or output
     Schema {
         /// Name of the schema; without it, all names are listed
@@ -492,7 +509,7 @@ impl Cli {
             }
             _ => arg,
         };
-        Cli::command().mut_subcommands(|command| command.mut_args(&with_default))
+        groups::group_commands(Cli::command().mut_subcommands(|command| command.mut_args(&with_default)))
     }
 }
 

@@ -101,13 +101,13 @@ pub(crate) fn write_log(text: &str) {
 }
 
 /// Writes a line to standard error and the log.
-macro_rules! tell {
+macro_rules! message {
     ($($line:tt)*) => { $crate::console::write_stderr(format_args!("{}\n", format_args!($($line)*))) };
 }
 
 /// Writes text without a newline to standard error and the log.
-macro_rules! tell_part {
+macro_rules! write_part {
     ($($part:tt)*) => { $crate::console::write_stderr(format_args!($($part)*)) };
 }
 
-pub(crate) use {tell, tell_part};
+pub(crate) use {message, write_part};

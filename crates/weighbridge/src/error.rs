@@ -245,18 +245,18 @@ const MAX_MISTAKES: usize = 20;
 fn print_diagnostic(diagnostic: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
     let label = diagnostic.labels().and_then(|mut labels| labels.next());
     let excerpt = source.zip(label).map(|(source, label)| render_frame(source, label, console.colour_stderr));
-    crate::console::tell_part!("error: {diagnostic}\n{}", excerpt.unwrap_or_default());
+    crate::console::write_part!("error: {diagnostic}\n{}", excerpt.unwrap_or_default());
     if let Some(help) = diagnostic.help() {
-        crate::console::tell!("help: {help}");
+        crate::console::message!("help: {help}");
     }
 }
 
 impl Error {
     /// Prints the error as a warning, which does not end the command.
     pub(crate) fn warn(&self) {
-        crate::console::tell!("warning: {self}");
+        crate::console::message!("warning: {self}");
         if let Some(help) = self.help() {
-            crate::console::tell!("help: {help}");
+            crate::console::message!("help: {help}");
         }
     }
 
@@ -266,7 +266,7 @@ impl Error {
             // Print each diagnostic with its position, rather than only their number.
             Self::Profile(faults) => {
                 if faults.first_diagnostics().len() < faults.diagnostics().len() {
-                    crate::console::tell!("error: {faults}");
+                    crate::console::message!("error: {faults}");
                 }
                 faults
                     .first_diagnostics()
@@ -276,7 +276,7 @@ impl Error {
             Self::Plan(error) => {
                 let all = error.diagnostics().count();
                 if all > MAX_MISTAKES {
-                    crate::console::tell!("error: {all} mistakes; the first {MAX_MISTAKES} are shown");
+                    crate::console::message!("error: {all} mistakes; the first {MAX_MISTAKES} are shown");
                 }
                 let shown = error.diagnostics().take(MAX_MISTAKES);
                 shown.for_each(|mistake| print_diagnostic(mistake, mistake.source_code(), console));

@@ -5,6 +5,8 @@
 //!
 //! Start with [`cli`] (all commands and flags), then [`commands`] (their implementation).
 
+#![forbid(unsafe_code)]
+
 mod cli;
 mod commands;
 mod console;

@@ -55,10 +55,10 @@ impl ProgressReporter {
             }
             Progress::Note(note) => self.print_unless_quiet(note),
             Progress::Warning(message) => self.print(&format!("warning: {message}")),
-            Progress::AttemptStarted { cell, purpose, sample, min_samples: wanted, cell_seconds, seconds } => {
+            Progress::AttemptStarted { cell, purpose, sample, min_samples: required, cell_seconds, seconds } => {
                 let step = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
-                    Purpose::Sample => format!("sample {sample} of at least {wanted}"),
+                    Purpose::Sample => format!("sample {sample} of at least {required}"),
                 };
                 if let Some(bar) = &self.bar {
                     let elapsed = bar.elapsed().as_secs_f64();
@@ -114,7 +114,7 @@ impl ProgressReporter {
                 bar.println(text);
                 crate::console::write_log(text);
             }
-            None => crate::console::tell!("{text}"),
+            None => crate::console::message!("{text}"),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts processes, prints their
 //! ids and folders, and waits to be killed.
 
+#![forbid(unsafe_code)]
+
 use std::path::Path;
 
 use wb_agent::{Command, Worker, serve, stdio};

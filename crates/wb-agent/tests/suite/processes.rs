@@ -101,7 +101,7 @@ fn a_signal_reaches_the_process() {
 }
 
 #[test]
-fn a_daemon_is_torn_down_with_its_group() {
+fn a_daemon_ends_with_its_group() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
         let daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) ; sleep 0.2";
@@ -115,7 +115,7 @@ fn a_daemon_is_torn_down_with_its_group() {
 }
 
 #[test]
-fn a_group_that_is_dropped_is_torn_down() {
+fn a_dropped_group_is_cleaned_up() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
@@ -129,13 +129,13 @@ fn a_group_that_is_dropped_is_torn_down() {
 fn held_processes_start_when_they_are_released() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
-        let held = [group.spawn_held(sh("echo a")).await.unwrap(), group.spawn_held(sh("echo b")).await.unwrap()];
+        let ready = [group.spawn_held(sh("echo a")).await.unwrap(), group.spawn_held(sh("echo b")).await.unwrap()];
         let never = group.spawn_held(sh("echo c")).await.unwrap();
-        assert!(held[0].read_output(Stream::Stdout).await.unwrap().is_empty());
-        for process in &held {
+        assert!(ready[0].read_output(Stream::Stdout).await.unwrap().is_empty());
+        for process in &ready {
             process.release().await.unwrap();
         }
-        for (process, letter) in held.iter().zip(["a", "b"]) {
+        for (process, letter) in ready.iter().zip(["a", "b"]) {
             assert_eq!(text(&process.wait(None).await.unwrap().stdout), letter);
         }
         group.teardown().await.unwrap();

@@ -184,13 +184,13 @@ fn held_processes_of_several_workers_start_at_one_time() {
     with_worker(|one| async move {
         with_other(async |other| {
             let (first_group, second_group) = (one.new_group().await.unwrap(), other.new_group().await.unwrap());
-            let held = [
+            let ready = [
                 first_group.spawn_held(sh("echo started")).await.unwrap(),
                 second_group.spawn_held(sh("echo started")).await.unwrap(),
             ];
-            let together = start_synchronized(&[&held[0], &held[1]]).await.unwrap();
+            let together = start_synchronized(&[&ready[0], &ready[1]]).await.unwrap();
             let mut started = Vec::new();
-            for (process, start) in held.iter().zip(&together.starts) {
+            for (process, start) in ready.iter().zip(&together.starts) {
                 let finished = process.wait(None).await.unwrap();
                 assert_eq!(finished.stdout, b"started\n");
                 started.push(finished.started_ns - start.delay.0);

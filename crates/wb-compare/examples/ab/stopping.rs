@@ -107,9 +107,9 @@ fn block(rng: &mut ChaCha8Rng, population: Population, at: usize, factors: &[f64
     order.shuffle(rng);
     let mut samples = vec![0.0; variants];
     for (position, variant) in order.into_iter().enumerate() {
-        let drawn = population.draw(rng, SPREAD, at * variants + position, OPTIONS.max_blocks * variants);
+        let value = population.draw(rng, SPREAD, at * variants + position, OPTIONS.max_blocks * variants);
         // A ratio needs samples above zero; heavy tails reach below it once in a million times.
-        samples[variant] = drawn.max(1.0) * factors[variant];
+        samples[variant] = value.max(1.0) * factors[variant];
     }
     samples
 }

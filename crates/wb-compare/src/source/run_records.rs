@@ -139,7 +139,7 @@ fn knob_value(tuned: &Value) -> Option<(String, Value)> {
         "" => text("knob")?.to_owned(),
         target => format!("{}@{target}", text("knob")?),
     };
-    let target_value = text("wanted").unwrap_or_default();
+    let target_value = text("requested").unwrap_or_default();
     let value = match (text("outcome"), text("now"), text("reason")) {
         (_, _, Some(reason)) => format!("not {target_value}: {reason}"),
         (_, Some(now), _) => now.to_owned(),
@@ -193,9 +193,9 @@ mod tests {
             "profile": {
                 "summary": pid, "sets": ["quiet"], "tests": [pid], "guests": {"count": 1},
                 "files": [{"path": "/etc/x", "text": "one\ntwo\n", "mode": "0644"}],
-                "commands": [{"name": "flag", "is": "true", "apply": "touch /f", "revert": "rm /f"}],
+                "commands": [{"name": "flag", "check": "true", "apply": "touch /f", "revert": "rm /f"}],
             },
-            "knobs": [{"knob": "governor", "target": "cpu0", "was": pid, "wanted": "performance", "outcome": "set", "now": "performance"}],
+            "knobs": [{"knob": "governor", "target": "cpu0", "before": pid, "requested": "performance", "outcome": "set", "now": "performance"}],
             "guests": [{
                 "name": "vm1", "domain": format!("weighbridge-{pid}-vm1"), "address": pid, "cpus": 2, "started-in": pid,
                 "xml": XML.replace("PID", pid).replace("UUID", pid),

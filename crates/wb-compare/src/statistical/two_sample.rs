@@ -29,8 +29,10 @@ impl TwoSampleTest {
         if let Some(noisy) = noise.and_then(|model| model.ratio(&runs[0], &runs[1])) {
             return Some(Self::Student(noisy));
         }
-        if let Some(drawn) = seed.and_then(|seed| HierarchicalBootstrap::of(&runs[0], &runs[1], min_confidence, seed)) {
-            return Some(Self::Bootstrap(drawn));
+        if let Some(bootstrap) =
+            seed.and_then(|seed| HierarchicalBootstrap::of(&runs[0], &runs[1], min_confidence, seed))
+        {
+            return Some(Self::Bootstrap(bootstrap));
         }
         let [a, b] = sides(runs, unit)?;
         Some(Self::RankSum { p: HodgesLehmann::new(&a, &b)?.p_value() })
@@ -40,7 +42,7 @@ impl TwoSampleTest {
     pub(super) fn p(&self) -> f64 {
         match self {
             Self::RankSum { p } => *p,
-            Self::Bootstrap(drawn) => drawn.p_value(),
+            Self::Bootstrap(bootstrap) => bootstrap.p_value(),
             Self::Student(noisy) => noisy.p_value(),
         }
     }
@@ -57,7 +59,7 @@ impl TwoSampleTest {
                 let [a, b] = sides(&runs(), unit)?;
                 Some(HodgesLehmann::new(&a, &b)?.ratio(*p, confidence))
             }
-            Self::Bootstrap(drawn) => Some(drawn.ratio(confidence)),
+            Self::Bootstrap(bootstrap) => Some(bootstrap.ratio(confidence)),
             Self::Student(noisy) => Some(noisy.ratio(confidence)),
         }
     }

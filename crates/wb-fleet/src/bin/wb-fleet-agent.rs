@@ -1,6 +1,8 @@
 //! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts a process on a host,
 //! prints its id, and waits to be killed.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 
 use wb_agent::{Command, serve, stdio};

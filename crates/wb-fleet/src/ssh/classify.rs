@@ -7,26 +7,26 @@ type Classifier = fn(String) -> ConnectErrorKind;
 
 /// Messages of OpenSSH (8.x to 10.x), the most specific first, and the cause of each.
 const KNOWN_MESSAGES: [(&str, Classifier); 17] = [
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| ConnectErrorKind::HostKeyChanged { said, file: None }),
-    ("has changed and you have requested strict checking", |said| ConnectErrorKind::HostKeyChanged {
-        said,
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |message| ConnectErrorKind::HostKeyChanged { message, file: None }),
+    ("has changed and you have requested strict checking", |message| ConnectErrorKind::HostKeyChanged {
+        message,
         file: None,
     }),
-    ("host key is known for", |said| ConnectErrorKind::UnknownHostKey { said }),
-    ("Host key verification failed", |said| ConnectErrorKind::UnknownHostKey { said }),
-    ("Could not resolve hostname", |said| ConnectErrorKind::UnknownHostName { said }),
-    ("Permission denied (", |said| ConnectErrorKind::AuthenticationFailed { said }),
-    ("Too many authentication failures", |said| ConnectErrorKind::AuthenticationFailed { said }),
-    ("No more authentication methods", |said| ConnectErrorKind::AuthenticationFailed { said }),
-    ("Connection refused", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("timed out", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("No route to host", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("Network is unreachable", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("Host is down", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("Connection reset by", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("Connection closed by", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("kex_exchange_identification", |said| ConnectErrorKind::Unreachable { message: said }),
-    ("not responding", |said| ConnectErrorKind::Unreachable { message: said }),
+    ("host key is known for", |message| ConnectErrorKind::UnknownHostKey { message }),
+    ("Host key verification failed", |message| ConnectErrorKind::UnknownHostKey { message }),
+    ("Could not resolve hostname", |message| ConnectErrorKind::UnknownHostName { message }),
+    ("Permission denied (", |message| ConnectErrorKind::AuthenticationFailed { message }),
+    ("Too many authentication failures", |message| ConnectErrorKind::AuthenticationFailed { message }),
+    ("No more authentication methods", |message| ConnectErrorKind::AuthenticationFailed { message }),
+    ("Connection refused", |message| ConnectErrorKind::Unreachable { message }),
+    ("timed out", |message| ConnectErrorKind::Unreachable { message }),
+    ("No route to host", |message| ConnectErrorKind::Unreachable { message }),
+    ("Network is unreachable", |message| ConnectErrorKind::Unreachable { message }),
+    ("Host is down", |message| ConnectErrorKind::Unreachable { message }),
+    ("Connection reset by", |message| ConnectErrorKind::Unreachable { message }),
+    ("Connection closed by", |message| ConnectErrorKind::Unreachable { message }),
+    ("kex_exchange_identification", |message| ConnectErrorKind::Unreachable { message }),
+    ("not responding", |message| ConnectErrorKind::Unreachable { message }),
 ];
 
 /// Determines why a connection failed, from the standard error of ssh. The original message is kept.
@@ -35,11 +35,11 @@ pub(crate) fn classify_failure(stderr: &str) -> ConnectErrorKind {
     let line = |part: &str| stderr.lines().find(|line| line.contains(part)).unwrap_or_default().trim().to_owned();
     let why = match entry {
         Some((sentence, classify)) => classify(line(sentence).trim_matches(['@', ' ']).to_owned()),
-        None => ConnectErrorKind::Ssh { said: last_line(stderr) },
+        None => ConnectErrorKind::Ssh { message: last_line(stderr) },
     };
     match why {
-        ConnectErrorKind::HostKeyChanged { said: line, .. } => {
-            ConnectErrorKind::HostKeyChanged { said: line, file: offending_key_file(stderr) }
+        ConnectErrorKind::HostKeyChanged { message: line, .. } => {
+            ConnectErrorKind::HostKeyChanged { message: line, file: offending_key_file(stderr) }
         }
         other => other,
     }
@@ -82,9 +82,9 @@ mod tests {
         insta::assert_snapshot!(all.map(describe).join("\n"), @r#"
         Unreachable: cannot be reached: ssh: connect to host 10.0.0.1 port 22: Connection timed out
         Unreachable: cannot be reached: ssh: connect to host 10.0.0.1 port 22: Connection refused
-        NameUnknown: has an unknown host name: ssh: Could not resolve hostname nosuch: Name or service not known
-        KeyRefused: refused your authentication: root@x: Permission denied (publickey).
-        HostKeyUnknown: has an unknown host key: No ED25519 host key is known for 10.0.0.1 and you have requested strict checking.
+        UnknownHostName: has an unknown host name: ssh: Could not resolve hostname nosuch: Name or service not known
+        AuthenticationFailed: refused your authentication: root@x: Permission denied (publickey).
+        UnknownHostKey: has an unknown host key: No ED25519 host key is known for 10.0.0.1 and you have requested strict checking.
         HostKeyChanged: has a changed host key and may be another machine: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!
         Ssh: cannot be reached over ssh: /etc/ssh/ssh_config: line 3: Bad configuration option: nonsense
         Ssh: cannot be reached over ssh: no message

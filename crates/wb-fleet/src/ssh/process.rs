@@ -59,7 +59,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct SshProcess {
     exit: watch::Receiver<Option<SshExit>>,
-    said: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
     _drop_sender: oneshot::Sender<()>,
 }
 
@@ -82,7 +82,7 @@ impl Session {
         let (exit_sender, exit_receiver) = watch::channel(None);
         let (drop_sender, drop_receiver) = oneshot::channel();
         tokio::spawn(supervise(child, errors, stderr.clone(), drop_receiver, exit_sender));
-        let end = SshProcess { exit: exit_receiver, said: stderr, _drop_sender: drop_sender };
+        let end = SshProcess { exit: exit_receiver, stderr, _drop_sender: drop_sender };
         Ok(Self { input: BufReader::new(input), output, process: end })
     }
 }
@@ -97,7 +97,7 @@ impl SshProcess {
 
     /// Standard error so far.
     pub(crate) fn stderr(&self) -> String {
-        text(&self.said)
+        text(&self.stderr)
     }
 }
 

@@ -104,7 +104,7 @@ fn disabled_host_key_checking_is_reported() {
     fs::write(fleet.path("known_hosts"), "").unwrap();
     fleet.configure("Host *\nStrictHostKeyChecking no");
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         assert_eq!(connected.warnings, [ConnectWarning::HostKeyNotChecked]);
         connected.worker.close().await.unwrap();
     });
@@ -118,7 +118,7 @@ fn a_jump_host_of_the_users_configuration_is_used() {
         return;
     }
     fleet.configure(&format!("Host {}\nProxyJump {}", HOST.v4(), Place(2).v4()));
-    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    run(async { fleet.must_connect(HOST).await.worker.close().await.unwrap() });
 }
 
 /// Starts the first host with programs that come before its own on PATH.
@@ -250,7 +250,7 @@ fn a_change_may_take_longer_than_the_idle_timeout() {
 fn ssh_notices_a_broken_link_before_the_idle_timeout() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         fleet.lab.disconnect(HOST);
         let error = connected.worker.facts().await.unwrap_err().to_string();
         let expected =
@@ -282,7 +282,7 @@ fn an_account_without_a_shell_is_reported() {
 fn a_killed_agent_takes_its_workload_with_it() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
         kill_agents(&fleet);
@@ -290,7 +290,7 @@ fn a_killed_agent_takes_its_workload_with_it() {
         assert!(error.is_lost(), "{error}");
         wait_until("the workload's end", || !is_alive(process.pid()));
         // The killed agent held the lock of the host, which must not block the next one.
-        fleet.reach(HOST).await.worker.close().await.unwrap();
+        fleet.must_connect(HOST).await.worker.close().await.unwrap();
     });
 }
 
@@ -330,5 +330,5 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
     wait_until("the workload's end", || !is_alive(workload));
     fleet.wait_until_idle(HOST);
     wait_until("the end of ssh", || fleet.lab.processes(DESK).is_empty());
-    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    run(async { fleet.must_connect(HOST).await.worker.close().await.unwrap() });
 }

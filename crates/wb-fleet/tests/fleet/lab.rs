@@ -61,7 +61,7 @@ impl Fleet {
     }
 
     /// Connects to a host; panics if that fails.
-    pub(crate) async fn reach(&self, host: Place) -> ConnectedHost {
+    pub(crate) async fn must_connect(&self, host: Place) -> ConnectedHost {
         self.connect(host).await.unwrap_or_else(|error| panic!("{error}\n{}", self.log(host)))
     }
 }

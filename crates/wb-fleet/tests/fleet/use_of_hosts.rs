@@ -15,7 +15,7 @@ use crate::lab::{AGENT, Fleet, HOST, Place, SshdConfig, run};
 fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let first = fleet.reach(HOST).await;
+        let first = fleet.must_connect(HOST).await;
         assert_eq!((first.rights, first.transfer.is_some(), first.warnings.len()), (Privileges::Root, true, 0));
         let group = first.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
@@ -24,7 +24,7 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
         assert_eq!(finished.exit_reason, wb_agent::ExitReason::Exited { status: 3 });
         first.worker.close().await.unwrap();
 
-        let second = fleet.reach(HOST).await;
+        let second = fleet.must_connect(HOST).await;
         assert_eq!(second.transfer, None);
         second.worker.close().await.unwrap();
     });
@@ -79,7 +79,7 @@ fn a_host_without_gzip_gets_the_program_uncompressed() {
                   mount --bind /run/bin/gzip \"$(command -v gzip)\"";
     fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         let sent = connected.transfer.unwrap();
         assert!(!sent.is_compressed() && sent.sent == fleet.program().size());
         connected.worker.close().await.unwrap();
@@ -90,7 +90,7 @@ fn a_host_without_gzip_gets_the_program_uncompressed() {
 fn parameters_are_detected_and_the_cache_can_be_emptied() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         let params = HostParams::detect(&connected.worker).await.unwrap();
         assert_eq!(params.arch.as_deref(), Some(std::env::consts::ARCH));
         assert!(params.host_cpus.is_some() && params.distro.is_some() && params.hugepage_kb.is_some());
@@ -103,7 +103,7 @@ fn parameters_are_detected_and_the_cache_can_be_emptied() {
         connected.worker.facts().await.unwrap();
         connected.worker.close().await.unwrap();
         std::fs::create_dir(fleet.cache(HOST)).unwrap();
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         let programs = cache::list(&connected.worker).await.unwrap();
         cache::remove(&connected.worker, &programs).await.unwrap();
         assert!(fleet.cache(HOST).exists() && fleet.cached_paths(HOST).is_empty());
@@ -118,7 +118,7 @@ fn workloads_have_the_umask_of_the_host_and_the_program_is_private() {
     run(async {
         // First sent, then cached.
         for sent in [true, false] {
-            let connected = fleet.reach(HOST).await;
+            let connected = fleet.must_connect(HOST).await;
             let group = connected.worker.new_group().await.unwrap();
             let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
             assert_eq!((connected.transfer.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
@@ -134,12 +134,12 @@ fn workloads_have_the_umask_of_the_host_and_the_program_is_private() {
 #[test]
 fn starting_a_cached_program_updates_its_time_of_use() {
     let Some(fleet) = Fleet::new(1) else { return };
-    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    run(async { fleet.must_connect(HOST).await.worker.close().await.unwrap() });
     let program = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256()).join("weighbridge");
     let long_ago = ["-d", "2021-05-06T07:08:09Z"];
     assert!(std::process::Command::new("touch").args(long_ago).arg(&program).status().unwrap().success());
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         let used = cache::list(&connected.worker).await.unwrap()[0].last_used_s.unwrap();
         let month = std::time::Duration::from_secs(30 * 86_400);
         let written = std::fs::metadata(&program).unwrap().modified().unwrap();
@@ -158,7 +158,7 @@ fn an_incomplete_program_is_sent_again_and_leftovers_are_removed() {
     // No system has a process of this number.
     std::fs::write(folder.join(format!("part.{}.99999999", machine.trim())), "some of it").unwrap();
     run(async {
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         assert!(connected.transfer.is_some());
         connected.worker.close().await.unwrap();
     });
@@ -172,7 +172,7 @@ fn output_of_login_scripts_is_not_taken_for_the_agent() {
     let before = "echo 'echo Welcome; echo to the lab' >/root/.bashrc; mount -t tmpfs lab /etc/ssh; \
                   echo 'echo Hello' >/etc/ssh/sshrc";
     fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
-    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    run(async { fleet.must_connect(HOST).await.worker.close().await.unwrap() });
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         let refused = wb_fleet::ConnectOptions { needs_root: true, ..fleet.options() };
         let error = wb_fleet::connect(&fleet.host(HOST), &fleet.program(), &refused).await.unwrap_err();
         assert!(matches!(*error.kind, wb_fleet::ConnectErrorKind::NoSudo { .. }), "{error}");
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         assert_eq!(connected.rights, Privileges::User);
         assert!(connected.warnings[0].to_string().starts_with("is used as nobody without root privileges"));
         let group = connected.worker.new_group().await.unwrap();
@@ -214,7 +214,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         allow(
             "echo 'Defaults use_pty' >/etc/sudoers.d/pty; echo 'nobody ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab",
         );
-        let connected = fleet.reach(HOST).await;
+        let connected = fleet.must_connect(HOST).await;
         assert_eq!((connected.rights, connected.warnings.len()), (Privileges::Sudo, 0));
         let group = connected.worker.new_group().await.unwrap();
         let who = group.spawn(Command::new(["id", "-u"])).await.unwrap().wait(None).await.unwrap();
@@ -237,16 +237,16 @@ fn many_hosts_connect_and_start_concurrently() {
         let connected = connect_all(&hosts, &fleet.program(), &fleet.options()).await;
         let connected: Vec<_> =
             connected.into_iter().map(|one| one.unwrap_or_else(|error| panic!("{error}"))).collect();
-        let mut held = Vec::new();
+        let mut ready = Vec::new();
         let mut groups = Vec::new();
         for one in &connected {
             let group = one.worker.new_group().await.unwrap();
-            held.push(group.spawn_held(Command::new(["true"])).await.unwrap());
+            ready.push(group.spawn_held(Command::new(["true"])).await.unwrap());
             groups.push(group);
         }
-        let together = start_synchronized(&held.iter().collect::<Vec<_>>()).await.unwrap();
+        let together = start_synchronized(&ready.iter().collect::<Vec<_>>()).await.unwrap();
         assert_eq!(together.starts.len(), usize::from(COUNT));
-        for process in &held {
+        for process in &ready {
             assert!(process.wait(None).await.unwrap().exit_reason.is_success());
         }
         // All hosts run on one machine with one clock, so the measured offset must be within its error.

@@ -129,12 +129,12 @@ fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
     assert_eq!((why(&report).as_str(), report.skipped_serials), ("", 0));
     let mut all = cells(&lab, "S");
     all.retain(|cell| !expected.contains(cell));
-    let put_aside = [
+    let archived = [
         "Tuned/pbench-fio/put-aside:iteration=read-4KiB measured",
         "Tuned/pbench-fio/put-aside:iteration=read-64KiB measured",
     ];
     all.sort();
-    assert_eq!(all, put_aside);
+    assert_eq!(all, archived);
 }
 
 #[test]

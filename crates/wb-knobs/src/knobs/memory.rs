@@ -63,7 +63,7 @@ impl Knob for NumaBalancing {
         several.then_some(KnobTarget::System).into_iter().collect()
     }
     fn unsupported_reason(&self) -> &'static str {
-        "all memory is on one node, so there is nothing to balance"
+        "all memory is on one node, which leaves nothing to balance"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(sys.number::<i64>("/proc/sys/kernel/numa_balancing")? != 0))

@@ -248,6 +248,6 @@ mod tests {
     fn version_2_is_detected_where_it_has_cpusets() {
         let fake = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
         assert_eq!(CpusetMount::find(&fake.root()), Some(CpusetMount::Partition("/cg".to_owned())));
-        assert!(!enter(&fake.root()).unwrap(), "there is no shield");
+        assert!(!enter(&fake.root()).unwrap(), "no shield");
     }
 }

@@ -32,17 +32,17 @@ impl ControlHello {
 pub(super) async fn exchange<S>(
     frames: &mut FramedTls<S>,
     peer: SocketAddr,
-    ours: ControlHello,
+    local_hello: ControlHello,
 ) -> Result<ControlHello, ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    frames.send(&ours).await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
-    let mut theirs: ControlHello =
+    frames.send(&local_hello).await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
+    let mut peer_hello: ControlHello =
         frames.expect().await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
-    theirs.program = excerpt(&theirs.program);
-    match theirs.protocol == ours.protocol {
-        true => Ok(theirs),
-        false => Err(ControlError::VersionMismatch { peer, local_hello: ours, peer_hello: theirs }),
+    peer_hello.program = excerpt(&peer_hello.program);
+    match peer_hello.protocol == local_hello.protocol {
+        true => Ok(peer_hello),
+        false => Err(ControlError::VersionMismatch { peer, local_hello, peer_hello }),
     }
 }

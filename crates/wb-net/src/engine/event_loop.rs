@@ -102,7 +102,7 @@ pub(super) fn run_event_loop(
             return;
         }
     };
-    if !send(ExecutorEvent::Ready { hand: executor, reach: Waker::Eventfd(this.wake_fd.clone()) }) {
+    if !send(ExecutorEvent::Ready { executor, waker: Waker::Eventfd(this.wake_fd.clone()) }) {
         return;
     }
     while this.handle_commands(commands) {

@@ -42,7 +42,7 @@ pub(super) enum ExecutorCommand {
 #[derive(Debug)]
 pub(super) enum ExecutorEvent {
     /// The executor runs and can be woken.
-    Ready { hand: usize, reach: Waker },
+    Ready { executor: usize, waker: Waker },
     /// A strand has finished a transaction.
     Ended { group: usize, totals: StrandTotals },
     /// A strand has received what was in flight to it.
@@ -204,7 +204,7 @@ pub(super) fn run_blocking(
     }
     let group = metrics.group;
     let mut buffer = incompressible_buffer(metrics.plan.buffer);
-    if !send(ExecutorEvent::Ready { hand: executor, reach: Waker::Thread(InterruptHandle::current_thread()) }) {
+    if !send(ExecutorEvent::Ready { executor, waker: Waker::Thread(InterruptHandle::current_thread()) }) {
         return;
     }
     while let Ok(command) = next_command(commands, &mut strand) {

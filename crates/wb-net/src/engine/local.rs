@@ -223,8 +223,8 @@ impl Driver {
     fn handle_executor_event(&mut self, event: ExecutorEvent) -> bool {
         let Some(state) = &mut self.state else { return true };
         match event {
-            ExecutorEvent::Ready { hand, reach } => {
-                state.prepared.executors[hand].waker = Some(reach);
+            ExecutorEvent::Ready { executor, waker } => {
+                state.prepared.executors[executor].waker = Some(waker);
                 if state.prepared.executors.iter().all(|executor| executor.waker.is_some()) {
                     return (self.on_event)(EngineEvent::Ready);
                 }

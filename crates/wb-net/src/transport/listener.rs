@@ -32,7 +32,7 @@ use crate::language::Protocol;
 #[derive(Debug)]
 pub(super) enum Listener {
     Exclusive(ExclusiveListener),
-    Shared { door: Arc<SharedListener>, mailbox: Option<Arc<SocketQueue>>, repeated: bool },
+    Shared { shared: Arc<SharedListener>, mailbox: Option<Arc<SocketQueue>>, repeated: bool },
 }
 
 impl Listener {
@@ -48,7 +48,7 @@ impl Listener {
         let is_event_loop = !config.blocking && !repeated;
         if port.is_some() || (has_ports && (is_event_loop || listeners.ports.is_some())) {
             let mailbox = Some(Arc::new(SocketQueue::new()?));
-            return Ok(Self::Shared { door: listeners.listener_at(config, port)?, mailbox, repeated });
+            return Ok(Self::Shared { shared: listeners.listener_at(config, port)?, mailbox, repeated });
         }
         let listener = config.listen(0)?;
         let address = socket::local_address(&listener, config.local)?;
@@ -60,7 +60,7 @@ impl Listener {
     pub(super) fn address(&self) -> &TransportAddress {
         match self {
             Self::Exclusive(exclusive) => &exclusive.address,
-            Self::Shared { door, .. } => &door.address,
+            Self::Shared { shared, .. } => &shared.address,
         }
     }
 
@@ -68,8 +68,8 @@ impl Listener {
         let addresses = addresses.into_iter().map(accepted_form);
         match self {
             Self::Exclusive(exclusive) => exclusive.expected = addresses.collect(),
-            Self::Shared { door, mailbox: Some(mailbox), repeated } => {
-                let mut expected = lock(&door.expected);
+            Self::Shared { shared, mailbox: Some(mailbox), repeated } => {
+                let mut expected = lock(&shared.expected);
                 expected.extend(
                     addresses.map(|address| (address, ExpectedPeer { queue: mailbox.clone(), repeated: *repeated })),
                 );
@@ -106,7 +106,7 @@ impl Listener {
     pub(super) fn take_rejected(&self) -> u64 {
         match self {
             Self::Exclusive(exclusive) => exclusive.refused + exclusive.drain_unexpected(),
-            Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
+            Self::Shared { shared, .. } => shared.refused.swap(0, Ordering::Relaxed),
         }
     }
 }

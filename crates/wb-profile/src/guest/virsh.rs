@@ -49,8 +49,8 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
     require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
         Ok(_) => Ok(()),
-        Err(ProfileErrorKind::Program { output: said, .. }) => {
-            Err(ProfileErrorKind::NoLibvirt { said: last_lines(&said, 2) })
+        Err(ProfileErrorKind::Program { output, .. }) => {
+            Err(ProfileErrorKind::NoLibvirt { output: last_lines(&output, 2) })
         }
         Err(other) => Err(other),
     }
@@ -91,8 +91,8 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
 /// If it is not, with virsh's output.
 pub(crate) async fn require_network_defined(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
-        Err(ProfileErrorKind::Program { output: said, .. }) => {
-            Err(ProfileErrorKind::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
+        Err(ProfileErrorKind::Program { output, .. }) => {
+            Err(ProfileErrorKind::NoNetwork { network: network.to_owned(), output: last_lines(&output, 1) })
         }
         other => other.map(drop),
     }
@@ -110,8 +110,8 @@ pub(crate) async fn require_emulator(
     let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
     words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
     match run(group, words).await {
-        Err(ProfileErrorKind::Program { output: said, .. }) => {
-            Err(ProfileErrorKind::NoEmulator { output: last_lines(&said, 1) })
+        Err(ProfileErrorKind::Program { output, .. }) => {
+            Err(ProfileErrorKind::NoEmulator { output: last_lines(&output, 1) })
         }
         other => other.map(drop),
     }

@@ -16,7 +16,7 @@ pub(crate) struct TrendChart {
     pub(crate) title: String,
     /// The builds in their order.
     pub(crate) columns: Vec<TrendColumn>,
-    /// The range of the scale in percent; values outside are drawn at its ends, with an arrow.
+    /// The range of the scale in percent; values outside are svg at its ends, with an arrow.
     pub(crate) span: (f64, f64),
     /// Gains within this many percent of zero are within the tolerance.
     pub(crate) tolerance: f64,
@@ -134,8 +134,8 @@ impl TrendChart {
             }
             pen = 'L';
         }
-        let drawn = [("whisker", whiskers), ("box", boxes), ("series", line), ("median", medians), ("beyond", beyond)];
-        drawn.into_iter().filter(|(_, path)| !path.is_empty()).map(|(class, path)| self::path(class, path)).collect()
+        let svg = [("whisker", whiskers), ("box", boxes), ("series", line), ("median", medians), ("beyond", beyond)];
+        svg.into_iter().filter(|(_, path)| !path.is_empty()).map(|(class, path)| self::path(class, path)).collect()
     }
 
     /// Draws a stacked bar for each build, from gains at the bottom to losses at the top.
@@ -204,9 +204,9 @@ mod tests {
         let expected =
             "two: median +0.50 %, -18.00 to +1.00 %, 2 equals, 1 losses; three: +2.00 %, 1 equals; four: no check";
         assert_eq!(trend.description(), expected);
-        let drawn = crate::chart::inline(&trend, 326.0, "c");
-        assert_eq!(drawn.matches("class=\"hit\"").count(), 3);
-        assert!(drawn.contains("class=\"loss\"") && drawn.contains(">three</text>"), "{drawn}");
+        let svg = crate::chart::inline(&trend, 326.0, "c");
+        assert_eq!(svg.matches("class=\"hit\"").count(), 3);
+        assert!(svg.contains("class=\"loss\"") && svg.contains(">three</text>"), "{svg}");
     }
 
     #[test]
@@ -214,11 +214,11 @@ mod tests {
         let mut columns: Vec<TrendColumn> =
             (0..40).map(|index| column(&format!("build-{index}"), &[0.1, 0.2], 0)).collect();
         columns[20].summary = None;
-        let drawn = crate::chart::inline(&trend(columns), 326.0, "c");
-        let series = drawn.split("class=\"series\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let svg = crate::chart::inline(&trend(columns), 326.0, "c");
+        let series = svg.split("class=\"series\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(series.matches('M').count(), 2, "{series}");
-        assert!(drawn.contains(">build-39</text>"), "{drawn}");
-        let names = drawn.matches("text-anchor=\"end\">build-").count();
-        assert!((4..=6).contains(&names), "{names} names fit: {drawn}");
+        assert!(svg.contains(">build-39</text>"), "{svg}");
+        let names = svg.matches("text-anchor=\"end\">build-").count();
+        assert!((4..=6).contains(&names), "{names} names fit: {svg}");
     }
 }

@@ -28,7 +28,7 @@ const CHECK_COLUMNS: [&str; 23] = [
     "disturbed_after",
     "reason",
     "decided_by",
-    "decided",
+    "final_verdict",
 ];
 
 /// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,

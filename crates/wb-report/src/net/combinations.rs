@@ -61,7 +61,7 @@ fn cpu_seconds(result: &RunResult) -> f64 {
 fn outcome_word(outcome: &RunStatus) -> &'static str {
     match outcome {
         RunStatus::Completed => "completed",
-        RunStatus::Truncated => "cut",
+        RunStatus::Truncated => "truncated",
         RunStatus::Interrupted => "interrupted",
         RunStatus::Unsupported { .. } => "unsupported",
         RunStatus::Failed { .. } => "failed",

@@ -158,7 +158,7 @@ fn replace_forbidden(text: &str) -> String {
 fn outcome_attributes(outcome: &RunStatus) -> (&'static str, Option<&str>) {
     match outcome {
         RunStatus::Completed => ("completed", None),
-        RunStatus::Truncated => ("cut", None),
+        RunStatus::Truncated => ("truncated", None),
         RunStatus::Interrupted => ("interrupted", None),
         RunStatus::Unsupported { reason: why } => ("unsupported", Some(why)),
         RunStatus::Failed { reason: why } => ("failed", Some(why)),

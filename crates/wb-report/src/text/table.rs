@@ -281,14 +281,14 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for limit in 20..60 {
-            let drawn = table().draw(Style { width: limit, colour: false });
-            assert!(drawn.lines().all(|line| width(line) <= limit), "{limit}:\n{drawn}");
+            let text = table().draw(Style { width: limit, colour: false });
+            assert!(text.lines().all(|line| width(line) <= limit), "{limit}:\n{text}");
         }
     }
 
     #[test]
     fn colour_adds_only_escapes() {
-        let drawn = table().draw(Style { width: 80, colour: true });
-        assert!(drawn.contains("\u{1b}[31mfailed\u{1b}[0m"), "{drawn:?}");
+        let text = table().draw(Style { width: 80, colour: true });
+        assert!(text.contains("\u{1b}[31mfailed\u{1b}[0m"), "{text:?}");
     }
 }

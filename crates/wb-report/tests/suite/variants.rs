@@ -76,7 +76,7 @@ fn page_draws_each_variant_beside_its_figures() {
     assert_eq!(all("table.variants tr.variant svg .band").len(), 3, "each bar shows the range of negligible ratios");
     assert_eq!(all("table.variants tr.variant svg .interval").len(), 2);
     assert_eq!(all("table.variants tr.axis svg").len(), 1);
-    assert_eq!(words(&all("#held ~ h3")[0]), "file=/dev/sda,grid=M");
+    assert_eq!(words(&all("#experiment ~ h3")[0]), "file=/dev/sda,grid=M");
     assert_eq!(all("table.overview tr.group").len(), 1, "one group, one scale");
 }
 

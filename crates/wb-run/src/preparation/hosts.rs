@@ -45,19 +45,19 @@ pub async fn set_up_hosts(
     folder: &Path,
     setup: &HostSetup<'_>,
     ways: &ConnectContext<'_>,
-    crew: &mut WorkerPool,
-    tell: SetupObserver<'_>,
+    pool: &mut WorkerPool,
+    report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
     let mut steps = StepJournal::open(folder)?;
-    steps.run_script(ScriptKind::HostSetup, setup.script, setup.limit, crew, tell).await?;
+    steps.run_script(ScriptKind::HostSetup, setup.script, setup.limit, pool, report).await?;
     let Some(limit) = setup.reboot else { return Ok(()) };
     let sha256 = setup.script.sha256();
     let is_due = |member: &&PooledWorker| {
         let (worker, boot) = (member.worker.name(), &member.facts.boot_id);
         steps.completed_boot(ScriptKind::HostSetup, worker, &sha256, boot) == Some(boot)
     };
-    let due = crew.workers.iter().filter(is_due).map(|member| (member.clone(), Boot::Default)).collect();
-    steps.reboot(due, limit, ways, crew, tell).await
+    let due = pool.workers.iter().filter(is_due).map(|member| (member.clone(), Boot::Default)).collect();
+    steps.reboot(due, limit, ways, pool, report).await
 }
 
 /// Makes the kernels of all hosts run with exactly these arguments in addition to their own, rebooting where necessary.
@@ -70,11 +70,11 @@ pub async fn apply_kernel_arguments(
     arguments: &[String],
     limit: Nanos,
     ways: &ConnectContext<'_>,
-    crew: &mut WorkerPool,
-    tell: SetupObserver<'_>,
+    pool: &mut WorkerPool,
+    report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
     let mut due = Vec::new();
-    for mut member in crew.workers.clone() {
+    for mut member in pool.workers.clone() {
         let name = &member.worker.name().clone();
         let host = ways.hosts.iter().find(|host| host.name == *name);
         let mut command_line = CommandLine::read(&member.worker).await;
@@ -89,19 +89,19 @@ pub async fn apply_kernel_arguments(
             Ok(line) => match line.required_boot(arguments) {
                 Some(next) if host.is_some() => due.push((member, next)),
                 Some(Boot::Kexec(_)) => {
-                    exclude_worker(crew, name, LOCAL_REBOOT_REASON, Some(LOCAL_REBOOT_HELP.to_owned()), tell)
+                    exclude_worker(pool, name, LOCAL_REBOOT_REASON, Some(LOCAL_REBOOT_HELP.to_owned()), report)
                 }
-                Some(Boot::Default) => tell(SetupEvent::Note(format!(
+                Some(Boot::Default) => report(SetupEvent::Note(format!(
                     "note: the kernel of this machine keeps arguments of a run from another machine until its next \
                      reboot: {}",
                     line.added().join(" ")
                 ))),
                 None => {}
             },
-            Err(error) => exclude_worker(crew, name, &error.to_string(), None, tell),
+            Err(error) => exclude_worker(pool, name, &error.to_string(), None, report),
         }
     }
-    if due.is_empty() { Ok(()) } else { StepJournal::open(folder)?.reboot(due, limit, ways, crew, tell).await }
+    if due.is_empty() { Ok(()) } else { StepJournal::open(folder)?.reboot(due, limit, ways, pool, report).await }
 }
 
 const LOCAL_REBOOT_REASON: &str = "changing kernel arguments requires a reboot, which would end a run on this machine";
@@ -122,8 +122,8 @@ impl StepJournal {
         due: Vec<(PooledWorker, Boot)>,
         limit: Nanos,
         ways: &ConnectContext<'_>,
-        crew: &mut WorkerPool,
-        tell: SetupObserver<'_>,
+        pool: &mut WorkerPool,
+        report: SetupObserver<'_>,
     ) -> Result<(), RunError> {
         let mut running = FuturesUnordered::new();
         for (member, next) in due {
@@ -131,7 +131,7 @@ impl StepJournal {
             let Some(host) = ways.hosts.iter().find(|host| host.name == worker) else { continue };
             let command_line = if let Boot::Kexec(line) = &next { Some(line.clone()) } else { None };
             let suffix = command_line.as_ref().map(|line| format!(" with {line}")).unwrap_or_default();
-            tell(SetupEvent::Note(format!("`{worker}` reboots{suffix}")));
+            report(SetupEvent::Note(format!("`{worker}` reboots{suffix}")));
             self.write(JournalEvent::RebootStarted { worker: worker.clone(), boot_id: from.clone(), command_line })?;
             running.push(async move {
                 let start = Instant::now();
@@ -149,11 +149,11 @@ impl StepJournal {
             }))?;
             match result {
                 Ok(rebooted) => {
-                    tell(SetupEvent::Note(format!("`{worker}` is back after {seconds:.0} s")));
-                    let members = crew.workers.iter_mut().filter(|member| member.worker.name() == &worker);
+                    report(SetupEvent::Note(format!("`{worker}` is back after {seconds:.0} s")));
+                    let members = pool.workers.iter_mut().filter(|member| member.worker.name() == &worker);
                     members.for_each(|member| *member = rebooted.clone());
                 }
-                Err(error) => exclude_worker(crew, &worker, &error.to_string(), error.help(), tell),
+                Err(error) => exclude_worker(pool, &worker, &error.to_string(), error.help(), report),
             }
         }
         Ok(())

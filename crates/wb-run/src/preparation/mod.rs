@@ -102,10 +102,16 @@ pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, Re
 }
 
 /// Removes a worker from the pool and reports it. Its agent stays connected, so that its machine can be reverted.
-fn exclude_worker(crew: &mut WorkerPool, name: &WorkerName, why: &str, help: Option<String>, tell: SetupObserver<'_>) {
+fn exclude_worker(
+    pool: &mut WorkerPool,
+    name: &WorkerName,
+    why: &str,
+    help: Option<String>,
+    report: SetupObserver<'_>,
+) {
     let why = mask_words(why);
-    tell(SetupEvent::Excluded { message: format!("`{name}` is left out: {why}"), help });
-    crew.remove(name, why);
+    report(SetupEvent::Excluded { message: format!("`{name}` is left out: {why}"), help });
+    pool.remove(name, why);
 }
 
 /// Hosts that are left out, with the reasons.

@@ -33,7 +33,7 @@ pub async fn provision(
     provisioners: &[Provisioner],
     targets: &[ProvisionTarget],
     desk: &ProvisionContext<'_>,
-    tell: SetupObserver<'_>,
+    report: SetupObserver<'_>,
 ) -> Result<ExcludedHosts, RunError> {
     let mut steps = StepJournal::open(folder)?;
     let mut left_out = ExcludedHosts::new();
@@ -45,9 +45,9 @@ pub async fn provision(
         if due.is_empty() {
             continue;
         }
-        tell(SetupEvent::Note(format!("provisioning {} by `{provisioner}`", pluralize(due.len(), "host"))));
+        report(SetupEvent::Note(format!("provisioning {} by `{provisioner}`", pluralize(due.len(), "host"))));
         let result =
-            provisioner.run(desk.controller, &due, desk.ssh_config, &mut |text| tell(SetupEvent::Note(text))).await;
+            provisioner.run(desk.controller, &due, desk.ssh_config, &mut |text| report(SetupEvent::Note(text))).await;
         let is_unused = result.is_err() && steps.lines.is_empty();
         let outcome = match result {
             Ok(outcome) => outcome,
@@ -61,7 +61,7 @@ pub async fn provision(
         steps.record(provisioner, &outcome)?;
         for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
             let why = mask_words(&format!("the provisioner `{provisioner}` failed: {why}"));
-            tell(SetupEvent::Excluded { message: format!("`{host}` is left out: {why}"), help: None });
+            report(SetupEvent::Excluded { message: format!("`{host}` is left out: {why}"), help: None });
             left_out.insert(host, why);
         }
     }

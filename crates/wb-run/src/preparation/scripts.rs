@@ -21,10 +21,10 @@ pub async fn set_up_workers(
     folder: &Path,
     script: &Script,
     limit: Nanos,
-    crew: &mut WorkerPool,
-    tell: SetupObserver<'_>,
+    pool: &mut WorkerPool,
+    report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
-    StepJournal::open(folder)?.run_script(ScriptKind::WorkerSetup, script, limit, crew, tell).await
+    StepJournal::open(folder)?.run_script(ScriptKind::WorkerSetup, script, limit, pool, report).await
 }
 
 impl StepJournal {
@@ -34,12 +34,12 @@ impl StepJournal {
         kind: ScriptKind,
         script: &Script,
         limit: Nanos,
-        crew: &mut WorkerPool,
-        tell: SetupObserver<'_>,
+        pool: &mut WorkerPool,
+        report: SetupObserver<'_>,
     ) -> Result<(), RunError> {
         let sha256 = script.sha256();
         let is_due = |boot: &str, worker: &WorkerName| self.completed_boot(kind, worker, &sha256, boot).is_none();
-        let due = crew.workers.iter().filter(|member| is_due(&member.facts.boot_id, member.worker.name()));
+        let due = pool.workers.iter().filter(|member| is_due(&member.facts.boot_id, member.worker.name()));
         let due: Vec<_> = due.map(|member| (member.worker.clone(), member.facts.boot_id.clone())).collect();
         let number = self.next_number(kind.name());
         let mut running: FuturesUnordered<_> = due
@@ -61,10 +61,10 @@ impl StepJournal {
                 log: log.clone(),
             }))?;
             match output.result {
-                Ok(()) => tell(SetupEvent::Note(format!("`{worker}` is set up by {}", script.name()))),
+                Ok(()) => report(SetupEvent::Note(format!("`{worker}` is set up by {}", script.name()))),
                 Err(error) => {
                     let help = format!("see its output in {}", self.run.path().join(log).display());
-                    exclude_worker(crew, &worker, &format!("the {} script {error}", kind.name()), Some(help), tell);
+                    exclude_worker(pool, &worker, &format!("the {} script {error}", kind.name()), Some(help), report);
                 }
             }
         }

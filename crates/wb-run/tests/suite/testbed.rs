@@ -103,26 +103,26 @@ impl TestBed {
         self.cancel.clone()
     }
 
-    async fn crew(&self) -> WorkerPool {
-        let mut crew = WorkerPool::default();
+    async fn pool(&self) -> WorkerPool {
+        let mut pool = WorkerPool::default();
         for agent in &self.agents {
-            crew.workers.push(PooledWorker::with_facts(agent.worker()).await.unwrap());
+            pool.workers.push(PooledWorker::with_facts(agent.worker()).await.unwrap());
         }
-        crew
+        pool
     }
 
     /// Expands tests, as typed, to a plan.
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
         let requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         let profile = ProfileName::new("Localhost").unwrap();
-        let workers = self.crew().await.plan_workers();
+        let workers = self.pool().await.plan_workers();
         let selection = Selection::default();
         expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
     }
 
     /// Runs tests, as typed, in the folder; returns the result and the progress events.
     pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
-        let (crew, plan) = (self.crew().await, self.plan(tests).await);
+        let (pool, plan) = (self.pool().await, self.plan(tests).await);
         let mut events = Vec::new();
         let job = RunSpec {
             folder: &self.path(),
@@ -136,7 +136,7 @@ impl TestBed {
             version: "0.0.0",
             program_sha256: String::new(),
             registry: &self.registry,
-            pool: crew,
+            pool: pool,
             host_states: Vec::new(),
             cancel: self.cancel.subscribe(),
             stopping_rule: None,

@@ -31,11 +31,11 @@ pub(crate) fn simulate(population: Population, count: usize) -> Outcome {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let (mut alarms, mut found, mut covered, mut intervals) = (0, 0, 0, 0);
     for _ in 0..REPETITIONS {
-        let mut drawn = [Vec::new(), Vec::new()];
+        let mut values = [Vec::new(), Vec::new()];
         for index in 0..2 * count {
-            drawn[index % 2].push(population.draw(&mut rng, SPREAD, index, 2 * count));
+            values[index % 2].push(population.draw(&mut rng, SPREAD, index, 2 * count));
         }
-        let [a, b] = drawn.map(|side| Samples::new(&side).expect("drawn samples are finite"));
+        let [a, b] = values.map(|side| Samples::new(&side).expect("drawn samples are finite"));
         let slower: Vec<f64> = b.in_order().iter().map(|sample| sample * FACTOR).collect();
         let slower = Samples::new(&slower).expect("drawn samples are finite");
         let differs = |p: f64| usize::from(p <= 1.0 - CONFIDENCE);

@@ -71,12 +71,12 @@ impl Outcome {
 pub(crate) fn simulate_rule(population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
-    for_each_cell(population, spread, |drawn| {
-        let (n, converged) = stop(|n| match RULE.decide(&drawn[..n], Budget::Left) {
+    for_each_cell(population, spread, |values| {
+        let (n, converged) = stop(|n| match RULE.decide(&values[..n], Budget::Left) {
             Ok(SamplingDecision::Continue) => None,
             decision => Some(matches!(decision, Ok(SamplingDecision::Done(_)))),
         });
-        let samples = Samples::new(&drawn[..n]).expect("drawn samples are finite");
+        let samples = Samples::new(&values[..n]).expect("drawn samples are finite");
         let interval = Summary::of(&samples).median_interval;
         outcome.add(n, converged, interval.is_some_and(|interval| interval.contains(truth)));
         outcome.trend += is_significant(trend(&samples).map(|trend| trend.p_value));
@@ -98,9 +98,9 @@ pub(crate) enum Alternative {
 pub(crate) fn simulate_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
-    for_each_cell(population, spread, |drawn| {
+    for_each_cell(population, spread, |values| {
         let at = |n: usize| -> Option<(Samples, Interval)> {
-            let samples = Samples::new(&drawn[..n]).ok()?;
+            let samples = Samples::new(&values[..n]).ok()?;
             let interval = match alternative {
                 Alternative::Uncorrected => median_interval(&samples, CONFIDENCE),
                 Alternative::Interpolated => interpolated_interval(&samples, CONFIDENCE),
@@ -128,7 +128,7 @@ fn stop(decide: impl Fn(usize) -> Option<bool>) -> (usize, bool) {
 fn for_each_cell(population: Population, spread: f64, mut cell: impl FnMut(&[f64])) {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     for _ in 0..REPETITIONS {
-        let drawn: Vec<f64> = (0..MAX).map(|index| population.draw(&mut rng, spread, index, MAX)).collect();
-        cell(&drawn);
+        let values: Vec<f64> = (0..MAX).map(|index| population.draw(&mut rng, spread, index, MAX)).collect();
+        cell(&values);
     }
 }

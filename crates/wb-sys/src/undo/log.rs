@@ -68,7 +68,7 @@ pub enum UndoError {
         /// The reason.
         why: String,
     },
-    /// A change could not be made.
+    /// A change could not be applied.
     #[error(transparent)]
     Step(#[from] StepError),
     /// Some changes could not be reverted.
@@ -185,7 +185,7 @@ impl UndoLog {
         Ok(LogFolder::locate(root)?.exists())
     }
 
-    /// The changes that are not reverted, in the order in which they were made.
+    /// The changes that are not reverted, in the order in which they were applied.
     pub fn open_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.values().map(|open| &open.change)
     }
@@ -331,16 +331,16 @@ impl UndoLog {
     /// Transfers the states that this change would restore (of the setting and its dependents) to later changes of the
     /// same settings. Returns the owner of the later change of the setting itself, if there is one.
     fn transfer_to_later(&mut self, open: &OpenChange) -> Result<Option<String>, UndoError> {
-        let OpenChange { change, applied: made } = open;
+        let OpenChange { change, applied } = open;
         let is_gone = change.step.is_volatile() && change.boot != self.boot;
         if is_gone {
             return Ok(None);
         }
-        let after = made.as_ref().map(|made| made.after.clone());
+        let after = applied.as_ref().map(|applied| applied.after.clone());
         let by = self.rebase(change.number, &change.step, after, (change.before.clone(), change.modified))?;
         for Dependent { path, value } in &change.dependents {
-            let now = made.as_ref().map(|made| {
-                let reset = made.reset.iter().find(|reset| reset.path == *path);
+            let now = applied.as_ref().map(|applied| {
+                let reset = applied.reset.iter().find(|reset| reset.path == *path);
                 reset.map_or_else(|| value.clone(), |reset| reset.value.clone())
             });
             self.rebase(change.number, &Step::setting(path), now, (value.clone(), None))?;
@@ -403,9 +403,9 @@ impl UndoLog {
         conflict: ConflictPolicy,
         undone: &mut Vec<(Change, RevertOutcome)>,
     ) -> Result<RevertOutcome, UndoError> {
-        let OpenChange { change, applied: made } = open;
+        let OpenChange { change, applied } = open;
         // Overwriting ignores the known result.
-        let made = made.as_ref().filter(|_| conflict != ConflictPolicy::Overwrite);
+        let applied = applied.as_ref().filter(|_| conflict != ConflictPolicy::Overwrite);
         let Change { step, before, boot, .. } = change;
         let mut done = |how: RevertOutcome| {
             undone.push((change.clone(), how.clone()));
@@ -421,11 +421,11 @@ impl UndoLog {
         };
         let is_undone = now == *before;
         // Where the result is unknown, this program is assumed to have written the setting last.
-        if !is_undone && made.is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
+        if !is_undone && applied.is_some_and(|applied| !step.is_same(applied.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
             return Ok(done(RevertOutcome::Conflict { found }));
         }
-        let reset = made.map(|made| made.reset.as_slice());
+        let reset = applied.map(|applied| applied.reset.as_slice());
         let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
             step.set(&self.root, before.as_deref(), &self.lock)?;

@@ -1,6 +1,8 @@
 //! Agent for the integration tests: stands in for `weighbridge agent`, and for `weighbridge exec`, which runs the
 //! kernels.
 
+#![forbid(unsafe_code)]
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{himeno, linpack, ramspeed};

@@ -98,7 +98,7 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
     match lines.next().map(|(line, text)| parse_event(line, text)) {
         Some(Ok(RunnerEvent::Hello { protocol: PROTOCOL })) => {}
-        Some(Ok(RunnerEvent::Hello { protocol: theirs })) => return Err(ProtocolError::Version { version: theirs }),
+        Some(Ok(RunnerEvent::Hello { protocol })) => return Err(ProtocolError::Version { version: protocol }),
         Some(Err(error)) => return Err(error),
         _ => return Err(ProtocolError::MissingHello),
     }

@@ -14,7 +14,7 @@ use wb_run::PooledWorker;
 use super::hosts::{close, connect_hosts};
 use super::{print_text, runtime};
 use crate::cli::clean::CleanArgs;
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -68,7 +68,7 @@ async fn clean_all(args: &CleanArgs, console: &Console, members: &[PooledWorker]
     let (count, size) = (items.len(), total_size(&items));
     let remaining = remove_items(items).await?;
     for (worker, name, reason) in &remaining {
-        tell!("not removed from `{worker}`: {name}: {reason}");
+        message!("not removed from `{worker}`: {name}: {reason}");
     }
     if !remaining.is_empty() {
         return Ok(Exit::Incomplete);
@@ -92,7 +92,7 @@ async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Res
             guest_logs(worker, std::env::var(GUEST_LOGS_VARIABLE).ok().as_deref()).await?;
         if let Some(folder) = unreadable.filter(|_| !console.quiet) {
             let name = worker.name();
-            tell!("note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown");
+            message!("note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown");
         }
         items.extend(logs.into_iter().map(CleanupItem::Log));
     }
@@ -186,10 +186,10 @@ fn format_size(size: Bytes) -> Quantity<'static> {
 /// Asks for confirmation on a terminal.
 fn confirm_removal() -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        tell!("cannot ask for confirmation: not a terminal; --yes removes without asking");
+        message!("cannot ask for confirmation: not a terminal; --yes removes without asking");
         return Ok(false);
     }
-    crate::console::tell_part!("remove these? [y/N] ");
+    crate::console::write_part!("remove these? [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| Error::File { path: "standard input".to_owned(), source })?;

@@ -37,7 +37,7 @@ pub(crate) fn registry_for(
         if requested.iter().any(may_be_requested) {
             return Err(definition_error(&error));
         }
-        crate::console::tell!("warning: {error}; definition skipped");
+        crate::console::message!("warning: {error}; definition skipped");
     }
     Ok(registry)
 }

@@ -62,7 +62,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         return Ok(Exit::Incomplete);
     }
     if report.samples() == 0 {
-        crate::console::tell!("nothing to do: {} already has all of these samples", args.into.display());
+        crate::console::message!("nothing to do: {} already has all of these samples", args.into.display());
         return Ok(Exit::NothingToDo);
     }
     let imported: BTreeSet<CellId> = run.run_file()?.entries.pop().into_iter().flat_map(|entry| entry.cells).collect();
@@ -75,7 +75,7 @@ fn report_files(report: &ImportReport, console: &Console) {
     for FileReport { path, result } in &report.files {
         let path = path.display();
         match result {
-            Err(error) => crate::console::tell!("warning: {path}: {error}; skipped"),
+            Err(error) => crate::console::message!("warning: {path}: {error}; skipped"),
             Ok(_) if console.quiet => {}
             Ok(imported) => {
                 let duplicates = match imported.duplicates {
@@ -83,17 +83,17 @@ fn report_files(report: &ImportReport, console: &Console) {
                     duplicates => format!(", {duplicates} already in the run"),
                 };
                 let (cells, samples) = (pluralize(imported.cells, "cell"), pluralize(imported.samples, "sample"));
-                crate::console::tell!("{path}: {}, {cells}, {samples}{duplicates}", imported.format);
-                imported.notes.iter().for_each(|note| crate::console::tell!("note: {path}: {note}"));
+                crate::console::message!("{path}: {}, {cells}, {samples}{duplicates}", imported.format);
+                imported.notes.iter().for_each(|note| crate::console::message!("note: {path}: {note}"));
             }
         }
     }
     if report.skipped > 0 && !console.quiet {
-        crate::console::tell!("note: skipped {} of unknown format in folders", pluralize(report.skipped, "file"));
+        crate::console::message!("note: skipped {} of unknown format in folders", pluralize(report.skipped, "file"));
     }
     if report.skipped_serials > 0 && !console.quiet {
         let count = pluralize(report.skipped_serials, "result");
-        crate::console::tell!("note: skipped {count} under a non-numeric serial; --include-incorrect imports them");
+        crate::console::message!("note: skipped {count} under a non-numeric serial; --include-incorrect imports them");
     }
 }
 

@@ -1,12 +1,15 @@
-//! `weighbridge man`: generates one man page for all commands from their declarations.
+//! `weighbridge man`: generates man pages from the declarations of commands.
 
 use std::io::Write;
+use std::path::Path;
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use super::write_file;
 use crate::cli::Cli;
+use crate::error::Error;
 use crate::exit::MEANINGS;
 
 /// Environment variables that the program reads.
@@ -27,7 +30,15 @@ const FILES: [(&str, &str); 2] = [
     ("weighbridge-DATE-TIME/", "default run folder, without --into"),
 ];
 
-/// Renders the man page.
+/// Writes weighbridge.1, the page of all commands, and a page for each command.
+pub(crate) fn write_pages(folder: &Path) -> Result<(), Error> {
+    let file_error = |source| Error::File { path: folder.display().to_string(), source };
+    std::fs::create_dir_all(folder).map_err(file_error)?;
+    clap_mangen::generate_to(Cli::build_command(), folder).map_err(file_error)?;
+    write_file(&folder.join("weighbridge.1"), &render_page())
+}
+
+/// Renders the man page of all commands.
 pub(crate) fn render_page() -> String {
     let program = Cli::build_command();
     let visible: Vec<&Command> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();

@@ -169,7 +169,7 @@ impl<'a> MeasureSession<'a> {
             if let Err(error) = results() {
                 error.warn();
             }
-            crate::console::tell!(
+            crate::console::message!(
                 "results so far are kept in {}; run the same command again to resume",
                 self.folder.display()
             );
@@ -178,7 +178,7 @@ impl<'a> MeasureSession<'a> {
         let study = results()?;
         if end == RunEnd::Interrupted {
             let line = resume_command(self.folder, self.is_folder_named);
-            crate::console::tell!("interrupted: samples are kept. To resume:\n  {line}");
+            crate::console::message!("interrupted: samples are kept. To resume:\n  {line}");
         }
         let published = match end {
             RunEnd::Interrupted => publishing::PublishState::NotRequested,
@@ -400,8 +400,8 @@ impl SessionEnd {
 fn warn_obstacles(preflights: &[Preflight]) {
     for Preflight { profile, host, obstacles, .. } in preflights {
         for obstacle in obstacles {
-            crate::console::tell!("warning: `{profile}` on `{host}` will not be measured: {obstacle}");
-            obstacle.help().iter().for_each(|help| crate::console::tell!("help: {help}"));
+            crate::console::message!("warning: `{profile}` on `{host}` will not be measured: {obstacle}");
+            obstacle.help().iter().for_each(|help| crate::console::message!("help: {help}"));
         }
     }
 }

@@ -73,8 +73,12 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
             print_bytes(&script)?;
             Ok(Exit::Success)
         }
-        Command::Man => {
+        Command::Man { into: None } => {
             print_text(&man::render_page())?;
+            Ok(Exit::Success)
+        }
+        Command::Man { into: Some(folder) } => {
+            man::write_pages(&folder)?;
             Ok(Exit::Success)
         }
     }

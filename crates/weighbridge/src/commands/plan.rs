@@ -85,12 +85,12 @@ async fn plan_on_hosts(
     let (mut plans, mut guests) = (Vec::new(), Vec::new());
     for named in profiles {
         let preflights = preflight_hosts(named, hosts, flags).await?;
-        let crew = exclude_unfit_hosts(&hosts.pool, &preflights);
+        let pool = exclude_unfit_hosts(&hosts.pool, &preflights);
         plans.push(match named.profile.guests {
-            Some(_) => plan_guests(request, named, &crew, &preflights)?,
+            Some(_) => plan_guests(request, named, &pool, &preflights)?,
             None => {
-                let mut plan = request.plan(Some(&crew.plan_workers()), named)?;
-                wb_run::provenance::check_requirements(&mut plan, &request.registry, &crew).await?;
+                let mut plan = request.plan(Some(&pool.plan_workers()), named)?;
+                wb_run::provenance::check_requirements(&mut plan, &request.registry, &pool).await?;
                 plan
             }
         });
@@ -105,19 +105,19 @@ async fn plan_on_hosts(
 }
 
 /// The workers, with those to which a profile cannot be applied marked as absent with the reason.
-fn exclude_unfit_hosts(crew: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
-    let mut crew = crew.clone();
+fn exclude_unfit_hosts(pool: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
+    let mut pool = pool.clone();
     for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
         let reason = |obstacle: &ProfileErrorKind| match obstacle.help() {
             Some(help) => format!("{obstacle} ({help})"),
             None => obstacle.to_string(),
         };
         let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
-        crew.workers.retain(|member| *member.worker.name() != one.host);
-        crew.unreachable
+        pool.workers.retain(|member| *member.worker.name() != one.host);
+        pool.unreachable
             .insert(one.host.clone(), format!("`{}` on `{}`: {}", one.profile, one.host, reasons.join("; ")));
     }
-    crew
+    pool
 }
 
 /// Plans for guests that do not exist yet, so values that depend on them stay unresolved. A cell cannot be measured if
@@ -125,11 +125,11 @@ fn exclude_unfit_hosts(crew: &WorkerPool, preflights: &[Preflight]) -> WorkerPoo
 fn plan_guests(
     request: &MeasureRequest,
     named: &NamedProfile,
-    crew: &WorkerPool,
+    pool: &WorkerPool,
     preflights: &[Preflight],
 ) -> Result<Plan, Error> {
     let mut plan = request.plan(None, named)?;
-    let mut workers = crew.plan_workers();
+    let mut workers = pool.plan_workers();
     for one in preflights {
         let on_host = |guest: &Guest| (guest.name.to_string(), vec![one.host.clone()]);
         workers.groups.extend(one.guests.iter().map(on_host));
@@ -139,10 +139,10 @@ fn plan_guests(
     for cell in &mut plan.cells {
         let same_test = |other: &&Cell| (&other.id.test, &other.id.serial) == (&cell.id.test, &cell.id.serial);
         cell.unsupported = match &below {
-            None => crew.unreachable.values().next().cloned(),
+            None => pool.unreachable.values().next().cloned(),
             Some(below) => {
                 let mut teams = below.cells.iter().filter(same_test).flat_map(|other| all_workers(&other.teams));
-                teams.find_map(|worker| crew.unreachable.get(worker).cloned())
+                teams.find_map(|worker| pool.unreachable.get(worker).cloned())
             }
         };
     }

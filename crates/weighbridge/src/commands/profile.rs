@@ -8,7 +8,7 @@ use wb_sys::undo::RevertOutcome;
 use super::hosts::{close, connect_hosts, profile_catalog, reset_kernels};
 use super::{print_text, runtime};
 use crate::cli::profile::{CatalogFlags, ImageArgs, ProfileCommand, ProfileRevertArgs, ProfileShowArgs};
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -35,8 +35,8 @@ fn list(args: &CatalogFlags, console: &Console) -> Result<Exit, Error> {
 }
 
 fn show(args: &ProfileShowArgs) -> Result<Exit, Error> {
-    let shelf = profile_catalog(&args.catalog.paths)?;
-    let named = shelf.get(&args.name).map_err(wb_profile::ProfileSelectionError::from)?;
+    let catalog = profile_catalog(&args.catalog.paths)?;
+    let named = catalog.get(&args.name).map_err(wb_profile::ProfileSelectionError::from)?;
     print_text(&named.profile.to_toml())?;
     Ok(Exit::Success)
 }
@@ -53,7 +53,7 @@ fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
             let name = member.worker.name();
             let report = |progress: &ImageProgress| {
                 if !console.quiet {
-                    tell!("`{name}`: {progress}");
+                    message!("`{name}`: {progress}");
                 }
             };
             match image::prepare(&member.worker, &image, &image::ImageOptions::default(), &report).await {

@@ -49,7 +49,9 @@ impl PublishConfig {
     ) -> Result<Option<Self>, Error> {
         let line = flags.publish.as_deref().or(plan);
         if line.is_none() && metadata.contains_key(RUN_PERF_KEY) {
-            crate::console::tell!("note: `{RUN_PERF_KEY}` has no effect: use --publish with a command that publishes");
+            crate::console::message!(
+                "note: `{RUN_PERF_KEY}` has no effect: use --publish with a command that publishes"
+            );
         }
         let Some(words) = line.and_then(wb_plan::tools::split_words) else { return Ok(None) };
         require_program(&words)?;
@@ -88,8 +90,8 @@ pub(super) fn publish_run(config: Option<&PublishConfig>, folder: &Path) -> Resu
     })?;
     let Some(published) = published else { return Ok(PublishState::NotRequested) };
     if let Some(StepOutcome::Failed { reason: why }) = published.as_ref().map(|published| &published.outcome) {
-        crate::console::tell!("warning: the run is not published: {why}");
-        crate::console::tell!("help: run the same command again to publish the rest");
+        crate::console::message!("warning: the run is not published: {why}");
+        crate::console::message!("help: run the same command again to publish the rest");
     }
     let run = RunFolder::open(folder)?;
     let lines = run.journal_lines()?;

@@ -9,7 +9,7 @@ use wb_model::{Bytes, Nanos, WorkerName};
 use super::hosts::{close, connect_hosts, report_all_leftovers};
 use super::{print_json, print_text, runtime};
 use crate::cli::HostSelectionFlags;
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -74,7 +74,7 @@ pub(crate) fn run_on_hosts(
                         ExitReason::Exited { status } => Some(status),
                         _ => None,
                     });
-                    String::from_utf8_lossy(&finished.stderr).lines().for_each(|line| tell!("`{name}`: {line}"));
+                    String::from_utf8_lossy(&finished.stderr).lines().for_each(|line| message!("`{name}`: {line}"));
                     let stdout = &finished.stdout;
                     match output {
                         OutputMode::Json => drop(printed.insert(name.to_string(), parse_json(stdout))),

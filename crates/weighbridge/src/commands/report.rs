@@ -24,13 +24,13 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
             commands: reproduce_commands(&run)?,
         };
         write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Internal(error.to_string()))?)?;
-        crate::console::tell!("page: {}", path.display());
+        crate::console::message!("page: {}", path.display());
     }
     if let Some(prefix) = &args.csv {
         let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
         write_file(&with(".csv"), &wb_report::csv::metrics(&study))?;
         write_file(&with("-samples.csv"), &wb_report::csv::samples(&study))?;
-        crate::console::tell!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
+        crate::console::message!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
     }
     if args.json {
         print_json(&study)?;
@@ -61,7 +61,7 @@ fn read_telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<TelemetrySe
         match wb_record::files::read_json(&run.join(folder).join("telemetry.json")) {
             Ok(Some(telemetry)) => drop(all.insert(folder.clone(), crate::telemetry::series(&telemetry))),
             Ok(None) => {}
-            Err(error) => crate::console::tell!("warning: the page has no telemetry of {folder}: {error}"),
+            Err(error) => crate::console::message!("warning: the page has no telemetry of {folder}: {error}"),
         }
     }
     all

@@ -28,11 +28,14 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     }
     match (measured.end, measured.shortfall_count()) {
         (RunEnd::Complete, 0) if matches!(measured.published, PublishState::NotRequested | PublishState::UpToDate) => {
-            crate::console::tell!("nothing to do: every cell of {} is complete", folder.display());
+            crate::console::message!("nothing to do: every cell of {} is complete", folder.display());
             return Ok(Exit::NothingToDo);
         }
         (RunEnd::Complete, incomplete) if incomplete > 0 => {
-            crate::console::tell!("nothing left to measure: {} incomplete (see above)", pluralize(incomplete, "cell"));
+            crate::console::message!(
+                "nothing left to measure: {} incomplete (see above)",
+                pluralize(incomplete, "cell")
+            );
         }
         _ => {}
     }

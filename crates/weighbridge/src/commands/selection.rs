@@ -303,11 +303,11 @@ fn warn_budget(plan: &Plan) {
         }
     }
     let budget = plan.sampling.budget.map(|budget| format_duration(budget.seconds())).unwrap_or_default();
-    for ((test, Shortfall { affordable: holds, required: wanted }, remedy), cells) in shortfalls {
+    for ((test, Shortfall { affordable, required }, remedy), cells) in shortfalls {
         let cells = pluralize(cells, "cell");
-        crate::console::tell!(
-            "warning: {test} ({cells}): the budget of {budget} suffices for {holds} of {wanted} samples"
+        crate::console::message!(
+            "warning: {test} ({cells}): the budget of {budget} suffices for {affordable} of {required} samples"
         );
-        crate::console::tell!("help: lower {remedy}, or raise --budget");
+        crate::console::message!("help: lower {remedy}, or raise --budget");
     }
 }

@@ -19,7 +19,7 @@ use super::hosts::local_worker;
 use super::remote::{OutputMode, RemoteArgument, run_on_hosts};
 use super::{print_json, print_text, runtime};
 use crate::cli::tune::{TuneApplyArgs, TuneCommand, TuneRevertArgs, TuneStatusArgs};
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -138,7 +138,7 @@ fn open_undo_log(sys: &SysRoot, by: &str) -> Result<UndoLog, Error> {
 /// Warns about runs that are measuring on this machine, because a change of settings affects their samples.
 fn warn_running() {
     for run in wb_agent::announced_runs() {
-        tell!(
+        message!(
             "warning: a run of {run} is measuring here: its samples before and after this change have different settings"
         );
     }

@@ -10,9 +10,9 @@ use crate::lab::{CommandResult, Lab};
 /// The cache entry of an image that was last used long ago.
 const ENTRY: &str = r#"{
   "base": {"name": "debian-12", "path": "disk.img", "format": "qcow2", "sha256": "00", "boot": {"from": "disk"}},
-  "seen": {"size": 6000, "changed_ns": 0},
-  "made": "2020-01-01T10:00:00Z",
-  "used": "2020-02-03T04:05:06Z"
+  "fingerprint": {"size": 6000, "changed_ns": 0},
+  "created": "2020-01-01T10:00:00Z",
+  "last-used": "2020-02-03T04:05:06Z"
 }"#;
 
 /// A lab with a cache of an image, an incomplete image and a program.

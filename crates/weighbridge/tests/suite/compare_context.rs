@@ -119,7 +119,7 @@ fn profile_states_are_compared_even_if_names_are_equal() {
         json!([{"name": "Localhost", "host": "local", "profile": {
                     "summary": format!("{pid}"), "knobs": {"governor": governor},
                     "files": [{"path": "/etc/x", "text": text, "mode": "0644"}], "guests": null, "tests": null},
-                "knobs": [{"knob": "governor", "target": "cpu0", "was": "x", "wanted": governor, "outcome": "set", "now": governor}],
+                "knobs": [{"knob": "governor", "target": "cpu0", "before": "x", "requested": governor, "outcome": "set", "now": governor}],
                 "guests": [guest(pid, memory)]}])
     };
     for (run, state) in [

@@ -121,7 +121,7 @@ fn other_files_in_a_run_folder_are_preserved() {
 }
 
 #[test]
-fn journal_is_resumed_after_a_torn_last_line_and_refused_after_a_torn_middle_line() {
+fn journal_is_resumed_after_an_incomplete_last_line_and_refused_after_an_incomplete_middle_line() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
     let path = lab.path("R/journal.jsonl");
@@ -133,8 +133,8 @@ fn journal_is_resumed_after_a_torn_last_line_and_refused_after_a_torn_middle_lin
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     let ended = lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count();
     assert_eq!(ended, 6);
-    let torn = text.replacen("\"event\":\"attempt-ended\"", "\"event\":\"atte", 1);
-    std::fs::write(&path, torn).unwrap();
+    let truncated = text.replacen("\"event\":\"attempt-ended\"", "\"event\":\"atte", 1);
+    std::fs::write(&path, truncated).unwrap();
     let ran = lab.weighbridge("summary R");
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("journal.jsonl:3:"), "{}", ran.err);
@@ -152,7 +152,7 @@ fn sample_with_a_changed_artefact_is_retaken() {
         .unwrap();
     std::fs::write(artefact.path(), "figure: 999\n").unwrap();
     let study = lab.weighbridge("summary R --json");
-    assert!(study.out.contains("not as they were written"), "{}", study.out);
+    assert!(study.out.contains("its artefacts were modified"), "{}", study.out);
     let study = study.json();
     let samples = study["cells"][0]["samples"].as_array().unwrap();
     assert!(samples.iter().all(|sample| sample["values"]["throughput/figure"] != 999.0), "{samples:?}");

@@ -144,7 +144,7 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
     lab.write("read.toml", plan);
     assert_snapshot!(lab.weighbridge("plan --plan read.toml").transcript(), @r#"
     exit 1
-    error: `min-samples` must be greater than 0
+    error: invalid `min-samples` 0: expected a value greater than 0
        ╭─[read.toml:4:1]
      3 │ [sampling]
      4 │ min-samples = 0

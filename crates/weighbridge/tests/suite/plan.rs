@@ -160,6 +160,11 @@ fn completions_and_man_page_contain_all_declarations() {
         }
     }
     assert!(lab.weighbridge("completions bash").out.contains("journal-line"));
+    assert_eq!(lab.weighbridge("man --into pages").code, 0);
+    for page in ["weighbridge", "weighbridge-run", "weighbridge-tune-apply"] {
+        let text = std::fs::read_to_string(lab.path(&format!("pages/{page}.1"))).unwrap();
+        assert!(text.contains(".SH NAME") && text.contains("EXIT STATUS") == (page == "weighbridge"), "{page}: {text}");
+    }
     let man = lab.weighbridge("man").out;
     assert!(man.contains(".TH") && man.contains("min\\-time"), "{man}");
     let sections: Vec<&str> = man.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
@@ -257,7 +262,7 @@ fn zero_limits_are_refused() {
     for option in ["--min-time 0", "--limit 0", "--budget 0", "--precision 0"] {
         let ran = lab.weighbridge(&format!("plan steady {option}"));
         assert_eq!(ran.code, 1, "{option}: {}", ran.out);
-        assert!(ran.err.contains(&format!("`{}` must be", &option[2..option.len() - 2])), "{}", ran.err);
+        assert!(ran.err.contains(&format!("invalid `{}` 0", &option[2..option.len() - 2])), "{}", ran.err);
     }
     for option in ["--attempts 0", "--samples 0", "--samples abc", "--max-samples 3.5"] {
         let ran = lab.weighbridge(&format!("plan steady {option}"));
@@ -361,4 +366,18 @@ fn plan_shows_the_duration_of_samples_and_in_total() {
     };
     assert_eq!(row("plan fio:rw=read,bs=4k,runtime=1s --no-worker", "fio/0000"), "1+3–18 11.5 s 46 s–4 min");
     assert_eq!(row("plan own --no-worker", "own/0000"), "1+6–30 ? ?");
+}
+
+#[test]
+fn the_version_names_commit_and_build() {
+    let lab = Lab::new();
+    let version = lab.weighbridge("--version").out;
+    let rest = version.strip_prefix(concat!("weighbridge ", env!("CARGO_PKG_VERSION"), " (")).unwrap();
+    assert!(rest.contains(" build for ") && version.lines().count() == 1, "{version}");
+    let git = std::process::Command::new("git").args(["log", "-1", "--format=%h %cs"]).output();
+    let Some(git) = git.ok().filter(|output| output.status.success()) else {
+        assert!(rest.starts_with("unknown commit, "), "{version}");
+        return;
+    };
+    assert!(rest.starts_with(String::from_utf8(git.stdout).unwrap().trim()), "{version}");
 }

@@ -62,7 +62,7 @@ fn scores(ran: &CommandResult) -> String {
 fn provisioner_gets_the_hosts_of_run_perf() {
     let lab = lab();
     let program =
-        "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"failed\",\"host\":\"lab\",\"why\":\"no free machine\"}'\n";
+        "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"failed\",\"host\":\"lab\",\"reason\":\"no free machine\"}'\n";
     lab.program("weighbridge-provision-pool", program);
     let ran = run_in_shell(
         &lab,

@@ -55,7 +55,7 @@ fn max_stdout_limits_the_recorded_output_of_a_run() {
     let more = lab.weighbridge("run --plan wordy.toml --into R --samples 7");
     assert_eq!(more.code, 0, "{}", more.transcript());
     assert_eq!(recorded(&lab, "R")[6], truncated);
-    let summary = lab.weighbridge("summary R").out;
+    let summary = lab.weighbridge("summary R").out.split_whitespace().collect::<Vec<_>>().join(" ");
     let finding = "standard output truncated to 64 KiB of 97.7 KiB: ";
     assert!(summary.contains(finding) && summary.contains("(in 5 of 7 samples)"), "{summary}");
 }

@@ -277,7 +277,7 @@ fn variants_that_measured_the_same_program_cause_a_warning() {
         let line = format!("ab made {QUICK} --max-blocks 6 --into {folder}");
         let ran = lab.run_command(&mut lab.with_programs(&format!("{line} --json -- {variants}")));
         let duplicates = &ran.json()["cases"][0]["duplicates"];
-        assert_eq!(duplicates[0]["differ_in"], serde_json::json!([differ_in]), "{}", ran.transcript());
+        assert_eq!(duplicates[0]["differences"], serde_json::json!([differ_in]), "{}", ran.transcript());
         assert_eq!(duplicates[0]["programs"]["program"].as_str().unwrap().len(), 64);
         assert!(ran.err.contains("measured the same thing: program (SHA-256 "), "{}", ran.err);
         let text = lab.run_command(&mut lab.with_programs(&format!("{line} -- {variants}")));
@@ -375,7 +375,7 @@ fn equal_variants_of_a_test_without_programs_cause_a_warning() {
 #[test]
 fn compilers_are_compared_by_name_and_by_path() {
     if std::process::Command::new("gcc").arg("--version").output().is_err() {
-        return println!("SKIPPED: there is no `gcc` here");
+        return println!("SKIPPED: no program gcc");
     }
     let lab = Lab::new();
     let gcc = lab.run_command(std::process::Command::new("sh").args(["-c", "command -v gcc"])).out.trim().to_owned();

@@ -98,7 +98,7 @@ fn can_trace() -> bool {
     let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
     let is_available = strace.is_ok_and(|output| output.status.success());
     if !is_available {
-        println!("SKIPPED: being killed at every step: there is no `strace`, or it may not trace");
+        println!("SKIPPED: being killed at every step: no program strace, or it may not trace");
     }
     is_available
 }

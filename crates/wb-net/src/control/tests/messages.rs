@@ -93,10 +93,8 @@ async fn another_version_is_refused_and_both_sides_name_both() {
     let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };
     let (at_server, at_client) = tokio::join!(serve, speak);
     for error in [&at_server, &at_client] {
-        let ControlError::VersionMismatch { local_hello: ours, peer_hello: theirs, .. } = error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(ours.protocol.abs_diff(theirs.protocol), 1);
+        let ControlError::VersionMismatch { local_hello, peer_hello, .. } = error else { panic!("{error:?}") };
+        assert_eq!(local_hello.protocol.abs_diff(peer_hello.protocol), 1);
     }
     assert!(at_server.to_string().contains("9.9.9\\u{1b}[2J"), "{at_server}");
 

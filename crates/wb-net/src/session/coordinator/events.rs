@@ -42,8 +42,8 @@ impl Coordinator<'_> {
                         self.broadcast(|| EngineCommand::Heartbeat);
                         next_heartbeat = now + HEARTBEAT_INTERVAL;
                     }
-                    for (participant, last_heard) in self.participants.iter().zip(&self.last_event_at) {
-                        if participant.host.is_some() && now > *last_heard + HEARTBEAT_TIMEOUT {
+                    for (participant, last_event) in self.participants.iter().zip(&self.last_event_at) {
+                        if participant.host.is_some() && now > *last_event + HEARTBEAT_TIMEOUT {
                             return Err(RunFailure::participant_lost(participant.host.clone(), "no heartbeat for 5 s"));
                         }
                     }

@@ -75,7 +75,8 @@ fn entry(folder: &ImageStore, name: String) -> Result<CachedImage, ImageFailure>
     };
     let is_busy = folder.try_lock(&name)?.is_none();
     let in_use = if is_busy { Some("the process that creates it".to_owned()) } else { users::find_user(&complete) };
-    let (created, used) = record.as_ref().map_or_else(|| (changed(), changed()), |record| (record.made, record.used));
+    let (created, used) =
+        record.as_ref().map_or_else(|| (changed(), changed()), |record| (record.created, record.last_used));
     Ok(CachedImage {
         folder: complete.display().to_string(),
         size: Bytes(disk_usage(&complete) + disk_usage(&part)),

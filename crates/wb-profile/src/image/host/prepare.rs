@@ -31,7 +31,7 @@ pub(super) fn prepare(
 ) -> Result<BaseImage, ImageFailure> {
     let name = entry_name(image);
     let lock = folder.lock(&name, writer)?;
-    if let Some(base) = folder.touch(&name, &lock)? {
+    if let Some(base) = folder.mark_used(&name, &lock)? {
         return Ok(base);
     }
     let mut builder = EntryBuilder { folder, name: &name, lock: &lock, stall, teller: writer };

@@ -32,9 +32,9 @@ pub(super) struct EntryRecord {
     /// Size and time of the image's file when it was hashed: while they are unchanged, the hash is valid.
     pub(super) fingerprint: FileFingerprint,
     /// When it was created.
-    pub(super) made: jiff::Timestamp,
+    pub(super) created: jiff::Timestamp,
     /// When it was last used.
-    pub(super) used: jiff::Timestamp,
+    pub(super) last_used: jiff::Timestamp,
 }
 
 /// Size and modification time of a file, to detect changes.
@@ -124,13 +124,13 @@ impl ImageStore {
     }
 
     /// Records that an entry is used, and returns its image. Requires its lock.
-    pub(super) fn touch(&self, name: &str, _: &EntryLock) -> Result<Option<BaseImage>, ImageFailure> {
+    pub(super) fn mark_used(&self, name: &str, _: &EntryLock) -> Result<Option<BaseImage>, ImageFailure> {
         let Some(record) = self.complete_entry(name) else { return Ok(None) };
         let path = self.entry_path(name).join(RECORD);
         // Reread the record as stored, with its relative paths.
         let stored = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<EntryRecord>(&bytes).ok());
         if let Some(stored) = stored {
-            write_atomically(&path, &EntryRecord { used: jiff::Timestamp::now(), ..stored })?;
+            write_atomically(&path, &EntryRecord { last_used: jiff::Timestamp::now(), ..stored })?;
         }
         Ok(Some(record.base))
     }
@@ -143,13 +143,13 @@ impl ImageStore {
         file.sync_all().map_err(|error| ImageFailure::file(&image, &error))?;
         let now = jiff::Timestamp::now();
         let seen = FileFingerprint::of(&image).map_err(|error| ImageFailure::file(&image, &error))?;
-        write_atomically(&part.join(RECORD), &EntryRecord { base, fingerprint: seen, made: now, used: now })?;
+        write_atomically(&part.join(RECORD), &EntryRecord { base, fingerprint: seen, created: now, last_used: now })?;
         remove_all(&entry)?;
         fs::rename(&part, &entry).map_err(|error| ImageFailure::file(&entry, &error))?;
         let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
         synced.map_err(|error| ImageFailure::file(&self.0, &error))?;
         let gone = || ImageFailure::Missing { path: entry.display().to_string() };
-        self.touch(name, lock)?.ok_or_else(gone)
+        self.mark_used(name, lock)?.ok_or_else(gone)
     }
 
     /// Locks an entry, waiting for its current holder.

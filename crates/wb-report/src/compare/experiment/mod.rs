@@ -22,13 +22,16 @@ pub(crate) struct CaseSection {
     pub(crate) end: Option<String>,
 }
 
-/// A section for each case, and the criterion. Ratios are drawn if the tables are not too wide for it.
+/// A section for each case, and the criterion. Ratios are with_scale if the tables are not too wide for it.
 fn sections(experiment: &Experiment, style: Style) -> (Vec<CaseSection>, (&str, String)) {
     match experiment {
         Experiment::Variants(variants) => {
-            let drawn = variants::sections(variants, true);
-            let fits = drawn.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
-            (if fits { drawn } else { variants::sections(variants, false) }, describe_criterion(&variants.criterion))
+            let with_scale = variants::sections(variants, true);
+            let fits = with_scale.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
+            (
+                if fits { with_scale } else { variants::sections(variants, false) },
+                describe_criterion(&variants.criterion),
+            )
         }
         Experiment::Calibration(calibration) => {
             (calibration::sections(calibration), describe_criterion(&calibration.criterion))

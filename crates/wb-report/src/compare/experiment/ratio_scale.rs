@@ -20,8 +20,8 @@ impl RatioScale {
             let (low, high) = ratio.interval.unwrap_or((ratio.estimate, ratio.estimate));
             [ratio.estimate, low, high]
         });
-        let reach = ends.map(|end| end.ln().abs()).filter(|reach| reach.is_finite()).fold(0.0, f64::max);
-        (reach > 0.0).then_some(Self { max_log_ratio: reach })
+        let limit = ends.map(|end| end.ln().abs()).filter(|limit| limit.is_finite()).fold(0.0, f64::max);
+        (limit > 0.0).then_some(Self { max_log_ratio: limit })
     }
 
     fn column(&self, ratio: f64) -> usize {

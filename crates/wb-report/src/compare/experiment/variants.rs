@@ -11,20 +11,20 @@ use crate::chart::RatioEstimate;
 use crate::phrasing::NO_VALUE;
 use crate::text::{Align, Table, TableCell, Tone};
 
-/// A section for each case; `drawn` adds a column in which the ratios are drawn on one scale.
-pub(crate) fn sections(variants: &VariantExperiment, drawn: bool) -> Vec<CaseSection> {
+/// A section for each case; `with_scale` adds a column in which the ratios are with_scale on one scale.
+pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<CaseSection> {
     let section = |case: &VariantCase| CaseSection {
         title: title(&case.case, &variants.criterion),
         about: None,
-        tables: vec![table(case, &variants.criterion, drawn)],
+        tables: vec![table(case, &variants.criterion, with_scale)],
         remarks: remarks(case),
         end: Some(stop_summary(case, variants)),
     };
     variants.cases.iter().map(section).collect()
 }
 
-fn table(case: &VariantCase, criterion: &Criterion, drawn: bool) -> Table {
-    let ruler = RatioScale::new(case.variants.iter().filter_map(ratio)).filter(|_| drawn);
+fn table(case: &VariantCase, criterion: &Criterion, with_scale: bool) -> Table {
+    let ruler = RatioScale::new(case.variants.iter().filter_map(ratio)).filter(|_| with_scale);
     let scale = ruler.as_ref().map(RatioScale::header);
     // Omit the column if no sample was disturbed.
     let with_disturbed = case.variants.iter().any(|variant| variant.disturbed.is_some_and(|count| count > 0));

@@ -30,7 +30,7 @@ struct TestTrend {
     chart: Value,
 }
 
-/// Maximum number of charts; those with the most checks are drawn.
+/// Maximum number of charts; those with the most checks are charts.
 const MAX_CHARTS: usize = 60;
 const WIDTH: f64 = 326.0;
 
@@ -55,18 +55,18 @@ pub(super) fn build_trends(history: &BuildHistory<'_>, names: &[String], ids: &m
     tests.truncate(MAX_CHARTS);
     tests.sort();
     let mut totals: Vec<Totals> = Vec::new();
-    let mut drawn: Vec<TestTrend> = Vec::new();
+    let mut charts: Vec<TestTrend> = Vec::new();
     for ((profile, test), checks) in &tests {
         let counted: Vec<Totals> =
             (1..names.len()).map(|index| history.totals_of(checks.iter().copied(), index)).collect();
         let trend = build_chart(history, names, format!("{profile}/{test}"), checks, &counted);
         let chart = Value::from_safe_string(chart::inline(&trend, WIDTH, &ids.next()));
         let [profile, test] = [profile, test].map(|name| (*name).to_owned());
-        drawn.push(TestTrend { profile, test, checks: checks.len(), chart });
+        charts.push(TestTrend { profile, test, checks: checks.len(), chart });
         totals.extend(counted);
     }
     let legend = legend(totals.iter()).into_iter().map(|(key, name)| (Value::from_safe_string(key), name)).collect();
-    (all > 0).then_some(TestTrends { tests: drawn, legend, shown: tests.len(), all })
+    (all > 0).then_some(TestTrends { tests: charts, legend, shown: tests.len(), all })
 }
 
 fn build_chart(

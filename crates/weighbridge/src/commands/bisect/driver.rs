@@ -109,7 +109,7 @@ impl BisectionDriver<'_> {
                 continue;
             }
             if !console.quiet {
-                crate::console::tell!("measuring {}", self.git.describe_revision(&end.revision));
+                crate::console::message!("measuring {}", self.git.describe_revision(&end.revision));
             }
             self.git.run(&["checkout", "--quiet", "--detach", &end.revision])?;
             let standing = CheckedOutRevision { folder: self.folder, config: self.config, name: &end.revision };
@@ -145,16 +145,16 @@ impl BisectionDriver<'_> {
             });
         }
         if !console.quiet {
-            differing.iter().take(10).for_each(|line| crate::console::tell!("differs: {line}"));
+            differing.iter().take(10).for_each(|line| crate::console::message!("differs: {line}"));
             if single {
-                crate::console::tell!("note: one side is a single run: run-to-run variation is unknown");
+                crate::console::message!("note: one side is a single run: run-to-run variation is unknown");
             }
         }
         Ok(None)
     }
 
     fn report_interruption(&self) {
-        crate::console::tell!(
+        crate::console::message!(
             "interrupted: results are kept in {}; run the same command again to resume",
             self.folder.0.display()
         );

@@ -150,8 +150,8 @@ impl BisectionFolder {
             Err(source) => return Err(Error::File { path: path.display().to_string(), source }),
         };
         let last = text.lines().count();
-        let torn = |at: usize| at == last && !text.ends_with('\n');
-        let lines = (1..).zip(text.lines()).filter(|(at, _)| !torn(*at));
+        let truncated = |at: usize| at == last && !text.ends_with('\n');
+        let lines = (1..).zip(text.lines()).filter(|(at, _)| !truncated(*at));
         let read = |(at, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| Error::Usage {
                 what: format!("{}: invalid step in line {at}: {error}", path.display()),

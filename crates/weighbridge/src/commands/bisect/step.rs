@@ -67,7 +67,7 @@ impl CheckedOutRevision<'_> {
         };
         let step = self.folder.append_step(self.name, verdict)?;
         if !console.quiet {
-            crate::console::tell!("{}: {}", self.name, describe_verdict(&step.verdict));
+            crate::console::message!("{}: {}", self.name, describe_verdict(&step.verdict));
         }
         Ok(StepExit::Verdict(step.verdict))
     }

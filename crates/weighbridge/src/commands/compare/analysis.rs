@@ -19,7 +19,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Err
     match &args.output {
         Some(path) => {
             wb_record::files::write_atomic(path, &table)?;
-            crate::console::tell!("table: {}", path.display());
+            crate::console::message!("table: {}", path.display());
         }
         None => print_bytes(&table)?,
     }
@@ -62,8 +62,8 @@ pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> 
     let options = StripOptions { include_incorrect: args.include_incorrect, attach_sysinfo: args.attach_sysinfo };
     let stripped = wb_compare::strip::strip(&args.from, &args.into, &options)?;
     if !console.quiet {
-        stripped.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
-        crate::console::tell!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);
+        stripped.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
+        crate::console::message!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);
     }
     Ok(Exit::Success)
 }

@@ -44,7 +44,7 @@ pub(super) fn read_models(
             AnyModel::Noise(model) => {
                 let differences = if console.quiet { Vec::new() } else { model.unseen_provenance(builds.list()) };
                 for (what, build, value) in differences {
-                    crate::console::tell!(
+                    crate::console::message!(
                         "note: {}: fitted on another {what} than {value} of build `{build}`",
                         file.display()
                     );
@@ -126,7 +126,7 @@ pub(super) fn read_with_warnings(
     let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
     let read = wb_compare::read(&sources, &options, &study_in_memory)?;
     if !console.quiet {
-        read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
+        read.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
     }
     Ok(read)
 }

@@ -19,7 +19,7 @@ use wb_compare::{LoadedBuilds, SampleCounts};
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
-use crate::cli::compare::{CompareArgs, MethodArg as Asked};
+use crate::cli::compare::{CompareArgs, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -88,13 +88,13 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     let by_statistics: Vec<_> = (1..=last).map(against).collect();
     let of_last = by_statistics.last().and_then(Option::as_ref);
     let method = args.method.map(|method| match method {
-        Asked::Tolerance => ComparisonMethod::Tolerance,
-        Asked::Statistical => ComparisonMethod::Statistical,
+        MethodArg::Tolerance => ComparisonMethod::Tolerance,
+        MethodArg::Statistical => ComparisonMethod::Statistical,
     });
     let outcome = ComparisonResult::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
     let disturbed = disturbed_single_run_warning(args, &outcome);
     if let Some(warning) = &disturbed {
-        crate::console::tell!("warning: {warning}");
+        crate::console::message!("warning: {warning}");
     }
     write_files(args, &outcome)?;
     if let Some(path) = &args.html {
@@ -121,16 +121,16 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         print_text(&text(&outcome, &describe_options(args), &averages, scores, shown, console.stdout_style))?;
     }
     if is_refused_for_emulation(&outcome) {
-        crate::console::tell!("note: emulated machines are not compared with hardware");
-        crate::console::tell!("help: --allow-emulated compares them all the same");
+        crate::console::message!("note: emulated machines are not compared with hardware");
+        crate::console::message!("help: --allow-emulated compares them all the same");
     }
     if let Some(isa::CommonIsa { isa, measured_isas: measured, command }) = isa::find_common_isa(&outcome) {
         let measured: Vec<&str> = measured.into_iter().map(|isa| isa.name()).collect();
-        crate::console::tell!(
+        crate::console::message!(
             "note: figures with different instruction sets ({}) are not compared",
             measured.join(", ")
         );
-        crate::console::tell!("help: all machines support {isa}: measure with `{command}`");
+        crate::console::message!("help: all machines support {isa}: measure with `{command}`");
     }
     if outcome.exit_code == Exit::NothingToDo.code() {
         let what = "nothing to compare: no check has a value on both sides".to_owned();
@@ -182,7 +182,7 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
 }
 
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
-    let report = |what: &str, path: &Path| crate::console::tell!("{what}: {}", path.display());
+    let report = |what: &str, path: &Path| crate::console::message!("{what}: {}", path.display());
     if let Some(prefix) = &args.csv {
         let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
         write_file(&with(".csv"), &checks_csv(outcome))?;

@@ -41,7 +41,7 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
             };
             let rebased = model.rebase(fit_method(&args.fit), args.fit.tolerance, &builds);
             if let (unmoved @ 1.., false) = (rebased.unchanged, console.quiet) {
-                crate::console::tell!("note: no values for {}: not rebased", pluralize(unmoved, "check"));
+                crate::console::message!("note: no values for {}: not rebased", pluralize(unmoved, "check"));
             }
             write_model(&rebased.model, &args.fit.output)
         }
@@ -53,7 +53,7 @@ fn write_model(model: &ToleranceModel, output: &Path) -> Result<Exit, Error> {
         return Err(no_value_error());
     }
     model.write(output)?;
-    crate::console::tell!("model of {}: {}", pluralize(model.entries.len(), "check"), output.display());
+    crate::console::message!("model of {}: {}", pluralize(model.entries.len(), "check"), output.display());
     Ok(Exit::Success)
 }
 
@@ -65,14 +65,14 @@ fn fit_noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, 
     }
     model.write(output)?;
     if model.one_system && !console.quiet {
-        crate::console::tell!(
+        crate::console::message!(
             "note: each build is a single run: all count as runs of one build, so differences between builds are noise"
         );
     }
     let unusable: Vec<String> = model.checks.values().filter_map(|noise| noise.unusable_reason()).collect();
-    crate::console::tell!("noise of {}: {}", pluralize(model.checks.len(), "check"), output.display());
+    crate::console::message!("noise of {}: {}", pluralize(model.checks.len(), "check"), output.display());
     if let (Some(reason), false) = (unusable.first(), console.quiet) {
-        crate::console::tell!("note: {} of them cannot be used yet: {reason}", unusable.len());
+        crate::console::message!("note: {} of them cannot be used yet: {reason}", unusable.len());
     }
     Ok(if unusable.len() < model.checks.len() { Exit::Success } else { Exit::Incomplete })
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use wb_compare::comparison::{BuildHistory, ComparisonResult};
 use wb_compare::{Builds, Statistic};
 use wb_model::pluralize;
-use wb_report::compare::{PageOptions, Plot, html, plots as drawn};
+use wb_report::compare::{PageOptions, Plot, html, plots as collect_plots};
 
 use crate::cli::compare::CompareArgs;
 use crate::commands::write_file;
@@ -24,7 +24,7 @@ pub(super) fn write_page(
     let options = PageOptions { charts, environments, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Internal(error.to_string()))?;
     write_file(path, &text)?;
-    crate::console::tell!("page: {}", path.display());
+    crate::console::message!("page: {}", path.display());
     Ok(())
 }
 
@@ -41,7 +41,7 @@ pub(super) fn write_plots(args: &CompareArgs, builds: &Builds) -> Result<(), Err
                 .to_owned(),
         });
     }
-    let plots = drawn(builds, |id| args.baseline.iter().any(|glob| glob.is_match(id)));
+    let plots = collect_plots(builds, |id| args.baseline.iter().any(|glob| glob.is_match(id)));
     if let Some(folder) = &args.svg {
         write_plot_files(folder, "svg", &plots, |plot| Ok(plot.svg().into_bytes()))?;
     }
@@ -64,6 +64,6 @@ fn write_plot_files(
         let path = folder.join(format!("{}.{extension}", plot.name));
         Ok::<_, Error>(wb_record::files::write_atomic(&path, &draw(plot)?)?)
     })?;
-    crate::console::tell!("{}: {}", pluralize(plots.len(), "plot"), folder.display());
+    crate::console::message!("{}: {}", pluralize(plots.len(), "plot"), folder.display());
     Ok(())
 }

@@ -160,11 +160,11 @@ pub(super) async fn report_host(connected: &ConnectedHost, console: &Console) ->
         return Ok(());
     }
     let name = &connected.host.name;
-    connected.warnings.iter().for_each(|note| crate::console::tell!("note: `{name}` {note}"));
+    connected.warnings.iter().for_each(|note| crate::console::message!("note: `{name}` {note}"));
     if connected.host.params != HostParams::default() {
         let found = HostParams::detect(&connected.worker).await?;
         let contradictions = connected.host.params.mismatches(&found);
-        contradictions.iter().for_each(|text| crate::console::tell!("note: `{name}`: {text}"));
+        contradictions.iter().for_each(|text| crate::console::message!("note: `{name}`: {text}"));
     }
     Ok(())
 }

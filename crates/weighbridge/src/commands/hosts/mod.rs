@@ -109,26 +109,26 @@ async fn connect_requested(
     let RequestedHosts { hosts: places, groups } = requested;
     if places.is_empty() {
         let reached = BTreeMap::from([(WorkerName::local(), local_connection(flags, &WorkerName::local())?)]);
-        let crew = match absent.is_empty() {
+        let pool = match absent.is_empty() {
             true => WorkerPool::single(PooledWorker::with_facts(local_worker().await?).await?),
             false => WorkerPool { unreachable: absent, ..WorkerPool::default() },
         };
         return Ok(ConnectedHosts {
-            pool: crew,
+            pool: pool,
             connections: reached,
             remotes: Vec::new(),
             options: connect_options(flags),
         });
     }
-    let mut crew = WorkerPool { groups, unreachable: absent, ..WorkerPool::default() };
+    let mut pool = WorkerPool { groups, unreachable: absent, ..WorkerPool::default() };
     let mut reached = BTreeMap::new();
     let places: Vec<RequestedHost> =
-        places.into_iter().filter(|place| !crew.unreachable.contains_key(place.name())).collect();
+        places.into_iter().filter(|place| !pool.unreachable.contains_key(place.name())).collect();
     let all_local = places.iter().all(|place| matches!(place, RequestedHost::Local(_)));
     for name in places.iter().filter_map(RequestedHost::local_name) {
         let worker = Worker::local_named(name.clone(), &current_program()?).await?;
         let address = all_local.then(|| LOOPBACK.to_owned());
-        crew.workers.push(PooledWorker { address, ..PooledWorker::with_facts(worker).await? });
+        pool.workers.push(PooledWorker { address, ..PooledWorker::with_facts(worker).await? });
         reached.insert(name.clone(), local_connection(flags, name)?);
     }
     let others: Vec<Host> = places.iter().filter_map(RequestedHost::remote).cloned().collect();
@@ -136,11 +136,11 @@ async fn connect_requested(
         let address = Some(host.address.clone());
         reached.insert(host.name.clone(), HostConnection { params: host.params.clone(), address });
     }
-    connect_remotes(&mut crew, &others, flags, console).await?;
+    connect_remotes(&mut pool, &others, flags, console).await?;
     // Keep the requested order, because roles are assigned by it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
-    crew.workers.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(ConnectedHosts { pool: crew, connections: reached, remotes: others, options: connect_options(flags) })
+    pool.workers.sort_by_key(|member| place_of(member.worker.name()));
+    Ok(ConnectedHosts { pool: pool, connections: reached, remotes: others, options: connect_options(flags) })
 }
 
 /// The connection of this machine, with its parameters.
@@ -161,7 +161,7 @@ fn read_program() -> Result<Program, Error> {
 
 /// Connects to the other hosts, all at the same time.
 async fn connect_remotes(
-    crew: &mut WorkerPool,
+    pool: &mut WorkerPool,
     hosts: &[Host],
     flags: &HostFlags,
     console: &Console,
@@ -176,25 +176,25 @@ async fn connect_remotes(
             Ok(connected) => {
                 host_selection::report_host(&connected, console).await?;
                 let address = Some(host_selection::data_address(&connected.host));
-                crew.workers.push(PooledWorker { address, ..PooledWorker::with_facts(connected.worker).await? });
+                pool.workers.push(PooledWorker { address, ..PooledWorker::with_facts(connected.worker).await? });
             }
             Err(error) => {
-                crew.unreachable.insert(error.host.clone(), error.to_string());
+                pool.unreachable.insert(error.host.clone(), error.to_string());
                 failed.push(error);
             }
         }
     }
     // If no host is left, the last failure is the error.
-    let last = if crew.workers.is_empty() { failed.pop() } else { None };
+    let last = if pool.workers.is_empty() { failed.pop() } else { None };
     failed.iter().for_each(warn_unreachable);
     last.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Warns about an unreachable host.
 fn warn_unreachable(error: &FleetError) {
-    crate::console::tell!("warning: {error}");
+    crate::console::message!("warning: {error}");
     if let Some(help) = error.help() {
-        crate::console::tell!("help: {help}");
+        crate::console::message!("help: {help}");
     }
 }
 

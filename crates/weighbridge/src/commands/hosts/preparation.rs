@@ -55,11 +55,11 @@ impl HostPreparation {
     }
 
     /// Runs the worker setup scripts on hosts or newly started guests.
-    pub(crate) async fn set_up_workers(&self, folder: &Path, crew: &mut WorkerPool) -> Result<(), Error> {
+    pub(crate) async fn set_up_workers(&self, folder: &Path, pool: &mut WorkerPool) -> Result<(), Error> {
         for script in &self.worker_scripts {
-            set_up_workers(folder, script, self.limit, crew, &mut print_event).await?;
+            set_up_workers(folder, script, self.limit, pool, &mut print_event).await?;
         }
-        require_any_host(crew)
+        require_any_host(pool)
     }
 }
 
@@ -147,11 +147,11 @@ pub(crate) async fn report_all_leftovers(hosts: &ConnectedHosts) -> Result<(), E
 /// Reports what killed runs had left changed on a host.
 pub(super) fn report_leftovers(host: &WorkerName, left: &RecoveryReport) {
     for RestoredChange { description: what, outcome: how } in &left.reverted {
-        crate::console::tell!("note: `{host}`: a run that was killed had changed {what}: {how}");
+        crate::console::message!("note: `{host}`: a run that was killed had changed {what}: {how}");
     }
     if let Some(fault) = &left.fault {
-        crate::console::tell!("warning: `{host}`: {fault}");
-        crate::console::tell!("help: measurements there may not reflect the host's own state");
+        crate::console::message!("warning: `{host}`: {fault}");
+        crate::console::message!("help: measurements there may not reflect the host's own state");
     }
 }
 
@@ -181,8 +181,8 @@ fn refuse_local_reboot(ready: &HostPreparation, requested: &RequestedHosts) -> R
 }
 
 /// Fails if no host is left to measure on.
-fn require_any_host(crew: &WorkerPool) -> Result<(), Error> {
-    match crew.workers.is_empty() {
+fn require_any_host(pool: &WorkerPool) -> Result<(), Error> {
+    match pool.workers.is_empty() {
         false => Ok(()),
         true => Err(Error::Incomplete {
             what: "no host left to measure on".to_owned(),
@@ -194,10 +194,10 @@ fn require_any_host(crew: &WorkerPool) -> Result<(), Error> {
 /// Prints a preparation event.
 pub(super) fn print_event(event: SetupEvent) {
     match event {
-        SetupEvent::Note(text) => crate::console::tell!("{text}"),
+        SetupEvent::Note(text) => crate::console::message!("{text}"),
         SetupEvent::Excluded { message: what, help } => {
-            crate::console::tell!("warning: {what}");
-            help.iter().for_each(|help| crate::console::tell!("help: {help}"));
+            crate::console::message!("warning: {what}");
+            help.iter().for_each(|help| crate::console::message!("help: {help}"));
         }
     }
 }

@@ -16,7 +16,7 @@ use wb_sys::undo::RevertOutcome;
 use super::ConnectedHosts;
 use crate::cli::HostFlags;
 use crate::commands::tune::all_sets;
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 use crate::error::Error;
 
 /// The available profiles, including those of asset folders.
@@ -78,7 +78,7 @@ pub(crate) async fn apply_profile(
     let quiet = console.quiet;
     let report = |host: &WorkerName, line: String| {
         if !quiet {
-            tell!("`{host}`: {line}");
+            message!("`{host}`: {line}");
         }
     };
     let means =
@@ -88,28 +88,28 @@ pub(crate) async fn apply_profile(
         let means = &means;
         async move { (member, apply(named, &host, means).await) }
     });
-    let mut crew = WorkerPool { unreachable: hosts.pool.unreachable.clone(), ..WorkerPool::default() };
+    let mut pool = WorkerPool { unreachable: hosts.pool.unreachable.clone(), ..WorkerPool::default() };
     let (mut applied, mut failed) = (Vec::new(), Vec::new());
     for (member, result) in join_all(each).await {
         match result {
             Ok(one) => {
-                add_workers(&mut crew, member, &one).await?;
+                add_workers(&mut pool, member, &one).await?;
                 note_unsettable(&one.standing, console);
                 applied.push(one);
             }
             Err(error) => {
-                crew.unreachable.insert(error.host.clone(), error.to_string());
+                pool.unreachable.insert(error.host.clone(), error.to_string());
                 failed.push(error);
             }
         }
     }
-    resolve_groups(&mut crew, hosts, &applied);
+    resolve_groups(&mut pool, hosts, &applied);
     let last = if applied.is_empty() && unmet == UnmetProfilePolicy::Abort { failed.pop() } else { None };
     failed.iter().for_each(warn);
     match last {
         Some(error) => Err(error.into()),
         None => Ok(ProfiledHosts {
-            pool: crew,
+            pool: pool,
             standings: applied.iter().map(|one| one.standing.clone()).collect(),
             applied,
         }),
@@ -138,10 +138,10 @@ pub(crate) async fn preflight_hosts(
 }
 
 /// Adds the workers of a host in its profile: its guests, or the host itself.
-async fn add_workers(crew: &mut WorkerPool, host: &PooledWorker, applied: &ActiveProfile) -> Result<(), Error> {
+async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &ActiveProfile) -> Result<(), Error> {
     if applied.standing.profile.guests.is_none() {
         // The profile may have changed which CPUs are online.
-        crew.workers.push(PooledWorker {
+        pool.workers.push(PooledWorker {
             address: host.address.clone(),
             ..PooledWorker::with_facts(host.worker.clone()).await?
         });
@@ -150,26 +150,26 @@ async fn add_workers(crew: &mut WorkerPool, host: &PooledWorker, applied: &Activ
     for (guest, created, path) in applied.guests() {
         let address = Some(created.address.clone());
         let console = Some(GuestConsole { host: host.worker.clone(), path: path.to_owned() });
-        crew.workers.push(PooledWorker { address, console, ..PooledWorker::with_facts(Worker::clone(guest)).await? });
+        pool.workers.push(PooledWorker { address, console, ..PooledWorker::with_facts(Worker::clone(guest)).await? });
     }
-    crew.vm_hosts.push(host.clone());
+    pool.vm_hosts.push(host.clone());
     Ok(())
 }
 
 /// Resolves names of hosts and groups to workers; the name of a host with guests stands for its guests.
-fn resolve_groups(crew: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[ActiveProfile]) {
+fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[ActiveProfile]) {
     let guests = |host: &WorkerName| {
         let of_host = applied.iter().find(|one| one.standing.host == *host && one.guests().next().is_some());
         of_host.map(|one| one.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
     };
     for (group, members) in &hosts.pool.groups {
         let all = members.iter().flat_map(|host| guests(host).unwrap_or_else(|| vec![host.clone()]));
-        crew.groups.insert(group.clone(), all.collect());
+        pool.groups.insert(group.clone(), all.collect());
     }
     for (member, _) in hosts.iter() {
         let host = member.worker.name();
         if let Some(guests) = guests(host) {
-            crew.groups.insert(host.to_string(), guests);
+            pool.groups.insert(host.to_string(), guests);
         }
     }
 }
@@ -203,7 +203,7 @@ async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<Restored
 
 fn warn_left(host: &WorkerName, RestoredChange { description: what, outcome: how }: &RestoredChange) {
     if matches!(how, RevertOutcome::Conflict { .. }) {
-        tell!("warning: `{host}`: {what}: {how}");
+        message!("warning: `{host}`: {what}: {how}");
     }
 }
 
@@ -211,13 +211,13 @@ fn note_unsettable(standing: &AppliedProfile, console: &Console) {
     let reasons = standing.knobs.iter().filter_map(|one| Some((&one.knob, one.outcome.reason()?)));
     let unset: Vec<String> = reasons.map(|(knob, reason)| format!("{knob} ({reason})")).collect();
     if !unset.is_empty() && !console.quiet {
-        tell!("note: `{}`: unsupported settings of the profile: {}", standing.host, unset.join("; "));
+        message!("note: `{}`: unsupported settings of the profile: {}", standing.host, unset.join("; "));
     }
 }
 
 fn warn(error: &ProfileError) {
-    tell!("warning: {error}");
+    message!("warning: {error}");
     if let Some(help) = error.help() {
-        tell!("help: {help}");
+        message!("help: {help}");
     }
 }

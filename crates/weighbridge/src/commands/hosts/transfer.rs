@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wb_fleet::{Progress, Transfer};
 use wb_model::{Quantity, WorkerName};
 
-use crate::console::{Console, tell};
+use crate::console::{Console, message};
 
 /// Minimum interval between two progress lines of a transfer.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub(super) fn progress_reporter(console: &Console) -> Progress {
         let state = states.entry(host.clone()).or_insert(TransferState { start: now, reported: now });
         let is_first = transfer.sent == 0;
         if is_first || transfer.sent == transfer.total || now - state.reported >= INTERVAL {
-            tell!("note: `{host}`: {}", format_transfer(transfer, now - state.start));
+            message!("note: `{host}`: {}", format_transfer(transfer, now - state.start));
             state.reported = now;
         }
     })

@@ -12,7 +12,7 @@ pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
     let (what, help) = match outcome {
         RunStatus::Completed | RunStatus::Truncated => return Exit::Success,
         RunStatus::Interrupted => {
-            crate::console::tell!("interrupted: figures cover the run until then");
+            crate::console::message!("interrupted: figures cover the run until then");
             return Exit::Interrupted;
         }
         RunStatus::Unsupported { reason: why } => {

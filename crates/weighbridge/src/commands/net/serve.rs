@@ -48,7 +48,7 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             help: "choose another address with --listen or another port with --port".to_owned(),
         })?;
         let at = listener.local_addr();
-        crate::console::tell!("serving at {at}, with the key {fingerprint}");
+        crate::console::message!("serving at {at}, with the key {fingerprint}");
         let done = Arc::new(tokio::sync::Notify::new());
         let session_over = done.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
@@ -61,11 +61,11 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             }
             if !quiet {
                 match &event {
-                    ServerEvent::Refused(from, error) => crate::console::tell!("{from}: refused: {error}"),
+                    ServerEvent::Refused(from, error) => crate::console::message!("{from}: refused: {error}"),
                     ServerEvent::SessionStarted(from, key) => {
-                        crate::console::tell!("{from}: session started, with the key {key}")
+                        crate::console::message!("{from}: session started, with the key {key}")
                     }
-                    ServerEvent::SessionEnded(from, outcome) => crate::console::tell!("{from}: {outcome}"),
+                    ServerEvent::SessionEnded(from, outcome) => crate::console::message!("{from}: {outcome}"),
                 }
             }
             if once && matches!(event, ServerEvent::SessionEnded(..)) {
@@ -80,7 +80,7 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             () = wait_for_signal() => {
                 if !quiet {
                     let active = wb_model::pluralize(active_sessions.load(Ordering::SeqCst), "session");
-                    crate::console::tell!("stopped by a signal, with {active} in progress");
+                    crate::console::message!("stopped by a signal, with {active} in progress");
                 }
                 Ok(Exit::Success)
             }

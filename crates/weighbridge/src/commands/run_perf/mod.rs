@@ -67,8 +67,8 @@ impl Translation {
     /// Prints and runs the commands, the last in place of this process. Stops at the first failure.
     fn execute(self, console: &Console) -> Result<Exit, Error> {
         if !console.quiet {
-            self.notes.iter().for_each(|note| crate::console::tell!("note: {note}"));
-            crate::console::tell!("note: equivalent command: {}", self.command_line());
+            self.notes.iter().for_each(|note| crate::console::message!("note: {note}"));
+            crate::console::message!("note: equivalent command: {}", self.command_line());
         }
         let program = current_program()?;
         let command = |words: &[String]| {

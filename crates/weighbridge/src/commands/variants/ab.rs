@@ -63,7 +63,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     if args.single_test.json {
         // The text output shows duplicates with their cases.
         let duplicates = result.cases.iter().flat_map(|case| &case.duplicates);
-        duplicates.for_each(|duplicate| crate::console::tell!("warning: {duplicate}"));
+        duplicates.for_each(|duplicate| crate::console::message!("warning: {duplicate}"));
     }
     let standings = result.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.result);
     let is_worse = standings.into_iter().any(|standing| standing.verdict == Verdict::Regressed);

@@ -6,8 +6,8 @@ use wb_record::{RecordError, RunFolder, files};
 const FILE: &str = "experiment.json";
 
 /// Writes the result, replacing an earlier one.
-pub(super) fn write_experiment(run: &RunFolder, held: &Experiment) -> Result<(), RecordError> {
-    files::write_json(&run.path().join(FILE), held)
+pub(super) fn write_experiment(run: &RunFolder, experiment: &Experiment) -> Result<(), RecordError> {
+    files::write_json(&run.path().join(FILE), experiment)
 }
 
 /// Reads the result; `None` if the run has none.

@@ -15,7 +15,7 @@ use wb_profile::image::{BaseImage, ImageError, ImageFailure, ImageOptions, Image
 pub(crate) struct Lab {
     folder: TempDir,
     stall: Nanos,
-    told: Mutex<Vec<String>>,
+    messages: Mutex<Vec<String>>,
 }
 
 impl Lab {
@@ -26,7 +26,7 @@ impl Lab {
 
     /// A lab in which stalled servers time out after this time.
     pub(crate) fn with_stall(stall: Nanos) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), stall, told: Mutex::default() }
+        Self { folder: tempfile::tempdir().unwrap(), stall, messages: Mutex::default() }
     }
 
     /// A path beside the cache.
@@ -46,7 +46,7 @@ impl Lab {
     pub(crate) async fn ready(&self, worker: &Worker, image: &ImageSpec) -> Result<BaseImage, ImageError> {
         let options = ImageOptions { cache: Some(self.cache()), stall: self.stall };
         prepare(worker, image, &options, &|progress: &ImageProgress| {
-            self.told.lock().unwrap().push(progress.to_string())
+            self.messages.lock().unwrap().push(progress.to_string())
         })
         .await
     }
@@ -61,7 +61,7 @@ impl Lab {
 
     /// All progress messages.
     pub(crate) fn progress_messages(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+        self.messages.lock().unwrap().clone()
     }
 
     pub(crate) async fn cached(&self, worker: &Worker) -> Vec<CachedImage> {
@@ -104,7 +104,7 @@ pub(crate) fn has(program: &str) -> bool {
     let is_available =
         Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !is_available {
-        println!("SKIPPED: images, for there is no {program} here");
+        println!("SKIPPED: images: no program {program}");
     }
     is_available
 }

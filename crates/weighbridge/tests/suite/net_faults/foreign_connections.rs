@@ -88,7 +88,7 @@ fn foreign_connections_are_counted_and_dropped() {
         let port = ports[0];
         bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/{port}; echo hello >&3", SERVER.v4())).finish();
     });
-    assert_eq!(number(&result.0["machines"][1]["rejected_connections"]), 1);
+    assert_eq!(number(&result.0["machines"][1]["rejected-connections"]), 1);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn foreign_connections_to_a_shared_port_are_counted_and_dropped() {
     });
     bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/30000; echo hello >&3", SERVER.v4())).finish();
     let result = client.finish().completed();
-    assert_eq!((result.rounds(), number(&result.0["machines"][1]["rejected_connections"])), (600, 1));
+    assert_eq!((result.rounds(), number(&result.0["machines"][1]["rejected-connections"])), (600, 1));
     server.assert_unchanged();
 }
 

@@ -1,0 +1,62 @@
+//! Groups of commands in the help of the program.
+
+use std::fmt::Write;
+
+use clap::Command;
+
+/// The groups and their commands, in the order of the help.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["run", "plan", "list", "doctor"]),
+    ("Read results", &["summary", "format", "report", "study", "solve", "import"]),
+    ("Compare", &["compare", "ab", "calibrate", "bisect", "model", "analyze", "nearest", "strip"]),
+    ("Machines", &["tune", "profile", "clean"]),
+    ("Network", &["net"]),
+    ("Other", &["exec", "schema", "completions", "man", "help"]),
+];
+
+/// Replaces the list of commands in the help by one list per group.
+pub(super) fn group_commands(program: Command) -> Command {
+    let styles = program.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        // Writing to a string does not fail.
+        let _ = writeln!(groups, "{header}{title}:{header:#}");
+        for name in names {
+            let about = program.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let about = about.as_deref().unwrap_or("Print the help of a command");
+            let _ = writeln!(groups, "  {literal}{name:11}{literal:#}  {about}");
+        }
+        groups.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    program.help_template(template)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn each_visible_command_is_in_one_group() {
+        let program = Cli::command();
+        let visible = program.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+        let mut visible: Vec<&str> = visible.chain(["help"]).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        visible.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, visible);
+    }
+
+    #[test]
+    fn lines_of_the_help_fit_into_100_columns() {
+        let help = Cli::build_command().render_help().to_string();
+        let long: Vec<&str> = help.lines().filter(|line| line.chars().count() > 100).collect();
+        assert_eq!(long, [""; 0]);
+    }
+}
