@@ -55,7 +55,7 @@ pub async fn check_build(
     if !cell.has_finished() || !cell.uses_built_programs() {
         return Ok(());
     }
-    let context = AttemptContext { pool: pool, sampling, cancel, remaining_stdout: Bytes(0) };
+    let context = AttemptContext { pool, sampling, cancel, remaining_stdout: Bytes(0) };
     for team in &cell.cell.teams {
         // A build that fails here fails in the first attempt too, and is recorded there.
         let Ok(built) = context.build(cell, team).await else { continue };

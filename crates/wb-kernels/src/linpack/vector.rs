@@ -69,39 +69,44 @@ pub(super) mod x86 {
             #[derive(Clone, Copy)]
             pub(in super::super) struct $name($register);
 
-            // SAFETY: of all blocks here: the caller vouches for the instruction set and the
-            // pointers; unaligned forms are used throughout.
             impl Vector for $name {
                 const LANES: usize = $lanes;
                 const FUSED: bool = $fused;
                 #[inline(always)]
                 unsafe fn load(from: *const f64) -> Self {
+                    // SAFETY: the caller guarantees the instruction set and a valid pointer; no alignment is needed.
                     Self(unsafe { $load(from) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, to: *mut f64) {
+                    // SAFETY: the caller guarantees the instruction set and a valid pointer; no alignment is needed.
                     unsafe { $store(to, self.0) }
                 }
                 #[inline(always)]
                 unsafe fn splat(value: f64) -> Self {
+                    // SAFETY: the caller guarantees the instruction set.
                     Self(unsafe { $splat(value) })
                 }
                 #[inline(always)]
                 unsafe fn add(self, other: Self) -> Self {
+                    // SAFETY: the caller guarantees the instruction set.
                     Self(unsafe { $add(self.0, other.0) })
                 }
                 #[inline(always)]
                 unsafe fn minus_product(self, a: Self, b: Self) -> Self {
                     let ($c, $a, $b) = (self.0, a.0, b.0);
+                    // SAFETY: the caller guarantees the instruction set.
                     Self(unsafe { $minus_product })
                 }
                 #[inline(always)]
                 unsafe fn max_magnitude(self, other: Self) -> Self {
                     let ($m, $v) = (self.0, other.0);
+                    // SAFETY: the caller guarantees the instruction set.
                     Self(unsafe { $max_magnitude })
                 }
                 #[inline(always)]
                 unsafe fn prefetch(from: *const f64) {
+                    // SAFETY: the caller guarantees the instruction set; a prefetch of any address is allowed.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
                 }
             }

@@ -136,7 +136,7 @@ impl TestBed {
             version: "0.0.0",
             program_sha256: String::new(),
             registry: &self.registry,
-            pool: pool,
+            pool,
             host_states: Vec::new(),
             cancel: self.cancel.subscribe(),
             stopping_rule: None,

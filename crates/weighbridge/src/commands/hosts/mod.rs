@@ -113,12 +113,7 @@ async fn connect_requested(
             true => WorkerPool::single(PooledWorker::with_facts(local_worker().await?).await?),
             false => WorkerPool { unreachable: absent, ..WorkerPool::default() },
         };
-        return Ok(ConnectedHosts {
-            pool: pool,
-            connections: reached,
-            remotes: Vec::new(),
-            options: connect_options(flags),
-        });
+        return Ok(ConnectedHosts { pool, connections: reached, remotes: Vec::new(), options: connect_options(flags) });
     }
     let mut pool = WorkerPool { groups, unreachable: absent, ..WorkerPool::default() };
     let mut reached = BTreeMap::new();
@@ -140,7 +135,7 @@ async fn connect_requested(
     // Keep the requested order, because roles are assigned by it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     pool.workers.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(ConnectedHosts { pool: pool, connections: reached, remotes: others, options: connect_options(flags) })
+    Ok(ConnectedHosts { pool, connections: reached, remotes: others, options: connect_options(flags) })
 }
 
 /// The connection of this machine, with its parameters.

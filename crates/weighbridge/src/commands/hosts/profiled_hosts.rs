@@ -108,11 +108,9 @@ pub(crate) async fn apply_profile(
     failed.iter().for_each(warn);
     match last {
         Some(error) => Err(error.into()),
-        None => Ok(ProfiledHosts {
-            pool: pool,
-            standings: applied.iter().map(|one| one.standing.clone()).collect(),
-            applied,
-        }),
+        None => {
+            Ok(ProfiledHosts { pool, standings: applied.iter().map(|one| one.standing.clone()).collect(), applied })
+        }
     }
 }
 
