@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts test test-system bench
+.PHONY: help demo demo-hosts test test-system bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -36,3 +36,7 @@ bench: ## compare our speed with other tools, interleaved; ARGS="himeno --pairs 
 	@scripts/setup demo bench
 	cargo build --release -p weighbridge -p wb-bench
 	cargo run --release -p wb-bench -- $(ARGS)
+
+package: ## build what a user installs into target/package: a tarball and a .deb
+	@scripts/setup demo package
+	@scripts/package

@@ -52,9 +52,9 @@ fn items_are_shown_and_stay_without_confirmation() {
     exit 3
     host            name                          size  last used, UTC
     local  program  abababababab                   9 B  2021-05-06 07:08
-    local  image    debian-12                 6.08 KiB  2020-02-03 04:05
+    local  image    debian-12                 6.10 KiB  2020-02-03 04:05
     local  image    fetched-0123, incomplete  5.86 KiB  2021-05-06 07:08
-    3 items, 11.9 KiB
+    3 items, 12.0 KiB
     cannot ask for confirmation: not a terminal; --yes removes without asking
     ");
     assert!(image(&lab).exists());
@@ -68,7 +68,7 @@ fn removed_items_leave_no_empty_folders() {
     let lab = lab();
     let ran = clean(&lab, "--yes");
     assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.out.ends_with("removed 3 items, 11.9 KiB\n"), "{}", ran.transcript());
+    assert!(ran.out.ends_with("removed 3 items, 12.0 KiB\n"), "{}", ran.transcript());
     assert!(!lab.path("store").exists() && !lab.path("cache/weighbridge").exists());
     let again = clean(&lab, "--yes");
     assert_eq!((again.code, again.out.as_str()), (4, "nothing to remove\n"), "{}", again.transcript());
