@@ -57,7 +57,7 @@ function parametersOf(data, column, check) {
   if (!column.differences.has(check)) return null;
   const line = (sign, name, value) => value === null ? [] : [`${sign} ${name} = ${value}`];
   const lines = data.differences[column.differences.get(check)]
-    .flatMap(({ name, src, dst }) => [...line("-", name, src), ...line("+", name, dst)]);
+    .flatMap(({ name, before, after }) => [...line("-", name, before), ...line("+", name, after)]);
   const code = createNode("code", { class: "diff" }, lines.join("\n"));
   const box = createNode("div", { class: "command" }, createNode("p", {}, "differing parameters"), code);
   addCopyButton(box, code);
