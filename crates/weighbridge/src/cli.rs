@@ -94,7 +94,7 @@ pub(crate) enum Colour {
 pub(crate) enum Command {
     /// Run tests or a plan and record everything in a run folder
     Run(Box<RunArgs>),
-    /// Show what a run would do: cells, keys, unresolved values, exclusions, blocks, duration
+    /// Show what a run would do: cells, keys, unresolved values, exclusions, duration
     #[command(after_help = "exit status: 0 everything can be measured as requested, 3 something cannot")]
     Plan(Box<PlanArgs>),
     /// List tests, their parameters and metrics, and plans
