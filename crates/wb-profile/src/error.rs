@@ -9,7 +9,7 @@ use crate::image::{ImageError, ParseImageError, SeedError};
 
 /// Error of applying a profile to a host. Changes made before the error were reverted.
 #[derive(Debug, thiserror::Error)]
-#[error("`{profile}` on `{host}`: {}", without_host_prefix(.host, .kind))]
+#[error("`{profile}` on `{host}`: {}", .kind.message_on(.host))]
 pub struct ProfileError {
     /// The profile.
     pub profile: ProfileName,
@@ -189,10 +189,12 @@ pub enum ProfileErrorKind {
     },
 }
 
-/// The error's message without a leading host name, which the caller prints itself.
-fn without_host_prefix(host: &WorkerName, why: &ProfileErrorKind) -> String {
-    let message = why.to_string();
-    message.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(message)
+impl ProfileErrorKind {
+    /// The message without a leading name of this host, which the caller prints itself.
+    pub fn message_on(&self, host: &WorkerName) -> String {
+        let message = self.to_string();
+        message.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(message)
+    }
 }
 
 fn console_suffix(console: &str) -> String {

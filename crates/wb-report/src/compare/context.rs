@@ -27,8 +27,8 @@ pub(super) struct ContextSection {
 pub(super) struct DifferenceRow {
     /// The differing item; empty if the section has only one.
     pub(super) name: String,
-    pub(super) src: String,
-    pub(super) dst: String,
+    pub(super) before: String,
+    pub(super) after: String,
     /// The number of affected cells; empty if not applicable.
     pub(super) cells: String,
 }
@@ -36,21 +36,23 @@ pub(super) struct DifferenceRow {
 impl DifferenceRow {
     /// Formats a change.
     pub(super) fn of(change: &ValueChange) -> Self {
-        let [src, dst] = match (&change.before, &change.after) {
-            (Some(src), Some(dst)) => shorten_pair(src, dst),
-            (src, dst) => [src, dst].map(|side| side.as_deref().map_or_else(|| "nothing".to_owned(), truncate)),
+        let [before, after] = match (&change.before, &change.after) {
+            (Some(before), Some(after)) => shorten_pair(before, after),
+            (before, after) => {
+                [before, after].map(|side| side.as_deref().map_or_else(|| "nothing".to_owned(), truncate))
+            }
         };
         let cells = match change.cells.len() {
             0 => String::new(),
             cells => format!(" ({})", pluralize(cells, "cell")),
         };
-        Self { name: change.name.clone(), src, dst, cells }
+        Self { name: change.name.clone(), before, after, cells }
     }
 
     fn line(&self) -> String {
-        let Self { name, src, dst, cells } = self;
+        let Self { name, before, after, cells } = self;
         let space = if name.is_empty() { "" } else { "  " };
-        format!("{name}{space}{src} → {dst}{cells}")
+        format!("{name}{space}{before} → {after}{cells}")
     }
 }
 
@@ -98,18 +100,18 @@ fn title(section: &SectionDifference) -> String {
 }
 
 /// Shortens both values of a change to fit a line: hashes to their prefix, long values to the differing words.
-fn shorten_pair(src: &str, dst: &str) -> [String; 2] {
+fn shorten_pair(before: &str, after: &str) -> [String; 2] {
     const HASH: usize = 12;
     let is_hash = |value: &str| value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hash(src) && is_hash(dst) && src[..HASH] != dst[..HASH] {
-        return [src, dst].map(|hash| format!("{}…", &hash[..HASH]));
+    if is_hash(before) && is_hash(after) && before[..HASH] != after[..HASH] {
+        return [before, after].map(|hash| format!("{}…", &hash[..HASH]));
     }
     // Indentation matters only if nothing else differs.
-    let [src, dst] = if src.trim() == dst.trim() { [src, dst] } else { [src.trim(), dst.trim()] };
-    if src.chars().count().max(dst.chars().count()) <= MAX_VALUE_CHARS {
-        return [src, dst].map(str::to_owned);
+    let [before, after] = if before.trim() == after.trim() { [before, after] } else { [before.trim(), after.trim()] };
+    if before.chars().count().max(after.chars().count()) <= MAX_VALUE_CHARS {
+        return [before, after].map(str::to_owned);
     }
-    let [old, new] = [src, dst].map(|value| value.split_whitespace().collect::<Vec<_>>());
+    let [old, new] = [before, after].map(|value| value.split_whitespace().collect::<Vec<_>>());
     let unique_words = |side: &[&str], other: &[&str]| {
         let words: Vec<&str> = side.iter().filter(|word| !other.contains(word)).copied().collect();
         format!("… {} …", words.join(" "))
@@ -117,7 +119,7 @@ fn shorten_pair(src: &str, dst: &str) -> [String; 2] {
     let words = [unique_words(&old, &new), unique_words(&new, &old)];
     // The words may differ only in order.
     if words.iter().all(|side| side == "…  …") {
-        [src, dst].map(truncate)
+        [before, after].map(truncate)
     } else {
         words.map(|side| truncate(&side))
     }
@@ -132,11 +134,11 @@ fn truncate(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn change(name: &str, src: Option<&str>, dst: Option<&str>) -> ValueChange {
+    fn change(name: &str, before: Option<&str>, after: Option<&str>) -> ValueChange {
         ValueChange {
             name: name.to_owned(),
-            before: src.map(str::to_owned),
-            after: dst.map(str::to_owned),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
             cells: Vec::new(),
         }
     }

@@ -73,9 +73,9 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
 fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     const HEAD: &str = "\n<details><summary>other differences</summary>\n\n";
     const TAIL: &str = "\n</details>\n";
-    let row = |DifferenceRow { name, src, dst, cells }: &DifferenceRow| {
+    let row = |DifferenceRow { name, before, after, cells }: &DifferenceRow| {
         let name = if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) };
-        format!("  - {name}`{}` → `{}`{cells}\n", escape(src), escape(dst))
+        format!("  - {name}`{}` → `{}`{cells}\n", escape(before), escape(after))
     };
     let lines = |ContextSection { title, rows }: &ContextSection| {
         [format!("- {}\n", escape(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()

@@ -400,7 +400,8 @@ impl SessionEnd {
 fn warn_obstacles(preflights: &[Preflight]) {
     for Preflight { profile, host, obstacles, .. } in preflights {
         for obstacle in obstacles {
-            crate::console::message!("warning: `{profile}` on `{host}` will not be measured: {obstacle}");
+            let reason = obstacle.message_on(host);
+            crate::console::message!("warning: `{profile}` on `{host}` will not be measured: {reason}");
             obstacle.help().iter().for_each(|help| crate::console::message!("help: {help}"));
         }
     }

@@ -108,9 +108,9 @@ async fn plan_on_hosts(
 fn exclude_unfit_hosts(pool: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
     let mut pool = pool.clone();
     for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
-        let reason = |obstacle: &ProfileErrorKind| match obstacle.help() {
-            Some(help) => format!("{obstacle} ({help})"),
-            None => obstacle.to_string(),
+        let reason = |obstacle: &ProfileErrorKind| match (obstacle.message_on(&one.host), obstacle.help()) {
+            (message, Some(help)) => format!("{message} ({help})"),
+            (message, None) => message,
         };
         let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
         pool.workers.retain(|member| *member.worker.name() != one.host);

@@ -240,8 +240,8 @@ mod tests {
         let [b, c] = &world.others[..] else { panic!("two others") };
         assert_eq!((b.letter.as_str(), b.builds.as_str(), b.diffs.len()), ("B", "three", 1));
         let row = |diff: &EnvironmentDiff| {
-            let DifferenceRow { name, src, dst, .. } = &diff.sections[0].rows[0];
-            format!("{}; {name} {src} → {dst}", diff.counts)
+            let DifferenceRow { name, before, after, .. } = &diff.sections[0].rows[0];
+            format!("{}; {name} {before} → {after}", diff.counts)
         };
         assert_eq!(row(&b.diffs[0]), "1 difference: kernel 1; release 6.1 → 6.2");
         let against: Vec<&str> = c.diffs.iter().map(|diff| diff.against.as_str()).collect();
