@@ -32,10 +32,10 @@ test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
 	@scripts/test test-system --tests -- --ignored --show-output
 
-bench: ## compare our speed with other tools, interleaved; ARGS="himeno --pairs 11" selects rows
+bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench
 	cargo build --release -p weighbridge -p wb-bench
-	cargo run --release -p wb-bench -- $(ARGS)
+	cargo run --release -p wb-bench -- --document docs/performance.md $(ARGS)
 
 package: ## build what a user installs into target/package: a tarball and a .deb
 	@scripts/setup demo package

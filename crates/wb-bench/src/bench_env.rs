@@ -34,7 +34,7 @@ impl BenchEnv {
     /// The command that runs a server and its client.
     pub(crate) fn client_server_command(&self, both: &crate::net::ClientServer) -> Result<Vec<String>, String> {
         let both = serde_json::to_string(both).map_err(|error| error.to_string())?;
-        Ok(vec![self.program.display().to_string(), "both".into(), both])
+        Ok(vec![self.program.display().to_string(), "client-server".into(), both])
     }
 
     /// The `weighbridge` program next to this one.
@@ -45,6 +45,18 @@ impl BenchEnv {
         } else {
             Err(format!("missing program {}: build it first", program.display()))
         }
+    }
+
+    /// The commit of the `weighbridge` program, with a mark if it was modified.
+    pub(crate) fn commit(&self) -> Result<String, String> {
+        let program = self.weighbridge_program()?;
+        let output = Command::new(&program).arg("--version").output();
+        let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+        let version = String::from_utf8_lossy(&output.stdout);
+        let details = version.split_once('(').map_or("", |(_, details)| details);
+        let commit = details.split_whitespace().next().unwrap_or("unknown commit");
+        let mark = if details.contains(", modified") { " modified" } else { "" };
+        Ok(format!("{commit}{mark}"))
     }
 
     /// Compiles a peer with gcc and returns the program's path.

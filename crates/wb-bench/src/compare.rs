@@ -36,16 +36,16 @@ pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
     vec![
         LimitCheck::new("compare, 10 builds × 20,000 checks, tolerances", || {
             let builds = GeneratedBuilds::new(place, "ten", TEN_BUILDS)?;
-            Ok(builds.time_runs(&["--method", "tolerance"], RUNS)?.figures(0.3, None))
+            builds.time_runs(&["--method", "tolerance"], RUNS)?.figures(0.3, None)
         }),
         LimitCheck::new("compare, 10 builds × 20,000 checks, statistics of 2 × 10 samples", || {
             let builds = GeneratedBuilds::new(place, "sampled", SyntheticBuilds { samples: 10, ..TEN_BUILDS })?;
-            Ok(builds.time_runs(&["--method", "statistical"], RUNS)?.figures(3.0, None))
+            builds.time_runs(&["--method", "statistical"], RUNS)?.figures(3.0, None)
         }),
         LimitCheck::new("compare, page of 10 builds × 8,000 checks", || page_figures(place)),
         LimitCheck::new("compare, 2 builds × 1,000,000 checks", || {
             let builds = GeneratedBuilds::new(place, "large", LARGE)?;
-            Ok(builds.time_runs(&[], FEW_RUNS)?.figures(10.0, Some(2000.0)))
+            builds.time_runs(&[], FEW_RUNS)?.figures(10.0, Some(2000.0))
         }),
         LimitCheck::new("compare, time per check from 20,000 to 200,000 checks", || growth_figures(place)),
     ]
@@ -55,7 +55,7 @@ pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
 fn page_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let builds = GeneratedBuilds::new(place, "page", LARGE_PAGE)?;
     let page = place.folder().join("page.html");
-    let mut figures = builds.time_runs(&["--html", &page.display().to_string()], RUNS)?.figures(1.0, None);
+    let mut figures = builds.time_runs(&["--html", &page.display().to_string()], RUNS)?.figures(1.0, None)?;
     let size = fs::metadata(&page).map_err(|error| format!("{}: {error}", page.display()))?.len();
     figures.push(BenchFigure::new("page size", size as f64 / 1e6, "MB", Some(FigureBound::Below(3.0))));
     Ok(figures)
@@ -65,7 +65,8 @@ fn page_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
 fn growth_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let time_per_check = |name, synthetic: SyntheticBuilds| {
         let timings = GeneratedBuilds::new(place, name, synthetic)?.time_runs(&[], RUNS)?;
-        Ok::<f64, String>(timings.seconds.median() / synthetic.checks() as f64 * 1e6)
+        let seconds = Samples::new(&timings.seconds).map_err(|error| error.to_string())?;
+        Ok::<f64, String>(seconds.median() / synthetic.checks() as f64 * 1e6)
     };
     let (few, many) = (time_per_check("small", SMALL)?, time_per_check("medium", MEDIUM)?);
     Ok(vec![
@@ -84,7 +85,7 @@ struct GeneratedBuilds {
 
 /// Times and memory of repeated comparisons.
 struct Timings {
-    seconds: Samples,
+    seconds: Vec<f64>,
     /// The largest peak memory, in bytes.
     memory: u64,
 }
@@ -98,8 +99,7 @@ impl GeneratedBuilds {
 
     fn time_runs(&self, flags: &[&str], runs: usize) -> Result<Timings, String> {
         let measured = (0..runs).map(|_| self.time_once(flags)).collect::<Result<Vec<_>, String>>()?;
-        let seconds: Vec<f64> = measured.iter().map(|(seconds, _)| *seconds).collect();
-        let seconds = Samples::new(&seconds).map_err(|error| error.to_string())?;
+        let seconds = measured.iter().map(|(seconds, _)| *seconds).collect();
         Ok(Timings { seconds, memory: measured.iter().map(|(_, memory)| *memory).max().unwrap_or(0) })
     }
 
@@ -130,16 +130,13 @@ impl Drop for GeneratedBuilds {
 
 impl Timings {
     /// The time with a limit in seconds, and the memory with a limit in MB.
-    fn figures(&self, seconds: f64, memory: Option<f64>) -> Vec<BenchFigure> {
-        let time = format!(
-            "median time of {} runs ({:.2} to {:.2} s)",
-            self.seconds.count(),
-            self.seconds.min(),
-            self.seconds.max()
-        );
-        vec![
-            BenchFigure::new(time, self.seconds.median(), "s", Some(FigureBound::Below(seconds))),
+    ///
+    /// # Errors
+    /// If there were no runs.
+    fn figures(&self, seconds: f64, memory: Option<f64>) -> Result<Vec<BenchFigure>, String> {
+        Ok(vec![
+            BenchFigure::median("time", &self.seconds, "s", Some(FigureBound::Below(seconds)))?,
             BenchFigure::new("peak memory", self.memory as f64 / 1e6, "MB", memory.map(FigureBound::Below)),
-        ]
+        ])
     }
 }

@@ -12,7 +12,6 @@ use std::{
 };
 use wb_agent::{Capture, Command as AgentCommand, Worker};
 use wb_model::Nanos;
-use wb_stats::Samples;
 
 /// The program: some 20 ms of computing, without file access.
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"];
@@ -48,15 +47,9 @@ fn paired_differences(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
                 plain_times.push(plain);
                 differences.push(sampled - plain);
             }
-            let median = |times: &[f64]| Samples::new(times).map(|times| times.median()).map_err(to_message);
-            figures.push(BenchFigure::new(
-                format!("plain, pauses of {gap} ms, median"),
-                median(&plain_times)?,
-                "ms",
-                None,
-            ));
-            let label = format!("elapsed minus plain, pauses of {gap} ms, median");
-            figures.push(BenchFigure::new(label, median(&differences)?, "ms", Some(FigureBound::Within(1.0))));
+            figures.push(BenchFigure::median(format!("plain, pauses of {gap} ms"), &plain_times, "ms", None)?);
+            let label = format!("elapsed minus plain, pauses of {gap} ms");
+            figures.push(BenchFigure::median(label, &differences, "ms", Some(FigureBound::Within(1.0)))?);
         }
         worker.close().await.map_err(to_message)?;
         Ok(figures)

@@ -12,7 +12,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use wb_stats::Samples;
 
 /// Interval at which the controller and its agent are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -89,8 +88,7 @@ fn help_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
         status.map(|_| start.elapsed().as_secs_f64() * 1e3).map_err(|error| format!("{}: {error}", program.display()))
     };
     let times = (0..STARTS).map(|_| start()).collect::<Result<Vec<f64>, String>>()?;
-    let median = Samples::new(&times).map_err(|error| error.to_string())?.median();
-    Ok(vec![BenchFigure::new("median time of a start", median, "ms", Some(FigureBound::Below(10.0)))])
+    Ok(vec![BenchFigure::median("time of a start", &times, "ms", Some(FigureBound::Below(10.0)))?])
 }
 
 /// CPU time and memory of the controller and its agent, without the processes that they start.

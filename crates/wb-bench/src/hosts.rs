@@ -24,7 +24,6 @@ use wb_agent::{Command as AgentCommand, Worker, start_synchronized};
 use wb_fleet::{ConnectOptions, Inventory, Program, connect_all};
 use wb_model::Nanos;
 use wb_record::{Journal, JournalEvent};
-use wb_stats::Samples;
 use wb_test_net::{Host, SshHosts};
 
 /// Number of hosts: the most that one controller supports.
@@ -96,10 +95,10 @@ fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, St
         Ok(())
     })?;
     Ok(vec![
-        median_figure("first to last start", &actual, "ms", Some(5.0))?,
-        median_figure("first to last start as reported with a sample", &reported, "ms", None)?,
-        median_figure("largest clock error", &errors, "ms", None)?,
-        median_figure("first to last running process, all on this machine's CPUs", &running, "ms", None)?,
+        BenchFigure::median("first to last start", &actual, "ms", Some(FigureBound::Below(5.0)))?,
+        BenchFigure::median("first to last start as reported with a sample", &reported, "ms", None)?,
+        BenchFigure::median("largest clock error", &errors, "ms", None)?,
+        BenchFigure::median("first to last running process, all on this machine's CPUs", &running, "ms", None)?,
     ])
 }
 
@@ -110,13 +109,13 @@ fn sample_overhead(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
     let address = address(Host(1));
     let args = ["--hosts", &address, "--ssh-config", &config.display().to_string()].map(str::to_owned);
     Ok(vec![
-        median_figure(
+        BenchFigure::median(
             "attempt minus its process",
             &attempt_overheads(fleet, "there", &args, ssh.parent())?,
             "ms",
-            Some(50.0),
+            Some(FigureBound::Below(50.0)),
         )?,
-        median_figure(
+        BenchFigure::median(
             "attempt minus its process, without ssh",
             &attempt_overheads(fleet, "here", &[], None)?,
             "ms",
@@ -177,9 +176,9 @@ fn agent_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
         Ok(())
     })?;
     Ok(vec![
-        median_figure("anonymous memory", &anonymous, "MB", Some(10.0))?,
-        median_figure("peak memory, with the program's shared file pages", &peak, "MB", None)?,
-        median_figure("CPU, of one core", &cpu, "%", Some(0.2))?,
+        BenchFigure::median("anonymous memory", &anonymous, "MB", Some(FigureBound::Below(10.0)))?,
+        BenchFigure::median("peak memory, with the program's shared file pages", &peak, "MB", None)?,
+        BenchFigure::median("CPU, of one core", &cpu, "%", Some(FigureBound::Below(0.2)))?,
     ])
 }
 
@@ -202,8 +201,8 @@ fn idle_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
         Ok(())
     })?;
     Ok(vec![
-        median_figure("controller and its ssh clients, of one core", &total, "%", Some(1.0))?,
-        median_figure("controller alone, of one core", &controller, "%", None)?,
+        BenchFigure::median("controller and its ssh clients, of one core", &total, "%", Some(FigureBound::Below(1.0)))?,
+        BenchFigure::median("controller alone, of one core", &controller, "%", None)?,
     ])
 }
 
@@ -286,13 +285,6 @@ fn share(nanoseconds: u64, start: Instant) -> f64 {
 fn spread(times_ns: impl Iterator<Item = u64> + Clone) -> f64 {
     let (first, last) = (times_ns.clone().min().unwrap_or(0), times_ns.max().unwrap_or(0));
     (last - first) as f64 / 1e6
-}
-
-/// A figure of the median with a limit; its label has the maximum.
-fn median_figure(label: &str, values: &[f64], unit: &'static str, limit: Option<f64>) -> Result<BenchFigure, String> {
-    let values = Samples::new(values).map_err(to_message)?;
-    let label = format!("{label}, median of {} (maximum {:.3} {unit})", values.count(), values.max());
-    Ok(BenchFigure::new(label, values.median(), unit, limit.map(FigureBound::Below)))
 }
 
 fn to_message(error: impl Display) -> String {

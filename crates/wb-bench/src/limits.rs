@@ -1,7 +1,9 @@
 //! Figures without a peer, each with its own limit.
 
+use crate::document::DocumentRow;
 use serde::Serialize;
 use std::fmt;
+use wb_stats::Samples;
 
 /// A benchmark of figures that are measured together.
 pub(crate) struct LimitCheck<'a> {
@@ -19,6 +21,16 @@ pub(crate) struct BenchFigure {
     value: f64,
     unit: &'static str,
     bound: Option<FigureBound>,
+    /// The range of the repetitions whose median the figure is.
+    range: Option<FigureRange>,
+}
+
+/// The range of a figure over its repetitions.
+#[derive(Serialize)]
+struct FigureRange {
+    min: f64,
+    max: f64,
+    count: usize,
 }
 
 /// The required range of a figure.
@@ -48,9 +60,45 @@ impl<'a> LimitCheck<'a> {
     }
 }
 
+impl LimitResult {
+    /// The figures as rows; none if they could not be measured.
+    pub(crate) fn rows(&self) -> Vec<DocumentRow> {
+        let row = |figure: &BenchFigure| DocumentRow {
+            name: format!("{}: {}", self.name, figure.label),
+            result: figure.to_string(),
+            judgement: figure.judgement(),
+            repetitions: figure.range.as_ref().map_or_else(String::new, |range| format!("{} times", range.count)),
+        };
+        self.outcome.iter().flatten().map(row).collect()
+    }
+}
+
 impl BenchFigure {
+    /// What is required and whether it is met; empty if nothing is required.
+    fn judgement(&self) -> String {
+        self.bound.map_or_else(String::new, |bound| {
+            let verdict = if bound.is_met(self.value) { "ok" } else { "missed" };
+            format!("required {bound} {}: {verdict}", self.unit)
+        })
+    }
+
     pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Option<FigureBound>) -> Self {
-        Self { label: what.into(), value, unit, bound }
+        Self { label: what.into(), value, unit, bound, range: None }
+    }
+
+    /// The median of repetitions, with their range.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(crate) fn median(
+        label: impl Into<String>,
+        values: &[f64],
+        unit: &'static str,
+        bound: Option<FigureBound>,
+    ) -> Result<Self, String> {
+        let values = Samples::new(values).map_err(|error| error.to_string())?;
+        let range = FigureRange { min: values.min(), max: values.max(), count: values.count() };
+        Ok(Self { range: Some(range), ..Self::new(label, values.median(), unit, bound) })
     }
 }
 
@@ -74,6 +122,16 @@ impl fmt::Display for FigureBound {
     }
 }
 
+impl fmt::Display for BenchFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} {}", self.value, self.unit)?;
+        match &self.range {
+            Some(FigureRange { min, max, count }) => write!(f, " (median of {count}, {min:.2} to {max:.2})"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for LimitResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name;
@@ -81,12 +139,9 @@ impl fmt::Display for LimitResult {
             Ok(figures) => figures,
             Err(reason) => return write!(f, "{name}: SKIPPED: {reason}"),
         };
-        let lines = figures.iter().map(|BenchFigure { label: what, value, unit, bound }| match bound {
-            Some(bound) => {
-                let verdict = if bound.is_met(*value) { "ok" } else { "missed" };
-                format!("{name}: {what} {value:.2} {unit}, required {bound} {unit}: {verdict}")
-            }
-            None => format!("{name}: {what} {value:.2} {unit}"),
+        let lines = figures.iter().map(|figure| {
+            let separator = if figure.bound.is_some() { ", " } else { "" };
+            format!("{name}: {} {figure}{separator}{}", figure.label, figure.judgement())
         });
         f.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }
@@ -103,13 +158,14 @@ mod tests {
                 BenchFigure::new("share", 89.99, "%", Some(FigureBound::AtLeast(90.0))),
                 BenchFigure::new("memory", 39.5, "MB", Some(FigureBound::Below(40.0))),
                 BenchFigure::new("time", 1.0, "s", None),
+                BenchFigure::median("delay", &[3.0, 1.0, 2.0], "ms", None)?,
                 BenchFigure::new("gap", -1.25, "ms", Some(FigureBound::Within(1.0))),
             ])
         };
         assert_eq!(
             LimitCheck::new("row", figures).run().to_string(),
             "row: share 89.99 %, required at least 90 %: missed\nrow: memory 39.50 MB, required below 40 MB: ok\nrow: time 1.00 s\n\
-             row: gap -1.25 ms, required within ±1 ms: missed"
+             row: delay 2.00 ms (median of 3, 1.00 to 3.00)\nrow: gap -1.25 ms, required within ±1 ms: missed"
         );
         let skipped = LimitCheck::new("row", || Err("no program".into())).run();
         assert_eq!(skipped.to_string(), "row: SKIPPED: no program");

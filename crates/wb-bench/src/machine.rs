@@ -11,7 +11,7 @@ pub(crate) fn describe_machine() -> String {
         value.map_or_else(|| "unknown".to_owned(), |(_, value)| value.trim().to_owned())
     };
     format!(
-        "machine: {}, {} CPUs, {}, {} memory, Linux {}",
+        "{}, {} CPUs, {}, {} memory, Linux {}",
         after(&read("/proc/cpuinfo"), "model name"),
         thread::available_parallelism().map_or(1, usize::from),
         Isa::widest(),

@@ -14,6 +14,7 @@
 
 mod bench_env;
 mod compare;
+mod document;
 mod elapsed;
 mod exec;
 mod harness;
@@ -30,6 +31,7 @@ mod ramspeed;
 
 use bench_env::BenchEnv;
 use clap::{Parser, Subcommand};
+use document::{DocumentRow, Occasion};
 use limits::{LimitCheck, LimitResult};
 use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::{fmt::Display, fs, path::PathBuf, process::ExitCode};
@@ -52,6 +54,9 @@ struct Args {
     /// Write all results to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Rewrite the tables of results in the Markdown file FILE
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -109,7 +114,7 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
             .for_each(|name| println!("{name}"));
         return Ok(());
     }
-    println!("{}", machine::describe_machine());
+    println!("machine: {}", machine::describe_machine());
     let plan = PairRunner { pairs: args.pairs };
     let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
     let limit_results: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
@@ -118,6 +123,16 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
             serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
+    if let Some(file) = &args.document {
+        let rows: Vec<DocumentRow> = results.iter().filter_map(PairResult::row).collect();
+        let rows: Vec<DocumentRow> = rows.into_iter().chain(limit_results.iter().flat_map(LimitResult::rows)).collect();
+        let occasion = Occasion {
+            date: jiff::Zoned::now().date().to_string(),
+            commit: place.commit()?,
+            machine: machine::describe_machine(),
+        };
+        document::update_file(file, &rows, &occasion)?;
+    }
     Ok(())
 }
 
@@ -125,4 +140,18 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
 fn print_result<T: Display>(result: T) -> T {
     println!("{result}");
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_benchmarks_start_are_commands_of_this_program() {
+        let env = BenchEnv::new(1.0).unwrap();
+        let both = net::ClientServer { server: vec![], client: vec![], port: 1, env: vec![] };
+        for line in [env.kernel_command("linpack", &()).unwrap(), env.client_server_command(&both).unwrap()] {
+            assert!(Args::try_parse_from(&line).unwrap().command.is_some(), "{line:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Benchmarks two commands alternately and judges the ratio of their figures.
 
+use crate::document::DocumentRow;
 use rand::Rng;
 use serde::Serialize;
 use std::{fmt, io::Write, path::PathBuf, process::Command};
@@ -181,6 +182,19 @@ enum PairVerdict {
     Slower,
 }
 
+impl PairResult {
+    /// The result as a row; `None` if it could not be measured.
+    pub(crate) fn row(&self) -> Option<DocumentRow> {
+        let PairOutcome::Compared { peer, ratio, verdict, .. } = &self.outcome else { return None };
+        Some(DocumentRow {
+            name: self.name.clone(),
+            result: format!("{} of {}", format_ratio(ratio), peer.name),
+            judgement: verdict.to_string(),
+            repetitions: format!("{} pairs", ratio.n),
+        })
+    }
+}
+
 impl PairRunner {
     /// Warms up both sides once, then measures the pairs, each in random order.
     pub(crate) fn run(&self, row: PairedBenchmark<'_>) -> PairResult {
@@ -233,6 +247,23 @@ fn print_progress(name: &str, pair: u32, pairs: u32) {
     }
 }
 
+/// Formats a ratio with its interval.
+fn format_ratio(ratio: &PairedRatio) -> String {
+    match &ratio.interval {
+        Some(interval) => format!("{:.3} [{:.3}, {:.3}]", ratio.median, interval.low, interval.high),
+        None => format!("{:.3} [no interval below 6 pairs]", ratio.median),
+    }
+}
+
+impl fmt::Display for PairVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Slower => "missed",
+        })
+    }
+}
+
 impl fmt::Display for RejectedCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -256,12 +287,7 @@ impl fmt::Display for PairResult {
                 for other in ours.rejected.iter().chain(&peer.rejected) {
                     writeln!(f, "{name}: {other}")?;
                 }
-                write!(f, "{name}: ratio {:.3} ", ratio.median)?;
-                match &ratio.interval {
-                    Some(interval) => write!(f, "[{:.3}, {:.3}] ", interval.low, interval.high)?,
-                    None => write!(f, "[no interval below 6 pairs] ")?,
-                }
-                write!(f, "{}", if *verdict == PairVerdict::Ok { "ok" } else { "missed" })
+                write!(f, "{name}: ratio {} {verdict}", format_ratio(ratio))
             }
         }
     }

@@ -23,7 +23,7 @@ fn growth_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
         let totals = &results[0]["totals"];
         let name = format!("{connections} connection{}", if connections == 1 { "" } else { "s" });
         let rounds = totals["rounds-per-second"].as_f64().ok_or("missing `rounds-per-second` in the result")?;
-        figures.push(BenchFigure::new(format!("{name}:"), rounds, "round trips/s", None));
+        figures.push(BenchFigure::new(name.clone(), rounds, "round trips/s", None));
         let memory = measured.server_memory.ok_or("the server exited by itself")? as f64;
         match baseline {
             None => {
