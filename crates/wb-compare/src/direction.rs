@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use wb_model::{Class, Direction};
+use wb_model::{Class, Direction, MetricKey, strip_worker};
 
 /// The better direction of each metric: by class (throughput higher; latency and resource lower; check neither), unless
 /// set for the metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directions {
     by_metric: BTreeMap<String, Direction>,
-    by_class_and_metric: BTreeMap<(Class, String), Direction>,
+    by_key: BTreeMap<MetricKey, Direction>,
 }
 
 impl Directions {
@@ -18,7 +18,7 @@ impl Directions {
     /// over one without; of two alike the later one applies.
     pub fn set(&mut self, class: Option<Class>, metric: &str, direction: Direction) {
         match class {
-            Some(class) => self.by_class_and_metric.insert((class, metric.to_owned()), direction),
+            Some(class) => self.by_key.insert(MetricKey::new(class, metric), direction),
             None => self.by_metric.insert(metric.to_owned(), direction),
         };
     }
@@ -27,7 +27,7 @@ impl Directions {
     #[must_use]
     pub fn with_overrides(mut self, overrides: &[DirectionOverride]) -> Self {
         for of in overrides.iter().filter(|of| of.class.is_none()) {
-            self.by_class_and_metric.retain(|(_, metric), _| *metric != of.metric);
+            self.by_key.retain(|key, _| key.name != of.metric);
         }
         self.extend(overrides.iter().cloned());
         self
@@ -35,19 +35,13 @@ impl Directions {
 
     /// The better direction of a metric, independent of its worker.
     pub fn of(&self, class: Class, metric: &str) -> Direction {
-        if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
+        if self.by_metric.is_empty() && self.by_key.is_empty() {
             return default_for_class(class);
         }
         let metric = strip_worker(metric);
-        let direction =
-            self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
+        let direction = self.by_key.get(&MetricKey::new(class, metric)).or_else(|| self.by_metric.get(metric));
         direction.copied().unwrap_or_else(|| default_for_class(class))
     }
-}
-
-/// The name of a metric without its worker.
-pub(crate) fn strip_worker(metric: &str) -> &str {
-    metric.split_once('@').map_or(metric, |(metric, _)| metric)
 }
 
 fn default_for_class(class: Class) -> Direction {

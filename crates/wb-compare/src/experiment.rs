@@ -5,7 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Direction, Params, Unit};
+use wb_model::{Direction, MetricKey, Params, Unit};
 use wb_stats::Samples;
 
 use crate::calibrate::Calibration;
@@ -17,7 +17,8 @@ pub struct Criterion {
     /// The test as typed.
     pub test: String,
     /// The primary metric, `CLASS/METRIC`.
-    pub metric: String,
+    #[schemars(with = "String")]
+    pub metric: MetricKey,
     /// Its unit.
     pub unit: Unit,
     /// The better direction.
@@ -248,6 +249,16 @@ pub enum Experiment {
     Variants(VariantExperiment),
     /// An A/A calibration.
     Calibration(CalibrationExperiment),
+}
+
+impl Experiment {
+    /// Its criterion.
+    pub fn criterion(&self) -> &Criterion {
+        match self {
+            Self::Variants(variants) => &variants.criterion,
+            Self::Calibration(calibration) => &calibration.criterion,
+        }
+    }
 }
 
 #[cfg(test)]

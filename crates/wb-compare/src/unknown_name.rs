@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use wb_model::{MetricKey, strip_worker};
+
 use crate::build::{Build, Builds};
-use crate::direction::{DirectionOverride, strip_worker};
+use crate::direction::DirectionOverride;
 
 /// A name that does not exist in the builds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +29,12 @@ pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Re
         metrics.iter().any(|(class, name)| *name == of.metric && of.class.is_none_or(|given| given == *class))
     };
     let Some(of) = directions.iter().find(|of| !exists(of)) else { return Ok(()) };
-    let format_name =
-        |(class, name): &(_, &str)| if of.class.is_some() { format!("{class}/{name}") } else { (*name).into() };
-    let given = of.class.map_or_else(|| of.metric.clone(), |class| format!("{class}/{}", of.metric));
-    let candidates = metrics.iter().map(format_name).collect();
+    let format_name = |class, name: &str| match of.class {
+        Some(_) => MetricKey::new(class, name).to_string(),
+        None => name.to_owned(),
+    };
+    let given = of.class.map_or_else(|| of.metric.clone(), |class| format_name(class, &of.metric));
+    let candidates = metrics.iter().map(|(class, name)| format_name(*class, name)).collect();
     Err(UnknownName { kind: "metric", given, builds: join_build_names(builds.list().iter()), candidates })
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use wb_model::{CellId, TestName};
+use wb_model::{CellId, MetricKey, TestName};
 use wb_record::RecordError;
 
 use crate::Format;
@@ -63,8 +63,8 @@ pub enum ReadError {
     MetricConflict {
         /// The cell.
         cell: Box<CellId>,
-        /// The metric, `CLASS/METRIC`.
-        metric: String,
+        /// The metric.
+        metric: MetricKey,
         /// Unit and direction in the run.
         existing: String,
         /// Unit and direction in the file.

@@ -236,8 +236,8 @@ impl StagedCell {
 
 /// Declares a metric, unless it is declared already; it is primary if it is primary in any sample.
 fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadError> {
-    let has_name = |existing: &Metric| (existing.class, &existing.name) == (metric.class, &metric.name);
-    if let Some(existing) = definition.metrics.iter_mut().find(|existing| has_name(existing)) {
+    let key = metric.key();
+    if let Some(existing) = definition.metrics.iter_mut().find(|existing| existing.key() == key) {
         if (&existing.unit, existing.direction) == (&metric.unit, metric.direction) {
             existing.primary |= metric.primary;
             return Ok(());
@@ -245,7 +245,7 @@ fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<()
         let describe = |metric: &Metric| format!("`{}`, {:?} is better", metric.unit, metric.direction).to_lowercase();
         return Err(ReadError::MetricConflict {
             cell: Box::new(definition.cell.clone()),
-            metric: format!("{}/{}", metric.class, metric.name),
+            metric: key,
             existing: describe(existing),
             imported: describe(metric),
         });

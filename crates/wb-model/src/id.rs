@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Case, Class, ProfileName, TestName, WorkerName};
+use crate::{Case, MetricKey, ProfileName, TestName};
 
 /// Error of parsing an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,29 +96,22 @@ impl FromStr for CellId {
     }
 }
 
-/// Identifier of a metric of a cell; without a worker it is the aggregate over all workers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+/// Identifier of a metric of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct MetricId {
     /// The cell.
     pub cell: CellId,
-    /// The class of the metric.
-    pub class: Class,
-    /// Its name.
-    pub metric: String,
-    /// The worker.
-    pub worker: Option<WorkerName>,
+    /// The metric.
+    pub metric: MetricKey,
     /// The statistic over samples.
     pub statistic: Option<String>,
 }
 
 impl fmt::Display for MetricId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.cell, self.class, self.metric)?;
-        if let Some(worker) = &self.worker {
-            write!(f, "@{worker}")?;
-        }
+        write!(f, "{}/{}", self.cell, self.metric)?;
         if let Some(statistic) = &self.statistic {
             write!(f, "#{statistic}")?;
         }
@@ -135,21 +128,10 @@ impl FromStr for MetricId {
                 Some((rest, statistic)) => (rest, Some(statistic.to_owned()).filter(|s| !s.is_empty())),
                 None => (text, None),
             };
-            let (rest, worker) = match rest.rsplit_once('@') {
-                Some((rest, worker)) => (rest, Some(worker.parse().ok()?)),
-                None => (rest, None),
-            };
-            let (rest, metric) = rest.rsplit_once('/')?;
-            let (cell, class) = rest.rsplit_once('/')?;
-            let has_name = !metric.is_empty();
-            has_name.then_some(())?;
-            Some(Self {
-                cell: cell.parse().ok()?,
-                class: class.parse().ok()?,
-                metric: metric.to_owned(),
-                worker,
-                statistic,
-            })
+            let (end_of_cell, _) = rest.match_indices('/').nth(2)?;
+            let metric: MetricKey = rest[end_of_cell + 1..].parse().ok()?;
+            (!metric.name.is_empty()).then_some(())?;
+            Some(Self { cell: rest[..end_of_cell].parse().ok()?, metric, statistic })
         };
         let form = "PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]";
         parse().ok_or_else(|| ParseIdError { text: text.to_owned(), noun: "metric", expected: form })
@@ -187,7 +169,7 @@ mod tests {
         let id: MetricId = text.parse().unwrap();
         assert_eq!(id.to_string(), text);
         assert_eq!(id.cell.case.get("rw"), Some("read"));
-        assert_eq!(id.worker.unwrap().as_str(), "vm2");
+        assert_eq!(id.metric.worker.unwrap().as_str(), "vm2");
         assert_eq!(id.statistic.unwrap(), "median");
     }
 

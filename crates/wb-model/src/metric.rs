@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Unit;
+use crate::{MetricKey, Unit};
 
 /// Class of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -23,18 +23,22 @@ pub enum Class {
 }
 
 impl Class {
-    const ALL: [(Self, &str); 4] = [
-        (Self::Throughput, "throughput"),
-        (Self::Latency, "latency"),
-        (Self::Resource, "resource"),
-        (Self::Check, "check"),
-    ];
+    const ALL: [Self; 4] = [Self::Throughput, Self::Latency, Self::Resource, Self::Check];
+
+    /// Returns the name used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Resource => "resource",
+            Self::Check => "check",
+        }
+    }
 }
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(class, _)| class == self).map_or("", |(_, name)| name);
-        f.pad(name)
+        f.pad(self.as_str())
     }
 }
 
@@ -47,11 +51,8 @@ impl FromStr for Class {
     type Err = ParseClassError;
 
     fn from_str(text: &str) -> Result<Self, ParseClassError> {
-        Self::ALL
-            .iter()
-            .find(|(_, name)| *name == text)
-            .map(|(class, _)| *class)
-            .ok_or_else(|| ParseClassError(text.to_owned()))
+        let class = Self::ALL.into_iter().find(|class| class.as_str() == text);
+        class.ok_or_else(|| ParseClassError(text.to_owned()))
     }
 }
 
@@ -142,6 +143,11 @@ impl Metric {
     /// Creates a check metric: neither direction is better, not aggregated over workers.
     pub fn check(name: &str, unit: &str) -> Self {
         Self::new(Class::Check, name, unit, Direction::Neither, Aggregate::None)
+    }
+
+    /// Its key, over all workers.
+    pub fn key(&self) -> MetricKey {
+        MetricKey::new(self.class, &self.name)
     }
 
     /// Makes it the primary metric, which determines convergence and verdicts.

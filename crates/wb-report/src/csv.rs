@@ -1,8 +1,8 @@
 //! Writes results as comma-separated values, with one header line and plain numbers in the named units.
 
-use wb_model::{CellOutcome, Metric, MetricId, WorkerName};
+use wb_model::{CellOutcome, MetricId};
 use wb_stats::Summary;
-use wb_study::result::{CellResult, Study};
+use wb_study::result::{CellResult, MetricResult, Study};
 
 use crate::phrasing;
 
@@ -48,12 +48,8 @@ const SAMPLE_COLUMNS: [&str; 14] = [
 /// Writes one row per cell, metric and worker. A cell without metrics has a row with its outcome and the reason.
 pub fn metrics(study: &Study) -> String {
     let rows = study.cells.iter().flat_map(|cell| {
-        let empty = cell.metrics.is_empty().then(|| metric_row(cell, None, None, None));
-        let each = cell
-            .metrics
-            .iter()
-            .map(|result| metric_row(cell, Some(&result.metric), result.worker.as_ref(), result.summary.as_ref()));
-        each.chain(empty).collect::<Vec<_>>()
+        let empty = cell.metrics.is_empty().then(|| metric_row(cell, None));
+        cell.metrics.iter().map(|result| metric_row(cell, Some(result))).chain(empty)
     });
     to_csv(&METRIC_COLUMNS, rows)
 }
@@ -63,14 +59,11 @@ pub fn samples(study: &Study) -> String {
     to_csv(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
 }
 
-fn metric_row(
-    cell: &CellResult,
-    metric: Option<&Metric>,
-    worker: Option<&WorkerName>,
-    summary: Option<&Summary>,
-) -> Vec<String> {
+fn metric_row(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
+    let metric = result.map(|result| &result.metric);
+    let summary = result.and_then(|result| result.summary.as_ref());
     let figure = |pick: fn(&Summary) -> Option<f64>| summary.and_then(pick).map(|v| v.to_string()).unwrap_or_default();
-    let mut row = id_columns(cell, metric, worker);
+    let mut row = id_columns(cell, result);
     row.extend([
         metric.map_or("", |metric| metric.direction.as_str()).to_owned(),
         metric.map(|metric| metric.primary.to_string()).unwrap_or_default(),
@@ -93,8 +86,8 @@ fn metric_row(
 fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for sample in &cell.samples {
-        let mut row = |metric: Option<&Metric>, worker: Option<&WorkerName>, value: String| {
-            let mut row = id_columns(cell, metric, worker);
+        let mut row = |result: Option<&MetricResult>, value: String| {
+            let mut row = id_columns(cell, result);
             row.extend([
                 sample.sample.to_string(),
                 sample.attempt.to_string(),
@@ -109,33 +102,29 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
             rows.push(row);
         };
         for result in &cell.metrics {
-            if let Some(value) = sample.values.get(&phrasing::value_key(&result.metric, result.worker.as_ref())) {
-                row(Some(&result.metric), result.worker.as_ref(), value.to_string());
+            if let Some(value) = sample.values.get(&result.key()) {
+                row(Some(result), value.to_string());
             }
         }
         if sample.values.is_empty() {
-            row(None, None, String::new());
+            row(None, String::new());
         }
     }
     rows
 }
 
 /// The first columns of both files: id, test, case, worker, unit.
-fn id_columns(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
-    let id = metric.map_or_else(
+fn id_columns(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
+    let id = result.map_or_else(
         || cell.cell.to_string(),
-        |metric| {
-            let (class, name) = (metric.class, metric.name.clone());
-            MetricId { cell: cell.cell.clone(), class, metric: name, worker: worker.cloned(), statistic: None }
-                .to_string()
-        },
+        |result| MetricId { cell: cell.cell.clone(), metric: result.key(), statistic: None }.to_string(),
     );
     vec![
         id,
         cell.cell.test.to_string(),
         cell.cell.case.to_string(),
-        worker.map(ToString::to_string).unwrap_or_default(),
-        metric.map(|metric| metric.unit.to_string()).unwrap_or_default(),
+        result.and_then(|result| result.worker.as_ref()).map(ToString::to_string).unwrap_or_default(),
+        result.map(|result| result.metric.unit.to_string()).unwrap_or_default(),
     ]
 }
 

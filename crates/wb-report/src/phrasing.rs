@@ -1,6 +1,9 @@
 //! Formats numbers, durations and outcomes for every output.
 
-use wb_model::{Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, unescape_lossy};
+use wb_compare::source::EMULATED;
+use wb_model::{
+    Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, strip_worker, unescape_lossy,
+};
 use wb_stats::{SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
@@ -32,6 +35,23 @@ pub(crate) fn format_interval(summary: &Summary, unit: &Unit) -> Option<String> 
 /// Formats the standard deviation relative to the mean.
 pub(crate) fn format_spread(summary: &Summary) -> Option<String> {
     summary.stddev_percent.map(format_percent)
+}
+
+/// The figures of a summary: n, median, half-width of its interval or this text without one, minimum, quartiles,
+/// maximum, mean and standard deviation.
+pub(crate) fn summary_figures(summary: &Summary, unit: &Unit, no_half_width: &str) -> [String; 9] {
+    let figure = |value: f64| unit.quantity(value).to_string();
+    [
+        summary.n.to_string(),
+        figure(summary.median),
+        format_half_width(summary).unwrap_or_else(|| no_half_width.to_owned()),
+        figure(summary.min),
+        figure(summary.q1),
+        figure(summary.q3),
+        figure(summary.max),
+        figure(summary.mean),
+        summary.stddev.map_or_else(|| NO_VALUE.to_owned(), figure),
+    ]
 }
 
 /// Formats a duration: `4.25 s`, `3 min 41 s`.
@@ -167,8 +187,7 @@ const MAX_NAMED_WORKERS: usize = 3;
 
 /// Whether any machine that measured a cell was emulated.
 fn is_emulated(cell: &CellResult) -> bool {
-    let is_emulation_flag = |name: &str| name.split('@').next() == Some("emulated");
-    cell.provenance.iter().any(|(name, value)| is_emulation_flag(name) && value == "true")
+    cell.provenance.iter().any(|(name, value)| strip_worker(name) == EMULATED && value == "true")
 }
 
 /// Number of counted samples of a cell that were disturbed.
@@ -184,8 +203,6 @@ pub(crate) fn invalid_count(cell: &CellResult) -> usize {
     };
     cell.samples.iter().filter(is_invalid).count()
 }
-
-pub(crate) use wb_study::aggregation::metric_key as value_key;
 
 /// Sentences about why a sample is not counted, and what disturbed it.
 pub(crate) fn sample_remarks(sample: &SampleResult) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use wb_agent::WorkerError;
-use wb_model::{ProfileName, WorkerName};
+use wb_model::{ProfileName, WorkerName, with_worker};
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
 use wb_sys::environment::tools::VersionQueries;
@@ -47,8 +47,8 @@ pub async fn record(
             }
             other => other?,
         };
-        let suffix = if index == 0 { String::new() } else { format!("@{name}") };
-        write(run, &format!("world-{entry}-{moment}{suffix}"), &environment)?;
+        let file = with_worker(&format!("world-{entry}-{moment}"), (index > 0).then_some(name));
+        write(run, &file, &environment)?;
     }
     Ok(found_lost)
 }

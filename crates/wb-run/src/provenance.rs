@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
-use wb_model::{ProgramFeature, Requirement, WorkerName};
+use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
 use wb_tests::test::requested_knobs;
@@ -28,16 +28,7 @@ impl ToolInventory {
             .iter()
             .map(|member| (member.worker.name(), self.worker_provenance(member, cell, requires)))
             .collect();
-        let [(_, first), ..] = &each[..] else { return BTreeMap::new() };
-        let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (worker, values) in &each {
-            for (name, value) in values {
-                let is_same =
-                    first.get(name) == Some(value) && each.iter().all(|(_, other)| other.get(name) == Some(value));
-                all.insert(if is_same { name.clone() } else { format!("{name}@{worker}") }, value.clone());
-            }
-        }
-        all
+        merge_workers(each.iter().map(|(worker, values)| (*worker, values)))
     }
 
     fn worker_provenance(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use wb_agent::{Command, Recording, RestoredChange, TelemetryRecord};
 use wb_knobs::tune::{KnobOutcome, KnobResult};
-use wb_model::{Bytes, Nanos, ProcessEnvironment, Purpose, Roles, Scope, WorkerName};
+use wb_model::{Bytes, Nanos, ProcessEnvironment, Purpose, Roles, Scope, WorkerName, with_worker};
 use wb_plan::Sampling;
 use wb_sys::telemetry::Thresholds;
 use wb_sys::undo::{ResetSetting, RevertOutcome};
@@ -221,7 +221,7 @@ impl AttemptContext<'_> {
 /// Records telemetry and its findings, those of a peer under its name; returns the disturbances of the sample.
 fn record_telemetry(attempt: &mut Attempt, peer: Option<&WorkerName>, recorded: &TelemetryRecord) -> Vec<String> {
     let TelemetryRecord { telemetry, other_runs } = recorded;
-    let file = peer.map_or("telemetry.json".to_owned(), |name| format!("telemetry@{name}.json"));
+    let file = with_worker("telemetry", peer) + ".json";
     match serde_json::to_vec(telemetry) {
         Ok(json) => attempt.add_artefact(&file, json),
         Err(error) => attempt.add_finding(format!("cannot record telemetry: {error}")),

@@ -2,14 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Aggregate, Metric, Validity, WorkerName};
+use wb_model::{Aggregate, Metric, MetricKey, Validity, WorkerName, merge_workers};
 use wb_tests::Measurement;
-
-/// The key of a metric's value in a sample: `CLASS/METRIC`, or `CLASS/METRIC@WORKER` for one of several workers.
-pub fn metric_key(metric: &Metric, worker: Option<&WorkerName>) -> String {
-    let suffix = worker.map_or(String::new(), |worker| format!("@{worker}"));
-    format!("{}/{}{suffix}", metric.class, metric.name)
-}
 
 /// The suffix of the title of a curve that was measured by one of several workers.
 pub(crate) fn title_suffix(worker: &WorkerName) -> String {
@@ -43,7 +37,8 @@ pub fn aggregate_workers(metrics: &[Metric], each: &BTreeMap<WorkerName, Measure
     for metric in metrics {
         let by_worker: Vec<(&WorkerName, f64)> =
             each.iter().filter_map(|(worker, measured)| Some((worker, measured.get(metric)?))).collect();
-        all.values.extend(by_worker.iter().map(|(worker, value)| (metric_key(metric, Some(worker)), *value)));
+        let of_worker = |worker: &WorkerName| MetricKey { worker: Some(worker.clone()), ..metric.key() };
+        all.values.extend(by_worker.iter().map(|(worker, value)| (of_worker(worker), *value)));
         let values = by_worker.iter().map(|(_, value)| *value);
         let aggregate = match metric.aggregate {
             // Over only some of the workers it would be a different figure.
@@ -52,21 +47,9 @@ pub fn aggregate_workers(metrics: &[Metric], each: &BTreeMap<WorkerName, Measure
             Aggregate::Max | Aggregate::Merge => values.reduce(f64::max),
             Aggregate::None => None,
         };
-        all.values.extend(aggregate.map(|value| (metric_key(metric, None), value)));
+        all.values.extend(aggregate.map(|value| (metric.key(), value)));
     }
-    let names = each.values().flat_map(|measured| measured.provenance.keys());
-    for name in names {
-        let mut by_worker = each.iter().map(|(worker, measured)| (worker, measured.provenance.get(name)));
-        let first = each.values().next().and_then(|measured| measured.provenance.get(name));
-        match first {
-            Some(value) if by_worker.clone().all(|(_, other)| other == Some(value)) => {
-                all.provenance.insert(name.clone(), value.clone());
-            }
-            _ => all.provenance.extend(
-                by_worker.by_ref().filter_map(|(worker, value)| Some((format!("{name}@{worker}"), value?.clone()))),
-            ),
-        }
-    }
+    all.provenance = merge_workers(each.iter().map(|(worker, measured)| (worker, &measured.provenance)));
     all
 }
 
@@ -93,9 +76,9 @@ mod tests {
     #[test]
     fn throughputs_are_summed_latencies_are_the_slowest_and_checks_are_not_aggregated() {
         let all = aggregate_workers(&metrics(), &each([part(10.0, 0.5, 1.0), part(20.0, 0.25, 2.0)]));
-        let values: Vec<(&str, f64)> = all.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let values: Vec<(String, f64)> = all.values.iter().map(|(key, value)| (key.to_string(), *value)).collect();
         assert_eq!(
-            values,
+            values.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>(),
             [
                 ("check/loss@a", 1.0),
                 ("check/loss@b", 2.0),
@@ -120,7 +103,8 @@ mod tests {
         // A metric that is missing for one worker has no aggregate.
         let incomplete = Measurement::default().with_value(Class::Throughput, "iops", 1.0);
         let all = aggregate_workers(&metrics(), &each([part(10.0, 0.5, 1.0), incomplete]));
-        assert!(!all.values.contains_key("latency/p99") && all.values.contains_key("latency/p99@a"));
+        let has = |key: &str| all.values.contains_key(&key.parse::<MetricKey>().unwrap());
+        assert!(!has("latency/p99") && has("latency/p99@a"));
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Aggregate, CellOutcome, Metric, Purpose, WorkerName};
+use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary};
 
-use crate::aggregation::metric_key;
 use crate::curves::merge_curves;
 use crate::findings::findings;
 use crate::latency::nested_latency;
@@ -156,11 +155,11 @@ fn outcome(
 
 /// The result of a metric over the samples that count, for all workers together or for one of several.
 fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&StudiedAttempt]) -> MetricResult {
-    let name = metric_key(metric, worker);
+    let key = MetricKey { worker: worker.cloned(), ..metric.key() };
     let summarize = |selected: &dyn Fn(&StudiedAttempt) -> bool| {
         let selected = counted.iter().filter(|studied| selected(studied));
         let values: Vec<f64> =
-            selected.filter_map(|studied| studied.measurement.as_ref()?.values.get(&name).copied()).collect();
+            selected.filter_map(|studied| studied.measurement.as_ref()?.values.get(&key).copied()).collect();
         Samples::new(&values).ok().map(|samples| Summary::of(&samples))
     };
     let disturbed = counted.iter().any(|studied| studied.is_disturbed());

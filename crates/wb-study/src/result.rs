@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use wb_model::Purpose;
 use wb_model::{
-    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, System, Unit, Validity, WorkerName,
+    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, MetricKey, Params, System, Unit, Validity, WorkerName,
+    with_worker,
 };
 use wb_stats::{SamplingRule, Summary};
 pub use wb_tests::Conclusion;
@@ -108,6 +109,13 @@ pub struct MetricResult {
     pub undisturbed: Option<Summary>,
 }
 
+impl MetricResult {
+    /// The key of its values in samples.
+    pub fn key(&self) -> MetricKey {
+        MetricKey { worker: self.worker.clone(), ..self.metric.key() }
+    }
+}
+
 /// The result of one attempt at a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampleResult {
@@ -132,7 +140,7 @@ pub struct SampleResult {
     /// Whether its values count for the cell's result.
     pub counted: bool,
     /// Its values, by `CLASS/METRIC` or `CLASS/METRIC@WORKER`.
-    pub values: BTreeMap<String, f64>,
+    pub values: BTreeMap<MetricKey, f64>,
     /// Its folder, relative to the run folder.
     pub folder: String,
 }
@@ -213,7 +221,6 @@ pub struct EnvironmentChange {
 impl EnvironmentChange {
     /// The path with the worker: `sysctl/vm.swappiness@vm2`.
     pub fn path_with_worker(&self) -> String {
-        let worker = self.worker.as_ref().map(|worker| format!("@{worker}"));
-        format!("{}{}", self.path, worker.unwrap_or_default())
+        with_worker(&self.path, self.worker.as_ref())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{ProfileName, Serial, TestName, WorkerName};
+use wb_model::{ProfileName, Serial, TestName, WorkerName, with_worker};
 use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
 
 use crate::aggregation::title_suffix;
@@ -23,8 +23,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
             let solved: Vec<StudiedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
-            let suffix = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
-            let test_name = format!("{profile}/{name}/{serial}{suffix}");
+            let test_name = with_worker(&format!("{profile}/{name}/{serial}"), worker);
             conclusions.extend(
                 test.solve(&solved).into_iter().map(|conclusion| Conclusion { cells: test_name.clone(), ..conclusion }),
             );
@@ -37,7 +36,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
 fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
-        Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
+        Some((metric.metric.key(), summary.median))
     };
     let point = |point: &LinePoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
     let line = |line: &CurveLine| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());

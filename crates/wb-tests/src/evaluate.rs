@@ -29,7 +29,7 @@ pub(crate) fn check_metric(measurement: &mut Measurement, metric: &Metric) {
         None if metric.primary => measurement.reject(Gate::Output, format!("no value for {name}")),
         None => {}
         Some(value) if !value.is_finite() => {
-            measurement.values.remove(&format!("{}/{name}", metric.class));
+            measurement.values.remove(&metric.key());
             measurement.reject(Gate::Output, format!("{name} is {value}"));
         }
         Some(value) if value.abs() > MAX_MAGNITUDE => {

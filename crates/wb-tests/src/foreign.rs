@@ -124,6 +124,7 @@ mod tests {
     use wb_model::{Gate, Sha256, Validity};
 
     use super::*;
+    use crate::testing::value;
 
     const TEXT: &str = "name = \"fio-json\"\nsummary = \"s\"\nversion = 1\nimported = \"fio\"\n";
 
@@ -146,7 +147,7 @@ mod tests {
         let measurement =
             study(vec![(Metric::throughput("iops", "ops/s").primary(), 5.0), (Metric::check("drift", ""), -1.0)]);
         assert_eq!(measurement.validity, Validity::Valid);
-        assert_eq!((measurement.values["throughput/iops"], measurement.values["check/drift"]), (5.0, -1.0));
+        assert_eq!((value(&measurement, "throughput/iops"), value(&measurement, "check/drift")), (5.0, -1.0));
         assert_eq!((measurement.intervals, measurement.findings.len()), (Some(2.0), 1));
     }
 

@@ -133,6 +133,6 @@ impl TypedTest for Himeno {
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
-        native::scaling(cells, "throughput/throughput", "mflops")
+        native::scaling(cells, "throughput", "mflops")
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Metric, Unit, Validity};
+use wb_model::{Class, Metric, MetricKey, Unit, Validity};
 
 /// Prefix of provenance keys that name a program built by the test: `built affine sha256`.
 pub const BUILT_PREFIX: &str = "built ";
@@ -17,8 +17,8 @@ pub const DEFINITION_FILE_PREFIX: &str = "file ";
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// Values by `CLASS/METRIC`.
-    pub values: BTreeMap<String, f64>,
+    /// Values by metric; those of single workers are added by the study.
+    pub values: BTreeMap<MetricKey, f64>,
     /// Whether the values are valid.
     pub validity: Validity,
     /// Duration of the measured part of the sample, without start, filling, calibration and warm-up; none if the test
@@ -60,12 +60,12 @@ impl Measurement {
 
     /// Sets a value.
     pub fn set(&mut self, class: Class, metric: &str, value: f64) {
-        self.values.insert(format!("{class}/{metric}"), value);
+        self.values.insert(MetricKey::new(class, metric), value);
     }
 
     /// The value of a metric.
     pub fn get(&self, metric: &Metric) -> Option<f64> {
-        self.values.get(&format!("{}/{}", metric.class, metric.name)).copied()
+        self.values.get(&metric.key()).copied()
     }
 
     /// Marks the values as invalid, unless an earlier gate did so already.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, HugePages, Metric, ParamValue, Placement, pluralize};
+use wb_model::{Class, Facts, HugePages, Metric, MetricKey, ParamValue, Placement, pluralize};
 
 use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell};
 
@@ -152,9 +152,10 @@ pub fn check_effort(measurement: &mut Measurement, probe: Probe, iterations: u64
     });
 }
 
-/// Speed-up of the highest number of threads over one thread by a metric in this unit, for each set of cells that
+/// Speed-up of the highest number of threads over one thread by a throughput in this unit, for each set of cells that
 /// differ only in their threads.
-pub fn scaling(cells: &[StudiedCell<'_>], metric: &str, unit: &str) -> Vec<Conclusion> {
+pub fn scaling(cells: &[StudiedCell<'_>], throughput: &str, unit: &str) -> Vec<Conclusion> {
+    let metric = MetricKey::new(Class::Throughput, throughput);
     let unit = wb_model::Unit::new(unit);
     let threads = |cell: &StudiedCell<'_>| cell.case.get("threads").and_then(|threads| threads.parse::<u32>().ok());
     let single = cells.iter().filter(|cell| threads(cell) == Some(1));
@@ -163,7 +164,7 @@ pub fn scaling(cells: &[StudiedCell<'_>], metric: &str, unit: &str) -> Vec<Concl
         let group_cells = cells.iter().filter(|cell| cell.case.without("threads") == group);
         let largest = group_cells.max_by_key(|cell| threads(cell))?;
         let (threads, single_value, largest_value) =
-            (threads(largest)?, single_cell.medians.get(metric)?, largest.medians.get(metric)?);
+            (threads(largest)?, single_cell.medians.get(&metric)?, largest.medians.get(&metric)?);
         let speedup = largest_value / single_value;
         (threads > 1 && speedup.is_finite()).then(|| Conclusion {
             cells: String::new(),

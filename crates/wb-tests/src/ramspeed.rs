@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::ramspeed::{Config, Mode, Report, WordType};
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
+use wb_model::{Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -53,6 +53,9 @@ impl Params {
 }
 
 /// All modes, in the order of RAMspeed.
+/// The name of its throughput.
+const BANDWIDTH: &str = "bandwidth";
+
 const MODES: [&str; 4] = ["copy", "scale", "add", "triad"];
 
 /// Total size of the last-level caches in bytes; 0 if unknown.
@@ -119,7 +122,7 @@ impl TypedTest for Ramspeed {
     }
 
     fn metrics(&self, _: &Params) -> Vec<Metric> {
-        vec![Metric::throughput("bandwidth", "MB/s").primary(), native::residency_metric()]
+        vec![Metric::throughput(BANDWIDTH, "MB/s").primary(), native::residency_metric()]
     }
 
     async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
@@ -156,7 +159,7 @@ impl TypedTest for Ramspeed {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
         let mut measurement = Measurement::default()
-            .with_value(Class::Throughput, "bandwidth", report.mb_per_s)
+            .with_value(Class::Throughput, BANDWIDTH, report.mb_per_s)
             .with_duration(report.seconds);
         native::record_residency(&mut measurement, report.residency, config.huge_pages);
         let requested = (params.mode, params.kind, params.isa, params.non_temporal);
@@ -189,19 +192,20 @@ impl TypedTest for Ramspeed {
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
-        averages(cells).into_iter().chain(native::scaling(cells, "throughput/bandwidth", "MB/s")).collect()
+        averages(cells).into_iter().chain(native::scaling(cells, BANDWIDTH, "MB/s")).collect()
     }
 }
 
 /// RAMspeed's average: the mean of the four modes, for each set of cells that differ only in their mode.
 fn averages(cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
     let copies = cells.iter().filter(|cell| cell.case.get("mode") == Some(MODES[0]));
+    let bandwidth = MetricKey::new(Class::Throughput, BANDWIDTH);
     let conclusion = |copy: &StudiedCell<'_>| {
         let group = copy.case.without("mode");
         let median = |mode: &str| {
             let same =
                 |cell: &&StudiedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
-            cells.iter().find(same)?.medians.get("throughput/bandwidth").copied()
+            cells.iter().find(same)?.medians.get(&bandwidth).copied()
         };
         let values: Vec<f64> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
@@ -224,7 +228,7 @@ mod tests {
     use wb_model::{Case, Validity};
 
     use super::*;
-    use crate::testing::{artefact_folder, failed_gate};
+    use crate::testing::{artefact_folder, failed_gate, value};
 
     fn params() -> Params {
         Params {
@@ -249,7 +253,7 @@ mod tests {
     fn a_correct_report_is_valid() {
         let measurement = study(REPORT).unwrap();
         assert_eq!(measurement.validity, Validity::Valid);
-        assert_eq!(measurement.values["throughput/bandwidth"], 6291.456);
+        assert_eq!(value(&measurement, "throughput/bandwidth"), 6291.456);
         assert_eq!(measurement.provenance["isa"], "sse2");
         assert_eq!(measurement.intervals, Some(0.5));
     }
@@ -299,7 +303,8 @@ mod tests {
 
     #[test]
     fn the_average_is_over_all_four_modes() {
-        let (params, medians) = (Given::new(), |value| BTreeMap::from([("throughput/bandwidth".to_owned(), value)]));
+        let key = MetricKey::new(Class::Throughput, BANDWIDTH);
+        let (params, medians) = (Given::new(), |value| BTreeMap::from([(key.clone(), value)]));
         let case = |mode: &str, kind: &str| format!("kind={kind},mode={mode},threads=1").parse::<Case>().unwrap();
         let modes = ["copy", "scale", "add", "triad"];
         let cases: Vec<Case> =

@@ -9,7 +9,7 @@ use wb_kernels::Isa;
 use wb_kernels::ramspeed::sweep::{Access, Config, Report, SweepPoint};
 use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
+use wb_model::{Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
 
 use crate::{
     Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
@@ -212,8 +212,8 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
 
 /// Cache levels that a cell's curve shows, each with the closest one that the system reports.
 fn find_cache_levels(cell: &StudiedCell<'_>) -> Vec<Conclusion> {
-    let named: Vec<(u8, f64)> =
-        (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
+    let size = |level: u8| cell.medians.get(&MetricKey::new(Class::Check, &format!("cache-l{level}")));
+    let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, *size(level)?))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
     let conclusions = |(op, points): &(String, Vec<CurvePoint>)| {
@@ -243,7 +243,7 @@ mod tests {
     use wb_model::{Case, Validity};
 
     use super::*;
-    use crate::testing::{artefact_folder, failed_gate};
+    use crate::testing::{artefact_folder, failed_gate, value};
 
     const CONFIG: &str =
         r#"{"op":"read","max-bytes":4096,"half-steps":false,"cpus":[0],"isa":"scalar","seconds":0.01}"#;
@@ -277,7 +277,7 @@ mod tests {
     fn both_operations_become_one_curve_and_one_primary_value() {
         let measurement = study(&report("read"), &report("write")).unwrap();
         assert_eq!(measurement.validity, Validity::Valid);
-        let value = |name: &str| measurement.values[name];
+        let value = |name: &str| value(&measurement, name);
         assert!((value("throughput/bandwidth") - 2519.842).abs() < 1e-3, "{}", value("throughput/bandwidth"));
         assert_eq!((value("throughput/read-peak"), value("throughput/write-memory")), (4000.0, 1000.0));
         assert_eq!(value("check/cache-l2"), 1_048_576.0);
@@ -318,7 +318,7 @@ mod tests {
         let cell = StudiedCell {
             case: &Case::default(),
             params: &params,
-            medians: BTreeMap::from([("check/cache-l1".to_owned(), 32768.0)]),
+            medians: BTreeMap::from([(MetricKey::new(Class::Check, "cache-l1"), 32768.0)]),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
         let conclusions = RamspeedSweep.solve(&[cell]);

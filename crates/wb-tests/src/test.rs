@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::{
-    AttemptSetup, Case, Declaration, Facts, Metric, Nanos, Param, ParamValue, Params, Placement, Requirement, Scope,
-    TestName, Topology,
+    AttemptSetup, Case, Declaration, Facts, Metric, MetricKey, Nanos, Param, ParamValue, Params, Placement,
+    Requirement, Scope, TestName, Topology,
 };
 use wb_stats::SamplingRule;
 
@@ -136,8 +136,8 @@ pub struct StudiedCell<'a> {
     pub case: &'a Case,
     /// Its effective parameters.
     pub params: &'a Params,
-    /// The medians of its metrics, by `CLASS/METRIC`.
-    pub medians: BTreeMap<String, f64>,
+    /// The medians of its metrics.
+    pub medians: BTreeMap<MetricKey, f64>,
     /// Its curves, medians over samples.
     pub curves: Vec<CellCurve>,
 }

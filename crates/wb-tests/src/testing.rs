@@ -1,8 +1,8 @@
 //! Helpers of the unit tests: folders of artefacts, and the outcome of their evaluation.
 
 use tempfile::TempDir;
-use wb_model::Validity;
 use wb_model::outcome::Gate;
+use wb_model::{MetricKey, Validity};
 
 use crate::Measurement;
 
@@ -13,6 +13,11 @@ pub(crate) fn artefact_folder(files: &[(&str, &str)]) -> TempDir {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     folder
+}
+
+/// The value of `CLASS/METRIC`.
+pub(crate) fn value(measurement: &Measurement, metric: &str) -> f64 {
+    measurement.values[&metric.parse::<MetricKey>().unwrap()]
 }
 
 /// The gate that a measurement failed, if any.

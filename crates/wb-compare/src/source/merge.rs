@@ -72,7 +72,7 @@ pub(super) fn merge(
     }
     for (class, metric, direction) in &parsed.directions {
         let metric = builds.names.resolve(translate(metric)).to_owned();
-        builds.directions.set(Some(*class), crate::direction::strip_worker(&metric), *direction);
+        builds.directions.set(Some(*class), wb_model::strip_worker(&metric), *direction);
     }
     Ok(first.map(|row| WarningKind::Repeated { metrics: repeated, first: builds.id(row, Statistic::Mean).to_string() }))
 }

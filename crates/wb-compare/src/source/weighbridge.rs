@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{CellOutcome, Class, Direction, pluralize};
+use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
 
 use super::parsed_result::{ParsedMetric, ParsedResult};
 use crate::build::{MeasuredValue, SampleCounts};
@@ -56,8 +56,7 @@ struct RawCell<'a> {
 struct RawMetric<'a> {
     #[serde(borrow)]
     metric: RawMetricHead<'a>,
-    #[serde(borrow)]
-    worker: Option<Cow<'a, str>>,
+    worker: Option<WorkerName>,
     summary: Option<RawSummary>,
 }
 
@@ -112,7 +111,7 @@ pub(super) fn parse(
 impl RawCell<'_> {
     /// Whether any of its workers was emulated in software.
     fn is_emulated(&self) -> bool {
-        let mut entries = self.provenance.iter().filter(|(name, _)| name.split('@').next() == Some(EMULATED));
+        let mut entries = self.provenance.iter().filter(|(name, _)| strip_worker(name) == EMULATED);
         entries.any(|(_, value)| value == "true")
     }
 
@@ -153,8 +152,8 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric: RawMetricHead { name, class, unit, direction, primary }, worker, summary } in &cell.metrics
     {
-        let name = worker.as_ref().map_or(name.to_string(), |worker| format!("{name}@{worker}"));
-        let key = format!("{class}/{name}");
+        let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
+        let (full_name, key) = (key.full_name(), key.to_string());
         let first = parsed.samples.len();
         let counted = || cell.samples.iter().filter(|sample| sample.counted);
         parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
@@ -164,7 +163,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         let metric = ParsedMetric {
             case,
             class: *class,
-            metric: parsed.names.intern(&name),
+            metric: parsed.names.intern(&full_name),
             unit: Some(parsed.names.intern(unit)),
             mean: valid(summary.as_ref().map(|summary| summary.mean)),
             // Undefined for a single sample, or a mean of zero.
@@ -188,8 +187,7 @@ const IGNORED_PROVENANCE: [&str; 7] = ["boot", "host", "kernel", "iterations", "
 
 /// Adds the programs with which a case was measured: their paths, versions and hashes.
 fn add_programs(parsed: &mut ParsedResult, case: Symbol, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {
-    let entries =
-        provenance.iter().filter(|(name, _)| !IGNORED_PROVENANCE.contains(&name.split('@').next().unwrap_or(name)));
+    let entries = provenance.iter().filter(|(name, _)| !IGNORED_PROVENANCE.contains(&strip_worker(name)));
     let programs: Vec<_> =
         entries.map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(value))).collect();
     parsed.programs.push((case, programs));

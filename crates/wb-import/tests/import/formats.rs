@@ -18,7 +18,7 @@ fn cell<'a>(study: &'a Study, id: &str) -> &'a CellResult {
 
 /// Median, samples, unit and direction of a metric.
 fn metric(cell: &CellResult, name: &str) -> (f64, usize, String, Direction) {
-    let result = cell.metrics.iter().find(|result| format!("{}/{}", result.metric.class, result.metric.name) == name);
+    let result = cell.metrics.iter().find(|result| result.metric.key().to_string() == name);
     let result = result.unwrap_or_else(|| panic!("{name}: {:?}", cell.metrics));
     let summary = result.summary.as_ref().unwrap();
     (summary.median, summary.n, result.metric.unit.to_string(), result.metric.direction)

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{CellId, Unit};
+use wb_model::{CellId, MetricKey, Unit};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult, Study};
 
 use super::Style;
 use super::definitions::definition_list;
 use super::nested::nested_latency_table;
 use super::table::{Table, Tone, figure_columns, figure_row};
-use super::wrap::{sanitize, wrap};
+use super::wrap::wrap;
 use crate::phrasing;
 use crate::systems;
 
@@ -42,7 +42,7 @@ fn cell_text(cell: &CellResult, style: Style) -> String {
         ("metrics", metrics_table(&cell.metrics, style)),
         ("samples", samples_table(cell, style)),
         ("remarks on samples", sample_remarks(cell, style)),
-        ("findings", cell.findings.iter().map(|finding| indented_lines(finding, style)).collect()),
+        ("findings", cell.findings.iter().map(|finding| style.indent(2, finding)).collect()),
         ("provenance", definition_list(cell.provenance.iter().map(|(k, v)| (k.as_str(), v.clone())), style)),
     ];
     let (before, after) = sections.split_at(4);
@@ -63,11 +63,6 @@ fn cell_text(cell: &CellResult, style: Style) -> String {
     out
 }
 
-fn indented_lines(text: &str, style: Style) -> String {
-    let wrapped = wrap(&sanitize(text), style.width.saturating_sub(2));
-    wrapped.iter().map(|line| format!("  {line}\n")).collect()
-}
-
 fn metrics_table(metrics: &[MetricResult], style: Style) -> String {
     let heads = ["n", "median", "", "min", "q1", "q3", "max", "mean", "stddev", "interval"];
     let mut table = Table::new(&figure_columns("", &heads));
@@ -76,19 +71,8 @@ fn metrics_table(metrics: &[MetricResult], style: Style) -> String {
         let versions = [(&result.summary, ""), (&result.undisturbed, " undisturbed")];
         for (summary, version) in versions {
             let Some(summary) = summary else { continue };
-            let figure = |value: f64| unit.quantity(value).to_string();
-            let figures = [
-                summary.n.to_string(),
-                figure(summary.median),
-                phrasing::format_half_width(summary).unwrap_or_default(),
-                figure(summary.min),
-                figure(summary.q1),
-                figure(summary.q3),
-                figure(summary.max),
-                figure(summary.mean),
-                summary.stddev.map_or_else(|| phrasing::NO_VALUE.to_owned(), figure),
-                phrasing::format_interval(summary, unit).unwrap_or_else(|| phrasing::NO_VALUE.to_owned()),
-            ];
+            let interval = phrasing::format_interval(summary, unit).unwrap_or_else(|| phrasing::NO_VALUE.to_owned());
+            let figures = phrasing::summary_figures(summary, unit, "").into_iter().chain([interval]);
             table.row(figure_row(format!("  {}{version}", metric_name(result)), figures));
         }
         if result.summary.is_none() {
@@ -100,19 +84,18 @@ fn metrics_table(metrics: &[MetricResult], style: Style) -> String {
 
 fn metric_name(result: &MetricResult) -> String {
     let primary = if result.metric.primary { " (primary)" } else { "" };
-    format!("{}{primary}", phrasing::value_key(&result.metric, result.worker.as_ref()))
+    format!("{}{primary}", result.key())
 }
 
 fn samples_table(cell: &CellResult, style: Style) -> String {
-    let metrics = cell.metrics.iter();
-    let declared: Vec<(String, &Unit)> = metrics
-        .map(|result| (phrasing::value_key(&result.metric, result.worker.as_ref()), &result.metric.unit))
-        .collect();
-    let units: BTreeMap<&str, &Unit> = declared.iter().map(|(key, unit)| (key.as_str(), *unit)).collect();
-    let values = cell.samples.iter().flat_map(|sample| sample.values.keys().map(String::as_str));
-    let undeclared: BTreeSet<&str> = values.filter(|key| !units.contains_key(key)).collect();
-    let keys: Vec<&str> = declared.iter().map(|(key, _)| key.as_str()).chain(undeclared).collect();
-    let columns: Vec<&str> = ["at", "took", "counted"].into_iter().chain(keys.iter().copied()).collect();
+    let units: BTreeMap<MetricKey, &Unit> =
+        cell.metrics.iter().map(|result| (result.key(), &result.metric.unit)).collect();
+    let values = cell.samples.iter().flat_map(|sample| sample.values.keys());
+    let undeclared: BTreeSet<&MetricKey> = values.filter(|key| !units.contains_key(key)).collect();
+    let declared = cell.metrics.iter().map(MetricResult::key);
+    let keys: Vec<MetricKey> = declared.chain(undeclared.into_iter().cloned()).collect();
+    let names: Vec<String> = keys.iter().map(MetricKey::to_string).collect();
+    let columns: Vec<&str> = ["at", "took", "counted"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&figure_columns("", &columns));
     for sample in &cell.samples {
         let mut figures = vec![
@@ -121,9 +104,9 @@ fn samples_table(cell: &CellResult, style: Style) -> String {
             if sample.counted { "yes" } else { "no" }.to_owned(),
         ];
         for key in &keys {
-            let unit = units.get(*key);
+            let unit = units.get(key);
             let figure = |value: &f64| unit.map_or_else(|| value.to_string(), |unit| unit.quantity(*value).to_string());
-            figures.push(sample.values.get(*key).map_or_else(|| phrasing::NO_VALUE.to_owned(), figure));
+            figures.push(sample.values.get(key).map_or_else(|| phrasing::NO_VALUE.to_owned(), figure));
         }
         table.row(figure_row(format!("  {}", sample_name(sample)), figures));
     }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use wb_model::WorkerName;
 use wb_model::secrets::{mask_lines, mask_words};
+use wb_model::{WorkerName, with_worker};
 use wb_record::{Journal, JournalEvent, JournalLine, RecordError, RunFolder, files};
 
 use crate::WorkerPool;
@@ -86,8 +86,7 @@ impl StepJournal {
         worker: Option<&WorkerName>,
         log: &[u8],
     ) -> Result<String, RecordError> {
-        let suffix = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
-        keep(&self.run, &format!("{name}-{number}{suffix}"), log)
+        keep(&self.run, &with_worker(&format!("{name}-{number}"), worker), log)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resuming a run folder.
 
-use wb_model::{CellOutcome, Purpose};
+use wb_model::{CellOutcome, Class, MetricKey, Purpose};
 use wb_run::{RunEnd, RunError};
 
 use crate::testbed::{TestBed, figures, paused, steady};
@@ -86,7 +86,10 @@ fn samples_with_changed_artefacts_are_repeated() {
         assert_eq!(cell.outcome, CellOutcome::Measured);
         assert_eq!(cell.samples.len(), 8, "the changed sample stays, and one more is taken");
         assert!(
-            cell.samples.iter().filter(|sample| sample.counted).all(|sample| sample.values["throughput/figure"] < 11.0)
+            cell.samples
+                .iter()
+                .filter(|sample| sample.counted)
+                .all(|sample| sample.values[&MetricKey::new(Class::Throughput, "figure")] < 11.0)
         );
     });
 }

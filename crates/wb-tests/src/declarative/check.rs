@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 use toml::Spanned;
-use wb_model::Gate;
+use wb_model::{Gate, Metric, MetricKey};
 
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::metric::{MetricDefinition, compile_regex, truncate};
@@ -28,10 +28,10 @@ enum Predicate {
         pattern: Regex,
         must_match: bool,
     },
-    /// A metric, or its ratio to another, by `CLASS/METRIC`.
+    /// A metric, or its ratio to another.
     Metric {
-        metric: String,
-        per: Option<String>,
+        metric: MetricKey,
+        per: Option<MetricKey>,
         bounds: Vec<(Relation, Bound)>,
     },
 }
@@ -141,7 +141,7 @@ impl Check {
                 // A missing optional metric cannot be out of bounds.
                 let Some(value) = measurement.values.get(metric) else { return Ok(None) };
                 let (value, name) = match per {
-                    None => (*value, metric.clone()),
+                    None => (*value, metric.to_string()),
                     Some(per) => match measurement.values.get(per) {
                         Some(divisor) => (value / divisor, format!("{metric} ({value}) per {per} ({divisor})")),
                         None => return Ok(None),
@@ -190,15 +190,15 @@ fn parse_bound(
     }
 }
 
-/// Finds a metric by name, and returns it as `CLASS/METRIC`.
+/// Finds a metric by its name or its key.
 fn find_metric(
     text: &SourceText<'_>,
     name: &Spanned<String>,
     metrics: &[MetricDefinition],
-) -> Result<String, DefinitionError> {
+) -> Result<MetricKey, DefinitionError> {
     let given = name.get_ref();
-    let has_name = |metric: &&MetricDefinition| metric.metric.name == *given || metric.key() == *given;
-    let found: Vec<&MetricDefinition> = metrics.iter().filter(has_name).collect();
+    let has_name = |metric: &&Metric| metric.name == *given || metric.key().to_string() == *given;
+    let found: Vec<&Metric> = metrics.iter().map(|definition| &definition.metric).filter(has_name).collect();
     match found.as_slice() {
         [metric] => Ok(metric.key()),
         [] => {

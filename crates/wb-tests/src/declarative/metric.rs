@@ -97,11 +97,6 @@ impl MetricDefinition {
         })
     }
 
-    /// Key of the metric: `CLASS/METRIC`.
-    pub(super) fn key(&self) -> String {
-        format!("{}/{}", self.metric.class, self.metric.name)
-    }
-
     /// Extracts the value from a sample's output; none if an optional value is missing.
     pub(super) fn value(&self, source: &MetricSource, output: &SampleOutput<'_>) -> Result<Option<f64>, String> {
         let values = match source {

@@ -259,8 +259,9 @@ impl Parser<'_> {
         for metric in raw {
             let definition = MetricDefinition::parse(&self.text, metric.get_ref(), is_runner)?;
             let at = metric.get_ref().name.span();
-            if metrics.iter().any(|existing| existing.key() == definition.key()) {
-                return self.error_at(at, Diagnostic::new(format!("duplicate metric `{}`", definition.key())));
+            let key = definition.metric.key();
+            if metrics.iter().any(|existing| existing.metric.key() == key) {
+                return self.error_at(at, Diagnostic::new(format!("duplicate metric `{key}`")));
             }
             if matches!(
                 (&definition.source, calibration),

@@ -10,7 +10,7 @@ use super::sample_output::{
     DurationSource, OutputSource, PROBE_NAME, PROVENANCE_FILE, RUN_NAME, SampleOutput, SampleProvenance,
 };
 use super::template::{Bindings, Builtin};
-use crate::external::{self, RunnerReport};
+use crate::external::{self, RunnerMetric, RunnerReport};
 use crate::{Artefacts, BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Measurement, Rejection};
 
 /// Minimum growth of the run time beyond the probe, relative to the growth of the work.
@@ -102,24 +102,18 @@ impl Definition {
 
     /// Applies the values, checks and findings that a runner reported.
     fn apply_runner_report(&self, measurement: &mut Measurement, report: &RunnerReport) {
-        for metric in &report.metrics {
-            let is_declared = |definition: &&MetricDefinition| {
-                definition.metric.class == metric.class && definition.metric.name == metric.name
-            };
-            if !self.metrics.iter().any(|definition| is_declared(&definition)) {
-                let figures = format!("the runner reported an undeclared metric {}/{}", metric.class, metric.name);
-                measurement.reject(Gate::Output, figures);
+        for RunnerMetric { metric, .. } in &report.metrics {
+            if self.metrics.iter().all(|definition| definition.metric.key() != *metric) {
+                measurement.reject(Gate::Output, format!("the runner reported an undeclared metric {metric}"));
             }
         }
         for definition in &self.metrics {
-            let has_name = |metric: &&external::RunnerMetric| {
-                metric.class == definition.metric.class && metric.name == definition.metric.name
-            };
+            let key = definition.metric.key();
             let values: Result<Vec<f64>, String> = report
                 .metrics
                 .iter()
-                .filter(has_name)
-                .map(|metric| definition.convert(metric.value, &metric.unit))
+                .filter(|reported| reported.metric == key)
+                .map(|reported| definition.convert(reported.value, &reported.unit))
                 .collect();
             set_metric(measurement, definition, values.and_then(|values| definition.reduce(values)));
         }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use wb_model::{Class, Gate, TestName};
+use wb_model::{Gate, MetricKey, TestName};
 
 use super::{PROTOCOL, RunnerEvent};
 
@@ -26,10 +26,8 @@ pub struct RunnerReport {
 /// A value measured by a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerMetric {
-    /// The metric's class.
-    pub class: Class,
-    /// The metric's name.
-    pub name: String,
+    /// The metric.
+    pub metric: MetricKey,
     /// The value.
     pub value: f64,
     /// Its unit.
@@ -127,7 +125,7 @@ impl RunnerReport {
     fn add(&mut self, event: RunnerEvent) -> Result<(), String> {
         match event {
             RunnerEvent::Metric { class, name, value, unit } => {
-                self.metrics.push(RunnerMetric { class, name, value, unit })
+                self.metrics.push(RunnerMetric { metric: MetricKey::new(class, &name), value, unit })
             }
             RunnerEvent::Check { name, passed, gate, figures } => {
                 self.checks.push(RunnerCheck { name, passed, gate, figures });

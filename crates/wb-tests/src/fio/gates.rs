@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Unit};
+use wb_model::{Bytes, Class, MetricKey, Unit};
 use wb_sys::process::ResourceUsage;
 
 use super::job::{FioJob, Operation};
@@ -117,7 +117,8 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
             });
         }
     }
-    let bandwidth = measurement.values.get("throughput/bandwidth").copied().unwrap_or_default();
+    let bandwidth =
+        measurement.values.get(&MetricKey::new(Class::Throughput, "bandwidth")).copied().unwrap_or_default();
     measurement.require(bandwidth < MAX_BANDWIDTH, Gate::Possible, || {
         format!("a bandwidth of {bandwidth:e} B/s is impossible")
     });

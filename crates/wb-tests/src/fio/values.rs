@@ -173,6 +173,7 @@ mod tests {
     use super::super::histogram::BINS;
     use super::super::testing::{job, output, rejection_of, study_files};
     use super::*;
+    use crate::testing::value;
 
     #[test]
     fn a_sample_has_all_declared_values() {
@@ -202,7 +203,7 @@ mod tests {
         let stdout = output(&[(0, 1000, 500)]);
         let measurement =
             study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
-        let value = |name: &str| measurement.values[name];
+        let value = |name: &str| value(&measurement, name);
         assert_eq!(value("throughput/iops"), 1500.0);
         assert_eq!(value("throughput/read-iops"), 1000.0);
         assert_eq!(value("throughput/write-bandwidth"), 500.0 * 4096.0);
@@ -216,7 +217,8 @@ mod tests {
         let mut job = job(TestType::Read);
         job.targets.push("/y".to_owned());
         let iops = |jobs: &[(u32, u64, u64)]| {
-            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().values["throughput/iops"]
+            let measurement = study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap();
+            value(&measurement, "throughput/iops")
         };
         assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
         assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);

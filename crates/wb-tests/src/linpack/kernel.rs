@@ -3,7 +3,7 @@
 use wb_kernels::linpack::{Config, Report, required_bytes};
 use wb_kernels::{Isa, Work};
 use wb_model::outcome::Gate;
-use wb_model::{Facts, Placement};
+use wb_model::{Class, Facts, MetricKey, Placement};
 
 use super::{Params, Solution, operations, process_seconds, summarize_solutions};
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, native};
@@ -51,7 +51,7 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measuremen
         Work::Seconds(_) => solutions.len().max(1) as u64,
     };
     let mut measurement = summarize_solutions(&solutions, expected, process_seconds(artefacts, native::REPORT)?);
-    let by_time = measurement.values["throughput/gflops"];
+    let by_time = measurement.values[&MetricKey::new(Class::Throughput, "gflops")];
     measurement.require((report.gflops / by_time - 1.0).abs() < 1e-6, Gate::Possible, || {
         format!("reported {} GFLOPS, but the times give {by_time} GFLOPS", report.gflops)
     });
@@ -70,7 +70,7 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
-    use crate::testing::{artefact_folder, failed_gate};
+    use crate::testing::{artefact_folder, failed_gate, value};
 
     const CONFIG: &str =
         r#"{"n":1000,"leading-dimension":1000,"alignment":4096,"cpus":[0],"work":{"iterations":2},"isa":"avx2"}"#;
@@ -93,8 +93,8 @@ mod tests {
     fn a_correct_report_is_valid() {
         let measurement = study(&report()).unwrap();
         assert_eq!(measurement.validity, Validity::Valid);
-        assert!((measurement.values["throughput/gflops"] - 16.704).abs() < 1e-3);
-        assert_eq!(measurement.values["check/residual"], 0.02);
+        assert!((value(&measurement, "throughput/gflops") - 16.704).abs() < 1e-3);
+        assert_eq!(value(&measurement, "check/residual"), 0.02);
     }
 
     #[test]

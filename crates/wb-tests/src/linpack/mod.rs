@@ -95,7 +95,7 @@ impl TypedTest for Linpack {
     }
 
     fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
-        native::scaling(cells, "throughput/gflops", "gflops")
+        native::scaling(cells, "gflops", "gflops")
     }
 }
 
@@ -167,14 +167,14 @@ fn parameter_error(parameter: &str, why: impl fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::failed_gate;
+    use crate::testing::{failed_gate, value};
 
     const CORRECT: Solution = Solution { seconds: 0.1, gflops: 50.0, residual: 0.02, passed: true };
 
     #[test]
     fn speed_is_total_work_over_total_time() {
         let measurement = summarize_solutions(&[CORRECT, Solution { gflops: 25.0, ..CORRECT }], 2, 1.0);
-        assert!((measurement.values["throughput/gflops"] - 100.0 / 3.0).abs() < 1e-12);
+        assert!((value(&measurement, "throughput/gflops") - 100.0 / 3.0).abs() < 1e-12);
         assert_eq!(failed_gate(&measurement), None);
     }
 

@@ -101,7 +101,7 @@ mod tests {
 
     use super::super::testing::{expectation, rejection_of, stream, study_result};
     use super::*;
-    use crate::testing::failed_gate;
+    use crate::testing::{failed_gate, value};
 
     #[test]
     fn an_incomplete_run_is_invalid() {
@@ -143,7 +143,7 @@ mod tests {
         run.totals.lost_datagrams = 9000;
         let measurement = study_result(expectation(PrimaryMetric::Throughput), &run);
         assert_eq!(failed_gate(&measurement), None);
-        assert_eq!(measurement.values["check/lost-datagrams"], 9000.0);
+        assert_eq!(value(&measurement, "check/lost-datagrams"), 9000.0);
     }
 
     #[test]

@@ -172,6 +172,7 @@ mod tests {
 
     use super::super::testing::{expectation, folder_of, stream, study_result};
     use super::*;
+    use crate::testing::value;
 
     #[test]
     fn a_sample_has_all_declared_values() {
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn values_are_in_the_declared_units() {
         let measurement = study_result(expectation(PrimaryMetric::Throughput), &stream());
-        let value = |name: &str| measurement.values[name];
+        let value = |name: &str| value(&measurement, name);
         assert_eq!(value("throughput/received"), 8e9);
         assert_eq!(value("throughput/rounds"), 10_000.0);
         assert_eq!(value("resource/client-cpu"), 75.0);

@@ -6,7 +6,7 @@ use std::process::{Command as Program, Stdio};
 
 use crate::fio_common::{TakenSample, has, take_sample};
 use serde_json::json;
-use wb_model::Validity;
+use wb_model::{MetricKey, Validity};
 use wb_tests::fio::Fio;
 use wb_tests::{Failure, Measurement};
 
@@ -33,7 +33,10 @@ fn refusal(extra: serde_json::Value) -> String {
 }
 
 fn value(measurement: &Measurement, name: &str) -> f64 {
-    *measurement.values.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", measurement.values))
+    *measurement
+        .values
+        .get(&name.parse::<MetricKey>().unwrap())
+        .unwrap_or_else(|| panic!("no {name} in {:?}", measurement.values))
 }
 
 #[test]

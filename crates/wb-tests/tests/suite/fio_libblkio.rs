@@ -56,7 +56,7 @@ fn a_vhost_user_export_is_measured_and_removed_or_refused_without_the_engine() {
         match (has_engine(), sample(&params)) {
             (true, Ok(sample)) => {
                 assert_eq!(sample.measurement.validity, Validity::Valid);
-                assert!(sample.measurement.values["throughput/iops"] > 0.0);
+                assert!(sample.iops() > 0.0);
                 assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
                 let job_file = sample.text("fio.job");
                 let numjobs = format!("numjobs={numjobs}\n");

@@ -24,7 +24,7 @@ fn an_export_is_measured_and_removed() {
         Err(failure) => panic!("{failure}"),
     };
     assert_eq!(sample.measurement.validity, Validity::Valid);
-    assert!(sample.measurement.values["throughput/iops"] > 0.0);
+    assert!(sample.iops() > 0.0);
     assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
     let job_file = sample.text("fio.job");
     assert!(job_file.contains("numjobs=4\n") && job_file.contains("ioengine=nbd\n"), "{job_file}");

@@ -1,9 +1,8 @@
 //! Short samples of the tests that run kernels, and of external linpack programs.
 
 use crate::common::{has, text, with_cell};
-use wb_model::ParamValue;
 use wb_model::outcome::Gate;
-use wb_model::{Class, Validity};
+use wb_model::{Class, MetricKey, ParamValue, Validity};
 use wb_tests::Failure;
 
 #[test]
@@ -141,7 +140,7 @@ fn a_wrong_solution_of_an_external_program_is_invalid() {
         let sample = cell.sample().await.unwrap();
         let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measurement.validity else { panic!() };
         assert!(figures.contains("3.1e2"), "{figures}");
-        assert!(sample.measurement.values.contains_key(&format!("{}/gflops", Class::Throughput)));
+        assert!(sample.measurement.values.contains_key(&MetricKey::new(Class::Throughput, "gflops")));
     });
 }
 

@@ -118,7 +118,7 @@ fn list_metrics(registry: &Registry, name: Option<&str>, json: bool, console: &C
         table.heading(declaration.name.as_str());
         for metric in metrics_of(declaration) {
             let primary = if metric.primary { " (primary)" } else { "" };
-            let name = format!("{}/{}{primary}", metric.class, metric.name);
+            let name = format!("{}{primary}", metric.key());
             let word = |debug: String| debug.to_lowercase();
             let (direction, aggregate) =
                 (word(format!("{:?}", metric.direction)), word(format!("{:?}", metric.aggregate)));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use wb_model::Class;
+use wb_model::{Class, MetricKey};
 
 use super::iteration::{AllClients, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
 use crate::build::MeasuredValue;
@@ -90,7 +90,8 @@ impl IterationReader {
     ) {
         for (name, AllClients(all)) in metrics.0 {
             let Some(ClientMetric { mean, stddevpct, samples }) = all else {
-                self.without_all.push(format!("{}/{class}/{}", self.parsed.names.resolve(case), name.0));
+                let key = MetricKey::new(class, &name.0);
+                self.without_all.push(format!("{}/{key}", self.parsed.names.resolve(case)));
                 continue;
             };
             if mean.0 == MeasuredValue::Missing && stddevpct.0 == MeasuredValue::Missing {

@@ -72,10 +72,7 @@ mod tests {
     fn values(text: &str) -> Vec<(String, f64)> {
         let foreign = read(text).unwrap();
         let readings = &foreign.cells[0].samples[0].readings;
-        readings
-            .iter()
-            .map(|reading| (format!("{}/{}", reading.metric.class, reading.metric.name), reading.value))
-            .collect()
+        readings.iter().map(|reading| (reading.metric.key().to_string(), reading.value)).collect()
     }
 
     #[test]

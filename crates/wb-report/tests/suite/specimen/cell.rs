@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use wb_model::outcome::Gate;
 use wb_model::{
-    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, ParamValue, Params, Serial, TestName, Validity,
+    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, MetricKey, ParamValue, Params, Serial, TestName,
+    Validity,
 };
 use wb_stats::{Samples, SamplingRule, Summary};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, SampleResult};
@@ -111,7 +112,7 @@ impl CellBuilder {
 
     /// Adds a metric to every sample so far.
     pub(crate) fn metric(mut self, metric: Metric, centre: f64, percent: f64) -> Self {
-        let key = format!("{}/{}", metric.class, metric.name);
+        let key = metric.key();
         let mut noise = Noise::new(&format!("{}{key}", self.result.cell));
         for sample in self.result.samples.iter_mut().filter(|sample| sample.outcome.is_completed()) {
             let lag = if sample.purpose == Purpose::WarmUp { 0.93 } else { 1.0 };
@@ -191,7 +192,7 @@ impl CellBuilder {
     /// Builds the result with summaries.
     pub(crate) fn build(mut self) -> CellResult {
         let samples = &self.result.samples;
-        let summary = |key: &str, all: bool| {
+        let summary = |key: &MetricKey, all: bool| {
             let is_selected = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
             let values: Vec<f64> =
                 samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
@@ -199,7 +200,7 @@ impl CellBuilder {
         };
         let has_disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());
         let metrics = self.metrics.into_iter().map(|(metric, ..)| {
-            let key = format!("{}/{}", metric.class, metric.name);
+            let key = metric.key();
             let undisturbed = has_disturbed.then(|| summary(&key, false)).flatten();
             MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
         });

@@ -2,7 +2,7 @@
 
 use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples, VariantSetup};
 use wb_compare::sequential_test::{Options, SequentialTest};
-use wb_model::{Direction, Metric, Serial, TestName, Unit};
+use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
 use wb_stats::SamplingRule;
 use wb_study::result::Study;
 
@@ -38,7 +38,7 @@ pub(crate) fn experiment() -> Experiment {
     let case = VariantCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
     let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
-        metric: "throughput/mflops".to_owned(),
+        metric: MetricKey::new(Class::Throughput, "mflops"),
         unit: Unit::new("mflops"),
         direction: Direction::Higher,
         threshold: 5.0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Bytes, Facts, Nanos, ParamValue, Params, Purpose, Validity};
+use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Purpose, Validity};
 use wb_tests::attempt::worker_failure;
 use wb_tests::test::requested_placement;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, WorkerContext, evaluate};
@@ -142,7 +142,11 @@ impl Sample {
 
     /// The value of `CLASS/METRIC`.
     pub(crate) fn value(&self, metric: &str) -> f64 {
-        *self.measurement.values.get(metric).unwrap_or_else(|| panic!("no {metric} in {:?}", self.measurement))
+        *self
+            .measurement
+            .values
+            .get(&metric.parse::<MetricKey>().unwrap())
+            .unwrap_or_else(|| panic!("no {metric} in {:?}", self.measurement))
     }
 
     pub(crate) fn text(&self, artefact: &str) -> String {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Nanos, Params, Placement, Purpose};
+use wb_model::{Class, MetricKey, Nanos, Params, Placement, Purpose};
 use wb_tests::attempt::worker_failure;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, WorkerContext, evaluate};
 
@@ -24,6 +24,10 @@ pub(crate) struct TakenSample {
 }
 
 impl TakenSample {
+    pub(crate) fn iops(&self) -> f64 {
+        self.measurement.values[&MetricKey::new(Class::Throughput, "iops")]
+    }
+
     pub(crate) fn text(&self, artefact: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(artefact)).unwrap()
     }

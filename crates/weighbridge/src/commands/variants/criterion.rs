@@ -25,7 +25,7 @@ pub(super) fn build_criterion(
         })?;
     Ok(Criterion {
         test: request.name.clone(),
-        metric: format!("{}/{}", metric.class, metric.name),
+        metric: metric.key(),
         unit: metric.unit,
         direction: metric.direction,
         threshold,
