@@ -2,7 +2,7 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{Environment, Value, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use serde::Serialize;
 
 use crate::chart;
@@ -33,6 +33,8 @@ impl Document<'_> {
     /// Renders the page of a view. Every text is escaped; only values marked as safe are markup.
     pub(crate) fn render(&self, view: impl Serialize) -> Result<String, PageError> {
         let mut environment = Environment::new();
+        // A name that the view lacks is an error, unless it is only tested.
+        environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
         for (name, source) in COMMON {
             environment.add_template(name, source)?;
