@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::imported::ImportedValue;
 use wb_model::{Case, Facts, Metric, ParamValue, Params, ProfileName, TestName};
 
+use crate::ReadError;
+
 /// Results in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignResults {
@@ -110,6 +112,14 @@ impl ForeignResults {
                 self.index.insert(identity, self.cells.len());
                 self.cells.push(cell);
             }
+        }
+    }
+
+    /// Refuses a file without cells: for the reason of what was skipped first, or because there is nothing of this kind.
+    pub(crate) fn require_cells(self, kind: &str) -> Result<Self, ReadError> {
+        match self.cells.is_empty() {
+            true => Err(ReadError::Empty(self.notes.into_iter().next().unwrap_or_else(|| format!("no {kind}")))),
+            false => Ok(self),
         }
     }
 

@@ -80,6 +80,11 @@ impl FinalVerdict {
         self == Self::Loss || !self.is_compared()
     }
 
+    /// Whether it is more than a small difference or none.
+    pub fn is_notable(self) -> bool {
+        !matches!(self, Self::MinorGain | Self::Equal | Self::MinorLoss)
+    }
+
     /// The text shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -137,9 +142,9 @@ pub(super) fn decide(
     let decided = match (by_statistics, status) {
         _ if is_incomparable => FinalVerdict::Incomparable,
         _ if too_few_samples => FinalVerdict::Inconclusive,
-        (Some(check), _) if statistic == Statistic::Mean => from_verdict(check.verdict),
+        (Some(check), _) if statistic == Statistic::Mean => check.verdict.into(),
         (Some(_), Status::Improvement | Status::Regression) => FinalVerdict::Differs,
-        (_, status) => from_status(status),
+        (_, status) => status.into(),
     };
     CheckDecision { by, final_verdict: decided, too_few_samples }
 }
@@ -152,29 +157,33 @@ fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
         || matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 
-fn from_verdict(verdict: Verdict) -> FinalVerdict {
-    match verdict {
-        Verdict::Improved => FinalVerdict::Gain,
-        Verdict::Regressed => FinalVerdict::Loss,
-        Verdict::Equivalent => FinalVerdict::Equal,
-        Verdict::Differs => FinalVerdict::Differs,
-        Verdict::Inconclusive => FinalVerdict::Inconclusive,
-        Verdict::Invalid => FinalVerdict::Invalid,
-        Verdict::Incomparable => FinalVerdict::Incomparable,
-        Verdict::Missing => FinalVerdict::Missing,
+impl From<Verdict> for FinalVerdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Improved => Self::Gain,
+            Verdict::Regressed => Self::Loss,
+            Verdict::Equivalent => Self::Equal,
+            Verdict::Differs => Self::Differs,
+            Verdict::Inconclusive => Self::Inconclusive,
+            Verdict::Invalid => Self::Invalid,
+            Verdict::Incomparable => Self::Incomparable,
+            Verdict::Missing => Self::Missing,
+        }
     }
 }
 
-fn from_status(status: Status) -> FinalVerdict {
-    match status {
-        Status::Improvement => FinalVerdict::Gain,
-        Status::MinorGain => FinalVerdict::MinorGain,
-        Status::Equal => FinalVerdict::Equal,
-        Status::MinorLoss => FinalVerdict::MinorLoss,
-        Status::Regression => FinalVerdict::Loss,
-        Status::Changed => FinalVerdict::Differs,
-        Status::Missing => FinalVerdict::Missing,
-        Status::Invalid => FinalVerdict::Invalid,
-        Status::Incomparable => FinalVerdict::Incomparable,
+impl From<Status> for FinalVerdict {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Improvement => Self::Gain,
+            Status::MinorGain => Self::MinorGain,
+            Status::Equal => Self::Equal,
+            Status::MinorLoss => Self::MinorLoss,
+            Status::Regression => Self::Loss,
+            Status::Changed => Self::Differs,
+            Status::Missing => Self::Missing,
+            Status::Invalid => Self::Invalid,
+            Status::Incomparable => Self::Incomparable,
+        }
     }
 }

@@ -64,11 +64,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         cell.samples = (0..result.times.len()).map(|run| result.sample(at, run)).collect();
         foreign.add(cell);
     }
-    if foreign.cells.is_empty() {
-        let none = || "no results".to_owned();
-        return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
-    }
-    Ok(foreign)
+    foreign.require_cells("results")
 }
 
 impl Command {

@@ -95,11 +95,7 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
         }
         foreign.add(cell);
     }
-    if foreign.cells.is_empty() {
-        let none = || "no iterations".to_owned();
-        return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
-    }
-    Ok(foreign)
+    foreign.require_cells("iterations")
 }
 
 /// Test of a benchmark, and a summary.

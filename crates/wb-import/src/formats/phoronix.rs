@@ -96,11 +96,7 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
             foreign.add(cell);
         }
     }
-    if foreign.cells.is_empty() {
-        let none = || "no results".to_owned();
-        return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
-    }
-    Ok(foreign)
+    foreign.require_cells("results")
 }
 
 /// Checks that a text is well-formed XML; returns the error otherwise.

@@ -83,12 +83,5 @@ impl CountRow {
 
 /// Draws the symbol of a kind for a legend.
 pub(crate) fn count_key(class: &'static str) -> String {
-    let svg = Element::new("svg")
-        .with_attribute("class", "chart key")
-        .with_attribute("aria-hidden", "true")
-        .with_attribute("viewBox", "0 0 12 12");
-    svg.with_coordinate("width", 12.0)
-        .with_coordinate("height", 12.0)
-        .with_children([Element::rect(class, (1.0, 1.0), (11.0, 11.0))])
-        .to_string()
+    Element::rect(class, (1.0, 1.0), (11.0, 11.0)).into_legend_symbol()
 }

@@ -70,6 +70,18 @@ impl Element {
         self
     }
 
+    /// Renders it as a symbol of twelve by twelve pixels for a legend.
+    pub(crate) fn into_legend_symbol(self) -> String {
+        Self::new("svg")
+            .with_attribute("class", "chart key")
+            .with_attribute("aria-hidden", "true")
+            .with_attribute("viewBox", "0 0 12 12")
+            .with_coordinate("width", 12.0)
+            .with_coordinate("height", 12.0)
+            .with_children([self])
+            .to_string()
+    }
+
     /// Adds a tooltip.
     pub(crate) fn with_title(self, text: &str) -> Self {
         self.with_children([Self::new("title").with_text(text)])

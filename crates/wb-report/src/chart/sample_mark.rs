@@ -1,5 +1,6 @@
 //! Draws samples; shape and colour show the status of a sample.
 
+use wb_model::MetricKey;
 use wb_study::result::{Purpose, SampleResult};
 
 use super::element::Element;
@@ -93,7 +94,7 @@ impl SampleMark {
 
 impl SampleDot {
     /// The dot of a sample for the metric with this key.
-    pub(crate) fn of(sample: &SampleResult, key: &str, unit: &wb_model::Unit) -> Self {
+    pub(crate) fn of(sample: &SampleResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
         let value = sample.values.get(key).copied();
         let mark = SampleMark::of(sample, value);
         let figure = value.map(|value| format!(": {}", unit.quantity(value))).unwrap_or_default();
@@ -107,12 +108,5 @@ impl SampleDot {
 
 /// Draws the symbol of a status for a legend.
 pub(crate) fn legend_symbol(mark: SampleMark) -> String {
-    let svg = Element::new("svg")
-        .with_attribute("class", "chart key")
-        .with_attribute("aria-hidden", "true")
-        .with_attribute("viewBox", "0 0 12 12");
-    svg.with_coordinate("width", 12.0)
-        .with_coordinate("height", 12.0)
-        .with_children([mark.draw((6.0, 6.0))])
-        .to_string()
+    mark.draw((6.0, 6.0)).into_legend_symbol()
 }

@@ -1,16 +1,24 @@
 //! Formats the figures and explanations of comparisons.
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::comparison::{CheckGroupResult, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::{NoiseModelUse, RequiredSamples};
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
-use wb_model::{Unit, unescape_lossy};
+use wb_model::{Unit, pluralize, unescape_lossy};
 
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
 
-/// The rule for the deciding method if none is requested.
-pub(super) const DEFAULT_METHOD_RULE: &str = "statistics decide from 6 samples a side; with fewer, tolerances decide on \
-    run-perf's folders and nothing decides on other runs";
+/// Describes which method decides.
+pub(super) fn describe_method(requested: Option<ComparisonMethod>) -> &'static str {
+    match requested {
+        Some(ComparisonMethod::Tolerance) => "tolerances decide",
+        Some(ComparisonMethod::Statistical) => "statistics decide",
+        None => {
+            "statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's folders and nothing \
+             decides on other runs"
+        }
+    }
+}
 
 /// Describes an error of a build.
 pub(super) fn describe_error(build: &str, text: &str) -> String {
@@ -112,7 +120,13 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
     })
 }
 
-/// Like [`why`], for use beside both values and the [`difference`].
+/// Explains the status of a group.
+pub(super) fn explain_group(group: &CheckGroupResult) -> String {
+    let checks = pluralize(group.members, "check");
+    format!("{} % of ±{:.2} %, {checks}", format_signed(group.score), group.tolerance)
+}
+
+/// Like [`explain_check`], for use beside both values and the [`difference`].
 pub(super) fn explain_briefly(check: &CheckResult) -> String {
     incomparable_reason(check).unwrap_or_else(|| {
         let explanation = explain(check);

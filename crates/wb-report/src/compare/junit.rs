@@ -7,9 +7,8 @@ use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::FinalVerdict;
 use wb_compare::tolerance::Status;
-use wb_model::pluralize;
 
-use super::figures::{describe_error, explain_check, format_signed};
+use super::figures::{describe_error, explain_check, explain_group};
 
 /// A primary check or group as a test case.
 struct TestCase<'a> {
@@ -45,12 +44,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on_gain: bool) -> io::Result<Strin
             Status::Improvement if fail_on_gain => TestCaseOutcome::Failed,
             _ => TestCaseOutcome::Passed,
         },
-        text: format!(
-            "{} % of ±{:.2} %, {}",
-            format_signed(group.score),
-            group.tolerance,
-            pluralize(group.members, "check")
-        ),
+        text: explain_group(group),
     });
     let errors = outcome.errors().map(|(build, location, text)| TestCase {
         class: class_name(location),

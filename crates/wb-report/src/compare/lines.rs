@@ -1,12 +1,11 @@
 //! Renders a line for each error, check and group.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckResult, FinalVerdict};
+use wb_compare::comparison::CheckResult;
 use wb_compare::tolerance::Status;
-use wb_model::pluralize;
 
 use super::Verbosity;
-use super::figures::{describe_error, explain_check, format_signed, readable_id, tone};
+use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
 use crate::text::{Style, Tone};
 
 /// Renders the tests and cells of the first and the last build that ended in an error.
@@ -19,11 +18,8 @@ pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
 
 /// Renders the selected checks: all, or the primary ones that changed for better or worse.
 pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
-    let is_selected = |check: &&CheckResult| {
-        let is_change =
-            !matches!(check.final_verdict, FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss);
-        verbosity == Verbosity::All || (check.primary && is_change)
-    };
+    let is_selected =
+        |check: &&CheckResult| verbosity == Verbosity::All || (check.primary && check.final_verdict.is_notable());
     outcome
         .checks
         .iter()
@@ -47,12 +43,7 @@ pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
                 _ => Tone::Plain,
             };
             let decides = if group.decides { "" } else { ", not decisive" };
-            let why = format!(
-                "{} % of ±{:.2} %, {}{decides}",
-                format_signed(group.score),
-                group.tolerance,
-                pluralize(group.members, "check")
-            );
+            let why = explain_group(group) + decides;
             line(&format!("group {}", group.status), tone, &group.id, &why, style)
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Writes comparisons as Markdown for a comment on a pull request.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckResult, FinalVerdict};
+use wb_compare::comparison::CheckResult;
 
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
@@ -34,7 +34,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let by = regressing_methods(outcome).map_or(String::new(), |methods| format!("; regression by {methods}"));
     text += &format!("{summary}; {} primary checks compared{by}.\n\n", totals.compared());
     let rows: Vec<&CheckResult> =
-        outcome.checks.iter().filter(|check| check.primary && is_reported(check.final_verdict)).collect();
+        outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
         format!("| error | `{}` | | | | {} |\n", escape(location), escape(&describe_error(build, text)))
     });
@@ -89,10 +89,6 @@ fn context_details(outcome: &ComparisonResult, length: usize) -> String {
         text += &line;
     }
     if text.len() == HEAD.len() { String::new() } else { text + TAIL }
-}
-
-fn is_reported(decided: FinalVerdict) -> bool {
-    !matches!(decided, FinalVerdict::Equal | FinalVerdict::MinorGain | FinalVerdict::MinorLoss)
 }
 
 /// Escapes characters that would end a table cell or a code span.

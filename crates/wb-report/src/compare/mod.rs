@@ -25,7 +25,7 @@ pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 
-use wb_compare::comparison::{BuildSummary, ComparisonMethod};
+use wb_compare::comparison::BuildSummary;
 use wb_compare::{ComparisonResult, tolerance::averages::AverageRow, tolerance::averages::Distribution};
 use wb_model::pluralize;
 
@@ -58,11 +58,7 @@ fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> Strin
         0 => String::new(),
         builds => format!(", {} between", pluralize(builds, "build")),
     };
-    let by = match outcome.method {
-        Some(ComparisonMethod::Tolerance) => "tolerances decide",
-        Some(ComparisonMethod::Statistical) => "statistics decide",
-        None => figures::DEFAULT_METHOD_RULE,
-    };
+    let by = figures::describe_method(outcome.method);
     style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
         + &style.indent(0, &options.join("; "))
         + "\n"

@@ -9,7 +9,7 @@ use wb_stats::Summary;
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult};
 
 use super::RunExtras;
-use super::components::{IdGenerator, NamedText, PageFigure, named_text};
+use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};
 use crate::chart::{self, CurveChart, SampleMark, TelemetryChart, TelemetrySegment};
 use crate::phrasing;
 
@@ -26,7 +26,7 @@ pub(super) struct CellView {
     findings: Vec<String>,
     metrics: Vec<MetricView>,
     curves: Vec<CurveView>,
-    latency: Vec<TableView>,
+    latency: Vec<LatencyView>,
     sample_heads: Vec<String>,
     samples: Vec<SampleView>,
     telemetry: Vec<TelemetryView>,
@@ -37,24 +37,19 @@ pub(super) struct CellView {
 struct MetricView {
     name: String,
     direction: &'static str,
-    figures: Vec<String>,
+    figures: [String; 9],
 }
 
 #[derive(Serialize)]
 struct CurveView {
     figure: PageFigure,
-    table: TableView,
+    table: FigureTable,
 }
 
-/// View of a table of figures; the first column names the rows.
 #[derive(Serialize)]
-struct TableView {
+struct LatencyView {
     name: String,
-    title: String,
-    /// A common heading of all columns after the second.
-    over: Option<&'static str>,
-    heads: Vec<String>,
-    rows: Vec<(String, Vec<String>)>,
+    table: FigureTable,
 }
 
 #[derive(Serialize)]
@@ -98,8 +93,8 @@ impl CellView {
             findings: cell.findings.clone(),
             metrics: cell.metrics.iter().flat_map(metric_views).collect(),
             curves: cell.curves.iter().map(|curve| CurveView::new(curve, ids)).collect(),
-            latency: cell.latency.iter().map(latency_table).collect(),
-            sample_heads: cell.metrics.iter().map(metric_name).collect(),
+            latency: cell.latency.iter().map(latency_view).collect(),
+            sample_heads: cell.metrics.iter().map(|result| result.key().to_string()).collect(),
             samples: cell.samples.iter().map(|result| sample_view(cell, result)).collect(),
             telemetry: telemetry_views(cell, extras, ids),
             command: rerun_command(cell),
@@ -107,35 +102,16 @@ impl CellView {
     }
 }
 
-fn metric_name(result: &MetricResult) -> String {
-    phrasing::value_key(&result.metric, result.worker.as_ref())
-}
-
 /// A metric's row, and one for its undisturbed samples if some are disturbed.
 fn metric_views(result: &MetricResult) -> Vec<MetricView> {
     let view = |name: String, summary: &Summary| MetricView {
         name,
         direction: phrasing::describe_direction(result.metric.direction),
-        figures: figures(summary, &result.metric.unit),
+        figures: phrasing::summary_figures(summary, &result.metric.unit, phrasing::NO_VALUE),
     };
-    let all = result.summary.iter().map(|summary| view(metric_name(result), summary));
+    let all = result.summary.iter().map(|summary| view(result.key().to_string(), summary));
     let undisturbed = result.undisturbed.iter().map(|summary| view("… undisturbed".to_owned(), summary));
     all.chain(undisturbed).collect()
-}
-
-fn figures(summary: &Summary, unit: &Unit) -> Vec<String> {
-    let figure = |value: f64| unit.quantity(value).to_string();
-    vec![
-        summary.n.to_string(),
-        figure(summary.median),
-        phrasing::format_half_width(summary).unwrap_or_else(|| phrasing::NO_VALUE.to_owned()),
-        figure(summary.min),
-        figure(summary.q1),
-        figure(summary.q3),
-        figure(summary.max),
-        figure(summary.mean),
-        summary.stddev.map_or_else(|| phrasing::NO_VALUE.to_owned(), figure),
-    ]
 }
 
 impl CurveView {
@@ -147,8 +123,7 @@ impl CurveView {
             };
             (curve.x.1.quantity(x).to_string(), curve.lines.iter().map(value_at).collect())
         });
-        let table = TableView {
-            name: curve.title.clone(),
+        let table = FigureTable {
             title: format!("{}, in figures", curve.title),
             over: None,
             heads: std::iter::once(curve.x.0.clone()).chain(curve.lines.iter().map(|line| line.name.clone())).collect(),
@@ -159,7 +134,7 @@ impl CurveView {
     }
 }
 
-fn latency_table(latency: &NestedLatency) -> TableView {
+fn latency_view(latency: &NestedLatency) -> LatencyView {
     let ns = Unit::new("ns");
     let heads = ["percentile", "all operations"].map(str::to_owned).into_iter();
     let over = latency.over_seconds.iter().map(|percentile| phrasing::percentile_label(*percentile));
@@ -169,15 +144,16 @@ fn latency_table(latency: &NestedLatency) -> TableView {
     });
     let name = format!("{} latency", latency.title);
     let title = "percentiles of latency over all operations and per second".to_owned();
-    TableView { name, title, over: Some("over the seconds"), heads: heads.chain(over).collect(), rows: rows.collect() }
+    let (heads, rows) = (heads.chain(over).collect(), rows.collect());
+    LatencyView { name, table: FigureTable { title, over: Some("over the seconds"), heads, rows } }
 }
 
 fn sample_view(cell: &CellResult, sample: &SampleResult) -> SampleView {
     let values = cell.metrics.iter().map(|result| {
-        let value = sample.values.get(&metric_name(result));
+        let value = sample.values.get(&result.key());
         value.map_or_else(|| phrasing::NO_VALUE.to_owned(), |value| result.metric.unit.quantity(*value).to_string())
     });
-    let primary = cell.primary().and_then(|primary| sample.values.get(&metric_name(primary)).copied());
+    let primary = cell.primary().and_then(|primary| sample.values.get(&primary.key()).copied());
     let mark = SampleMark::of(sample, primary);
     let attempt = if sample.attempt > 0 { format!(", attempt {}", sample.attempt) } else { String::new() };
     SampleView {

@@ -20,6 +20,16 @@ pub(crate) struct NamedLinks {
     pub(crate) text: Vec<Hyperlink>,
 }
 
+/// A table of figures; the first column names the rows.
+#[derive(Serialize)]
+pub(crate) struct FigureTable {
+    pub(crate) title: String,
+    /// A common heading of all columns after the second.
+    pub(crate) over: Option<&'static str>,
+    pub(crate) heads: Vec<String>,
+    pub(crate) rows: Vec<(String, Vec<String>)>,
+}
+
 /// A chart at two widths, of which the style sheet shows the fitting one.
 #[derive(Serialize)]
 pub(crate) struct PageFigure {

@@ -6,7 +6,7 @@ use wb_compare::experiment::{
     CalibrationExperiment, Criterion, Experiment, VariantCase, VariantExperiment, VariantSummary,
 };
 
-use super::components::{NamedText, named_text};
+use super::components::{FigureTable, NamedText, named_text};
 use crate::chart::RatioBars;
 use crate::compare::experiment::{CaseSection, calibration, describe_criterion, variants};
 use crate::text::{Table, Tone};
@@ -48,22 +48,13 @@ struct VariantRow {
     symbol: &'static str,
 }
 
-/// View of a table; the first column names the rows.
-#[derive(Serialize)]
-struct FigureTable {
-    title: String,
-    heads: Vec<String>,
-    rows: Vec<(String, Vec<String>)>,
-}
-
 impl ExperimentView {
     pub(super) fn new(experiment: &Experiment) -> Self {
-        let (cases, (metric, criterion)) = match experiment {
-            Experiment::Variants(variants) => (variant_cases(variants), describe_criterion(&variants.criterion)),
-            Experiment::Calibration(calibration) => {
-                (calibration_cases(calibration), describe_criterion(&calibration.criterion))
-            }
+        let cases = match experiment {
+            Experiment::Variants(variants) => variant_cases(variants),
+            Experiment::Calibration(calibration) => calibration_cases(calibration),
         };
+        let (metric, criterion) = describe_criterion(experiment.criterion());
         Self { criterion: named_text(metric, criterion), cases }
     }
 }
@@ -79,7 +70,7 @@ fn variant_cases(experiment: &VariantExperiment) -> Vec<CaseView> {
 
 fn calibration_cases(calibration: &CalibrationExperiment) -> Vec<CaseView> {
     let view = |section: CaseSection| {
-        let tables = section.tables.iter().map(|table| FigureTable::new(&section.title, table)).collect();
+        let tables = section.tables.iter().map(|table| figure_table(&section.title, table)).collect();
         CaseView::new(section, tables)
     };
     calibration::sections(calibration).into_iter().map(view).collect()
@@ -139,11 +130,11 @@ fn tone_symbol(tone: Tone) -> (&'static str, &'static str) {
     }
 }
 
-impl FigureTable {
-    fn new(title: &str, table: &Table) -> Self {
-        let (heads, rows) = table.raw_texts();
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let row = |row: Vec<&str>| Some((row.first()?.to_string(), owned(&row[1..])));
-        Self { title: title.to_owned(), heads: owned(&heads), rows: rows.into_iter().filter_map(row).collect() }
-    }
+/// A table for the terminal as one for the page.
+fn figure_table(title: &str, table: &Table) -> FigureTable {
+    let (heads, rows) = table.raw_texts();
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let row = |row: Vec<&str>| Some((row.first()?.to_string(), owned(&row[1..])));
+    let rows = rows.into_iter().filter_map(row).collect();
+    FigureTable { title: title.to_owned(), over: None, heads: owned(&heads), rows }
 }

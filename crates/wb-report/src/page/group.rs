@@ -138,7 +138,7 @@ fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let mut strips = Vec::new();
     for cell in &group.cells {
         let Some(primary) = cell.primary() else { continue };
-        let key = phrasing::value_key(&primary.metric, primary.worker.as_ref());
+        let key = primary.key();
         let dots: Vec<SampleDot> = cell.samples.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
         let label = group.label(cell);
         if let Some(summary) = primary.summary.clone() {

@@ -22,33 +22,28 @@ pub(crate) struct CaseSection {
     pub(crate) end: Option<String>,
 }
 
-/// A section for each case, and the criterion. Ratios are with_scale if the tables are not too wide for it.
-fn sections(experiment: &Experiment, style: Style) -> (Vec<CaseSection>, (&str, String)) {
+/// A section for each case. Ratios are drawn to scale if the tables are not too wide for it.
+fn sections(experiment: &Experiment, style: Style) -> Vec<CaseSection> {
     match experiment {
         Experiment::Variants(variants) => {
             let with_scale = variants::sections(variants, true);
             let fits = with_scale.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
-            (
-                if fits { with_scale } else { variants::sections(variants, false) },
-                describe_criterion(&variants.criterion),
-            )
+            if fits { with_scale } else { variants::sections(variants, false) }
         }
-        Experiment::Calibration(calibration) => {
-            (calibration::sections(calibration), describe_criterion(&calibration.criterion))
-        }
+        Experiment::Calibration(calibration) => calibration::sections(calibration),
     }
 }
 
 /// Renders the result of `ab` or `calibrate` for a terminal.
 pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
-    let (sections, (metric, criterion)) = sections(experiment, style);
+    let (metric, criterion) = describe_criterion(experiment.criterion());
     let text = |section: &CaseSection| {
         let line = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| style.indent(0, text));
         let tables: String = section.tables.iter().map(|table| table.draw(style)).collect();
         let remarks: String = section.remarks.iter().map(|(name, text)| style.remark(name, text)).collect();
         style.heading(&section.title) + &line(&section.about) + &tables + &remarks + &line(&section.end)
     };
-    sections.iter().map(text).collect::<String>() + "\n" + &style.remark(metric, &criterion)
+    sections(experiment, style).iter().map(text).collect::<String>() + "\n" + &style.remark(&metric, &criterion)
 }
 
 /// The unescaped name of a case, or of the test if the case has no axes.
@@ -57,7 +52,7 @@ fn title(case: &str, criterion: &Criterion) -> String {
 }
 
 /// The metric and a description of the criterion.
-pub(crate) fn describe_criterion(criterion: &Criterion) -> (&str, String) {
+pub(crate) fn describe_criterion(criterion: &Criterion) -> (String, String) {
     let Criterion { metric, direction, threshold, error_rate, .. } = criterion;
     let better = match direction {
         wb_model::Direction::Higher => "higher is better",
@@ -65,5 +60,5 @@ pub(crate) fn describe_criterion(criterion: &Criterion) -> (&str, String) {
         wb_model::Direction::Neither => "neither way is better",
     };
     let threshold = format!("differences below {threshold} % do not matter");
-    (metric, format!("{better}; {threshold}; false-positive rate at most {error_rate} %"))
+    (metric.to_string(), format!("{better}; {threshold}; false-positive rate at most {error_rate} %"))
 }

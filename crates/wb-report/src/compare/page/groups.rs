@@ -2,8 +2,7 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildHistory, FinalVerdict};
-use wb_compare::tolerance::Status;
+use wb_compare::comparison::BuildHistory;
 use wb_compare::tolerance::groups::Group;
 
 use super::figures::{format_percent, format_value};
@@ -27,7 +26,7 @@ impl GroupsView {
         let builds = 1..history.builds.list().len();
         let kind_in = |group: &Group<'_>, build: usize| {
             let status = group.cell(build)?.status;
-            Some(verdict_style(group_verdict(status), fail_on_gain))
+            Some(verdict_style(status.into(), fail_on_gain))
         };
         let is_changed = |group: &&Group<'_>| {
             let is_change = |kind: VerdictStyle| kind.is_change && kind.class != "lacking";
@@ -61,26 +60,11 @@ fn write_cell(
         rows.raw("<td>–");
         return;
     };
-    rows.raw("<td class=").figure(kind.class).raw("><abbr title=\"").figure(kind.word);
-    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(format_percent(cell.score).trim_end_matches(" %"));
+    kind.write(rows);
+    rows.raw(" ").figure(format_percent(cell.score).trim_end_matches(" %"));
     rows.raw("<small>±").figure(format_value(cell.tolerance));
     if !history.decides(group, build) {
         rows.raw(", not decisive");
     }
     rows.raw("</small>");
-}
-
-/// Maps a group's status to a check's decision.
-fn group_verdict(status: Status) -> FinalVerdict {
-    match status {
-        Status::Improvement => FinalVerdict::Gain,
-        Status::MinorGain => FinalVerdict::MinorGain,
-        Status::Equal => FinalVerdict::Equal,
-        Status::MinorLoss => FinalVerdict::MinorLoss,
-        Status::Regression => FinalVerdict::Loss,
-        Status::Changed => FinalVerdict::Differs,
-        Status::Missing => FinalVerdict::Missing,
-        Status::Invalid => FinalVerdict::Invalid,
-        Status::Incomparable => FinalVerdict::Incomparable,
-    }
 }

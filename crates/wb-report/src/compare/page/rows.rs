@@ -114,9 +114,7 @@ fn write_cell(
         rows.raw("<td>–");
         return;
     };
-    let kind = verdict_style(judged.final_verdict, fail_on_gain);
-    rows.raw("<td class=").figure(kind.class).raw("><abbr title=\"").figure(kind.word);
-    rows.raw("\">").figure(kind.symbol).raw("</abbr>");
+    verdict_style(judged.final_verdict, fail_on_gain).write(rows);
     let (difference, half) = difference(&judged);
     if let Some(difference) = difference {
         rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));

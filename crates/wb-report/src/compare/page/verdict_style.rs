@@ -3,6 +3,8 @@
 use serde::Serialize;
 use wb_compare::comparison::FinalVerdict;
 
+use super::markup::HtmlWriter;
+
 /// Display style of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct VerdictStyle {
@@ -14,6 +16,14 @@ pub(super) struct VerdictStyle {
     pub(super) failed: bool,
     /// Whether it is listed by default: failures and gains.
     pub(super) is_change: bool,
+}
+
+impl VerdictStyle {
+    /// Begins the table cell of a verdict with its symbol.
+    pub(super) fn write(&self, rows: &mut HtmlWriter) {
+        rows.raw("<td class=").figure(self.class).raw("><abbr title=\"").figure(self.word);
+        rows.raw("\">").figure(self.symbol).raw("</abbr>");
+    }
 }
 
 /// All styles, in the order of [`Decided::ALL`].

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildHistory, ComparisonMethod, FinalVerdict};
+use wb_compare::comparison::{BuildHistory, FinalVerdict};
 use wb_model::pluralize;
 
 use super::box_plots;
@@ -18,7 +18,7 @@ use super::trends::{TestTrends, build_trends};
 use super::verdict_style::{VerdictStyle, verdict_styles};
 use super::{PageOptions, models};
 use crate::compare::context::DifferenceRow;
-use crate::compare::figures::{DEFAULT_METHOD_RULE, regressing_methods};
+use crate::compare::figures::{describe_method, regressing_methods};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
@@ -126,11 +126,6 @@ fn totals_line(outcome: &ComparisonResult) -> String {
 
 /// The method, options and exit status of the comparison.
 fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedText> {
-    let method = match outcome.method {
-        Some(ComparisonMethod::Tolerance) => "tolerances decide",
-        Some(ComparisonMethod::Statistical) => "statistics decide",
-        None => DEFAULT_METHOD_RULE,
-    };
     let options = history.tolerances.options;
     let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
     let exit = match outcome.exit_code {
@@ -139,7 +134,11 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedTex
         3 => "3, something is missing, invalid, incomparable or ended in an error".to_owned(),
         _ => "4, nothing comparable".to_owned(),
     };
-    let facts = [named_text("method", method), named_text("tolerance", tolerance), named_text("exit status", exit)];
+    let facts = [
+        named_text("method", describe_method(outcome.method)),
+        named_text("tolerance", tolerance),
+        named_text("exit status", exit),
+    ];
     facts.into_iter().chain(models::model_facts(history)).collect()
 }
 
