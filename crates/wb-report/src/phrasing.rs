@@ -33,7 +33,7 @@ pub(crate) fn format_interval(summary: &Summary, unit: &Unit) -> Option<String> 
 }
 
 /// Formats the standard deviation relative to the mean.
-pub(crate) fn format_spread(summary: &Summary) -> Option<String> {
+fn format_spread(summary: &Summary) -> Option<String> {
     summary.stddev_percent.map(format_percent)
 }
 
@@ -83,6 +83,21 @@ pub(crate) fn describe_direction(direction: Direction) -> &'static str {
 /// A short label of a cell's outcome.
 pub(crate) fn outcome_label(outcome: &CellOutcome) -> String {
     outcome.as_str().replace('-', " ")
+}
+
+/// The figures of a cell at a glance: median, half-width of its interval, spread and number of samples.
+pub(crate) fn overview_figures(cell: &CellResult) -> [String; 4] {
+    let primary = cell.primary();
+    let summary = primary.and_then(|primary| primary.summary.as_ref());
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE.to_owned());
+    let median =
+        primary.zip(summary).map(|(primary, summary)| primary.metric.unit.quantity(summary.median).to_string());
+    [
+        or_none(median),
+        summary.and_then(format_half_width).unwrap_or_default(),
+        or_none(summary.and_then(format_spread)),
+        summary.map_or(0, |summary| summary.n).to_string(),
+    ]
 }
 
 /// Describes why a cell was not measured as requested; none if it was.
@@ -150,6 +165,11 @@ pub(crate) fn purpose_label(purpose: Purpose) -> &'static str {
         Purpose::WarmUp => "warm-up",
         Purpose::Sample => "sample",
     }
+}
+
+/// The name of an attempt at a sample: `warm-up 0`, `sample 3`.
+pub(crate) fn sample_name(sample: &SampleResult) -> String {
+    format!("{} {}", purpose_label(sample.purpose), sample.sample)
 }
 
 /// The unescaped name of a cell for people; cells are selected by the text of [`CellId`].

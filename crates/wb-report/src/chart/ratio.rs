@@ -14,6 +14,14 @@ pub(crate) struct RatioEstimate {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
+impl RatioEstimate {
+    /// The estimate and the ends of its interval.
+    pub(crate) fn bounds(self) -> [f64; 3] {
+        let (low, high) = self.interval.unwrap_or((self.estimate, self.estimate));
+        [self.estimate, low, high]
+    }
+}
+
 /// The common scale of a case's bars.
 pub(crate) struct RatioBars {
     scale: Scale,
@@ -25,11 +33,7 @@ impl RatioBars {
     /// Creates a scale for these ratios; `threshold` is the smallest relative difference that matters.
     pub(crate) fn new(threshold: f64, ratios: impl IntoIterator<Item = RatioEstimate>) -> Self {
         let equivalent = (1.0 - threshold, 1.0 + threshold);
-        let bounds = |ratio: RatioEstimate| {
-            let (low, high) = ratio.interval.unwrap_or((ratio.estimate, ratio.estimate));
-            [ratio.estimate, low, high]
-        };
-        let values = ratios.into_iter().flat_map(bounds).chain([equivalent.0, 1.0, equivalent.1]);
+        let values = ratios.into_iter().flat_map(RatioEstimate::bounds).chain([equivalent.0, 1.0, equivalent.1]);
         Self { scale: Scale::fit(&Unit::new(""), values, 0.0).with_range(4.0, WIDTH - 4.0), equivalent }
     }
 

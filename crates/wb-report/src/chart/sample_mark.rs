@@ -99,7 +99,7 @@ impl SampleDot {
         let mark = SampleMark::of(sample, value);
         let figure = value.map(|value| format!(": {}", unit.quantity(value))).unwrap_or_default();
         let remarks: String = phrasing::sample_remarks(sample).iter().map(|remark| format!("; {remark}")).collect();
-        let name = format!("{} {}", phrasing::purpose_label(sample.purpose), sample.sample);
+        let name = phrasing::sample_name(sample);
         let note = if mark == SampleMark::NotCounted { "; not counted" } else { "" };
         let tooltip = format!("{name} at {}{figure}{note}{remarks}", phrasing::format_elapsed(sample.start_seconds));
         Self { at: sample.start_seconds, value, mark, tooltip }

@@ -1,29 +1,42 @@
 //! Renders the totals of a comparison.
 
+use wb_compare::comparison::Totals;
 use wb_compare::{ComparisonResult, SampleCounts};
 
 use super::context;
 use super::figures::regressing_methods;
 use crate::text::{Style, definition_list};
 
+/// A total with its name.
+pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
+
+/// Primary checks by verdict.
+pub(super) const VERDICTS: [NamedTotal; 7] = [
+    ("gains", |totals| totals.gains),
+    ("minor gains", |totals| totals.minor_gains),
+    ("equals", |totals| totals.equals),
+    ("minor losses", |totals| totals.minor_losses),
+    ("losses", |totals| totals.losses),
+    ("differing", |totals| totals.differing),
+    ("inconclusive", |totals| totals.inconclusive),
+];
+
+/// Other checks, and groups.
+pub(super) const OTHERS: [NamedTotal; 4] = [
+    ("not primary", |totals| totals.not_primary),
+    ("not primary, failed", |totals| totals.not_primary_failed),
+    ("groups lost", |totals| totals.groups_lost),
+    ("groups gained", |totals| totals.groups_gained),
+];
+
+/// Number of verdicts that are shown even if they do not occur.
+pub(super) const ALWAYS_SHOWN: usize = 5;
+
 /// Renders other differences between the builds, and the totals.
 pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {
     let totals = &outcome.totals;
-    let counted = [
-        ("gains", totals.gains),
-        ("minor gains", totals.minor_gains),
-        ("equals", totals.equals),
-        ("minor losses", totals.minor_losses),
-        ("losses", totals.losses),
-        ("differing", totals.differing),
-        ("inconclusive", totals.inconclusive),
-        ("not primary", totals.not_primary),
-        ("not primary, failed", totals.not_primary_failed),
-        ("groups lost", totals.groups_lost),
-        ("groups gained", totals.groups_gained),
-    ];
-    let always = ["gains", "minor gains", "equals", "minor losses", "losses"];
-    let shown = counted.iter().filter(|(name, count)| *count > 0 || always.contains(name));
+    let counted = VERDICTS.into_iter().chain(OTHERS).map(|(name, count)| (name, count(totals))).enumerate();
+    let shown = counted.filter(|(index, (_, count))| *index < ALWAYS_SHOWN || *count > 0);
     let errors = [
         ("missing", totals.missing),
         ("invalid", totals.invalid),
@@ -35,7 +48,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
     let errors = errors.iter().map(|(_, count)| count).sum::<usize>().to_string();
     let errors = if kinds.is_empty() { errors } else { format!("{errors}: {}", kinds.join(", ")) };
     let pairs = shown
-        .map(|(name, count)| (*name, count.to_string()))
+        .map(|(_, (name, count))| (name, count.to_string()))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
         .chain(regressing_methods(outcome).map(|methods| ("regression by", methods)));

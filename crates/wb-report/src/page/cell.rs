@@ -157,7 +157,7 @@ fn sample_view(cell: &CellResult, sample: &SampleResult) -> SampleView {
     let mark = SampleMark::of(sample, primary);
     let attempt = if sample.attempt > 0 { format!(", attempt {}", sample.attempt) } else { String::new() };
     SampleView {
-        name: format!("{} {}{attempt}", phrasing::purpose_label(sample.purpose), sample.sample),
+        name: phrasing::sample_name(sample) + &attempt,
         mark: Value::from_safe_string(chart::mark_key(mark)),
         state: mark.name(),
         start: phrasing::format_elapsed(sample.start_seconds),
@@ -175,7 +175,7 @@ fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator)
     let mut strips: Vec<TelemetryChart> = Vec::new();
     for (sample, series) in recorded {
         let disturbed = if sample.disturbances.is_empty() { "" } else { ", disturbed" };
-        let label = format!("{} {}{disturbed}", phrasing::purpose_label(sample.purpose), sample.sample);
+        let label = phrasing::sample_name(sample) + disturbed;
         let plain = sample.counted && sample.disturbances.is_empty();
         for series in series {
             let segment =

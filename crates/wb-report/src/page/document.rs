@@ -49,3 +49,19 @@ impl Document<'_> {
         Ok(environment.get_template("page.html")?.render(context! { page, css, script })?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_the_view_lacks_is_an_error_unless_it_is_only_tested() {
+        let render = |template: &str| {
+            Document { template, styles: &[], scripts: &[] }.render(serde_json::json!({ "title": "a & b" }))
+        };
+        assert_eq!(render("{{ page.title }}{% if page.absent %}x{% endif %}").unwrap(), "a &amp; b");
+        for template in ["{{ page.absent }}", "{{ absent }}", "{% for item in page.absent %}{% endfor %}"] {
+            assert!(render(template).is_err(), "{template}");
+        }
+    }
+}

@@ -37,7 +37,7 @@ struct RowView {
     plus_minus: String,
     bar: Option<Value>,
     spread: String,
-    n: usize,
+    n: String,
     outcome: String,
     kind: &'static str,
     symbol: &'static str,
@@ -79,9 +79,7 @@ impl GroupView {
 fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&SummaryBars>) -> RowView {
     let primary = cell.primary();
     let summary = primary.and_then(|primary| primary.summary.as_ref());
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| phrasing::NO_VALUE.to_owned());
     let unit = primary.map(|primary| &primary.metric.unit);
-    let median = unit.zip(summary).map(|(unit, summary)| unit.quantity(summary.median).to_string());
     let description = unit.zip(summary).map(|(unit, summary)| {
         let interval =
             phrasing::format_interval(summary, unit).map(|ends| format!("interval {ends}, ")).unwrap_or_default();
@@ -91,15 +89,16 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
         .zip(summary)
         .zip(description)
         .map(|((bars, summary), description)| summary_bar(bars, summary, &description));
+    let [median, plus_minus, spread, n] = phrasing::overview_figures(cell);
     let (kind, symbol) = outcome_symbol(&cell.outcome);
     RowView {
         id,
         label: group.label(cell),
-        median: or_none(median),
-        plus_minus: summary.and_then(phrasing::format_half_width).unwrap_or_default(),
+        median,
+        plus_minus,
         bar: chart.map(Value::from_safe_string),
-        spread: or_none(summary.and_then(phrasing::format_spread)),
-        n: summary.map_or(0, |summary| summary.n),
+        spread,
+        n,
         outcome: phrasing::outcome_label(&cell.outcome) + &phrasing::describe_workers(cell),
         kind,
         symbol,

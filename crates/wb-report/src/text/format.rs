@@ -115,7 +115,7 @@ fn samples_table(cell: &CellResult, style: Style) -> String {
 
 fn sample_name(sample: &SampleResult) -> String {
     let attempt = if sample.attempt > 0 { format!(" attempt {}", sample.attempt) } else { String::new() };
-    format!("{} {}{attempt}", phrasing::purpose_label(sample.purpose), sample.sample)
+    phrasing::sample_name(sample) + &attempt
 }
 
 /// Renders why samples are not counted, and what disturbed them.

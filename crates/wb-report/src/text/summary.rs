@@ -4,7 +4,7 @@ use wb_model::{CellOutcome, pluralize};
 use wb_study::result::{CellResult, Conclusion, Study};
 
 use super::Style;
-use super::table::{Align, Table, TableCell, Tone};
+use super::table::{Align, Table, TableCell, Tone, figure_row};
 use super::wrap::{sanitize, wrap};
 use crate::groups::{CellGroup, group_cells};
 use crate::phrasing;
@@ -51,23 +51,13 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
         CellOutcome::Failed { .. } => Tone::Bad,
         CellOutcome::Unsupported { .. } => Tone::Quiet,
     };
-    let primary = cell.primary();
-    let summary = primary.and_then(|primary| primary.summary.as_ref());
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| phrasing::NO_VALUE.to_owned());
-    let median =
-        primary.zip(summary).map(|(primary, summary)| primary.metric.unit.quantity(summary.median).to_string());
     let nonzero = |count: usize, word: &str| if count == 0 { String::new() } else { format!(", {count} {word}") };
     let remarks = nonzero(phrasing::invalid_count(cell), "invalid")
         + &nonzero(phrasing::disturbed_count(cell), "disturbed")
         + &phrasing::describe_workers(cell);
-    vec![
-        format!("  {}", group.label(cell)).into(),
-        or_none(median).into(),
-        summary.and_then(phrasing::format_half_width).unwrap_or_default().into(),
-        or_none(summary.and_then(phrasing::format_spread)).into(),
-        summary.map_or(0, |summary| summary.n).to_string().into(),
-        TableCell::with_tone(phrasing::outcome_label(&cell.outcome) + &remarks, tone),
-    ]
+    let mut row = figure_row(format!("  {}", group.label(cell)), phrasing::overview_figures(cell));
+    row.push(TableCell::with_tone(phrasing::outcome_label(&cell.outcome) + &remarks, tone));
+    row
 }
 
 /// Renders the estimates with and without the disturbed samples, since neither may be silently preferred.

@@ -16,10 +16,7 @@ pub(super) struct RatioScale {
 impl RatioScale {
     /// Creates a scale for these ratios; none if there is no ratio other than 1.
     pub(super) fn new(ratios: impl IntoIterator<Item = RatioEstimate>) -> Option<Self> {
-        let ends = ratios.into_iter().flat_map(|ratio| {
-            let (low, high) = ratio.interval.unwrap_or((ratio.estimate, ratio.estimate));
-            [ratio.estimate, low, high]
-        });
+        let ends = ratios.into_iter().flat_map(RatioEstimate::bounds);
         let limit = ends.map(|end| end.ln().abs()).filter(|limit| limit.is_finite()).fold(0.0, f64::max);
         (limit > 0.0).then_some(Self { max_log_ratio: limit })
     }

@@ -2,12 +2,12 @@
 
 use wb_compare::experiment::{Criterion, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::StoppingState;
-use wb_compare::statistical::Verdict;
 use wb_model::pluralize;
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, title};
 use crate::chart::RatioEstimate;
+use crate::compare::figures::tone;
 use crate::phrasing::NO_VALUE;
 use crate::text::{Align, Table, TableCell, Tone};
 
@@ -78,7 +78,7 @@ pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("the first", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
-        Some(standing) => (standing.verdict.as_str(), tone(standing.verdict)),
+        Some(standing) => (standing.verdict.as_str(), tone(standing.verdict.into())),
     }
 }
 
@@ -87,15 +87,6 @@ pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
     let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
     let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));
     warnings.chain(short).collect()
-}
-
-fn tone(verdict: Verdict) -> Tone {
-    match verdict {
-        Verdict::Improved => Tone::Good,
-        Verdict::Equivalent => Tone::Plain,
-        Verdict::Inconclusive | Verdict::Differs => Tone::Doubtful,
-        Verdict::Regressed | Verdict::Invalid | Verdict::Missing | Verdict::Incomparable => Tone::Bad,
-    }
 }
 
 fn stop_summary(case: &VariantCase, variants: &VariantExperiment) -> String {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use wb_compare::comparison::{BuildHistory, Totals};
 
 use crate::chart::{CountRow, CountsChart, count_key};
+use crate::compare::totals::{ALWAYS_SHOWN, NamedTotal, OTHERS, VERDICTS};
 use crate::page::components::{IdGenerator, PageFigure};
 
 /// A table with a row for each later build and a column for each verdict that occurs.
@@ -14,28 +15,13 @@ pub(super) struct CountsView {
     figure: Option<PageFigure>,
 }
 
-type CountColumn = (&'static str, fn(&Totals) -> usize);
-
-const COLUMNS: [CountColumn; 15] = [
-    ("gains", |totals| totals.gains),
-    ("minor gains", |totals| totals.minor_gains),
-    ("equals", |totals| totals.equals),
-    ("minor losses", |totals| totals.minor_losses),
-    ("losses", |totals| totals.losses),
-    ("differing", |totals| totals.differing),
-    ("inconclusive", |totals| totals.inconclusive),
+/// What was not compared.
+const ERRORS: [NamedTotal; 4] = [
     ("missing", |totals| totals.missing),
     ("invalid", |totals| totals.invalid),
     ("incomparable", |totals| totals.incomparable),
     ("errors", |totals| totals.errors),
-    ("not primary", |totals| totals.not_primary),
-    ("not primary, failed", |totals| totals.not_primary_failed),
-    ("groups lost", |totals| totals.groups_lost),
-    ("groups gained", |totals| totals.groups_gained),
 ];
-
-/// Number of columns that are always shown, as on a terminal.
-const ALWAYS_SHOWN: usize = 5;
 
 /// A part of a bar: CSS class, name and count.
 type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
@@ -56,13 +42,10 @@ impl CountsView {
     pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
         let later = 1..history.builds.list().len();
         let totals: Vec<(&str, Totals)> = later.map(|index| (names[index].as_str(), history.totals(index))).collect();
-        let occurs = |column: &CountColumn| totals.iter().any(|(_, totals)| column.1(totals) > 0);
-        let columns: Vec<&CountColumn> = COLUMNS
-            .iter()
-            .enumerate()
-            .filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column))
-            .map(|(_, column)| column)
-            .collect();
+        let occurs = |column: &NamedTotal| totals.iter().any(|(_, totals)| column.1(totals) > 0);
+        let columns = VERDICTS.into_iter().chain(ERRORS).chain(OTHERS).enumerate();
+        let shown = columns.filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column));
+        let columns: Vec<NamedTotal> = shown.map(|(_, column)| column).collect();
         let row = |(name, totals): &(&str, Totals)| {
             ((*name).to_owned(), columns.iter().map(|column| column.1(totals)).collect())
         };
