@@ -29,11 +29,7 @@ impl Chart for CountsChart {
     }
 
     fn description(&self) -> String {
-        let describe = |row: &CountRow| {
-            let parts = row.parts.iter().filter(|(.., count)| *count > 0);
-            let parts: Vec<String> = parts.map(|(_, name, count)| format!("{count} {name}")).collect();
-            format!("{}: {}", row.label, parts.join(", "))
-        };
+        let describe = |row: &CountRow| format!("{}: {}", row.label, row.texts().collect::<Vec<_>>().join(", "));
         self.rows.iter().map(describe).collect::<Vec<_>>().join("; ")
     }
 
@@ -60,6 +56,11 @@ impl Chart for CountsChart {
 impl CountRow {
     pub(super) fn count(&self) -> usize {
         self.parts.iter().map(|(.., count)| count).sum()
+    }
+
+    /// The parts that occur: `3 gains`.
+    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+        self.parts.iter().filter(|(.., count)| *count > 0).map(|(_, name, count)| format!("{count} {name}"))
     }
 
     fn bar(&self, (mut left, top): (f64, f64), per_check: f64) -> Vec<Element> {

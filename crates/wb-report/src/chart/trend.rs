@@ -72,8 +72,6 @@ impl Chart for TrendChart {
 
 impl TrendColumn {
     fn description(&self) -> String {
-        let parts = self.counts.parts.iter().filter(|(.., count)| *count > 0);
-        let counts = parts.map(|(_, name, count)| format!("{count} {name}"));
         let spread = self.summary.as_ref().map(|summary| {
             let Summary { median, min, max, .. } = summary;
             if summary.n == 1 {
@@ -82,7 +80,7 @@ impl TrendColumn {
                 format!("median {median:+.2} %, {min:+.2} to {max:+.2} %")
             }
         });
-        let all: Vec<String> = spread.into_iter().chain(counts).collect();
+        let all: Vec<String> = spread.into_iter().chain(self.counts.texts()).collect();
         let all = if all.is_empty() { "no check".to_owned() } else { all.join(", ") };
         format!("{}: {all}", self.counts.label)
     }
