@@ -1,4 +1,4 @@
-//! Identifiers of cells and metrics: `PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]`.
+//! Identifiers of cells: `PROFILE/TEST/SERIAL:CASE`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use crate::{Case, MetricKey, ProfileName, TestName};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {noun} `{text}`: expected {expected}")]
 pub struct ParseIdError {
-    text: String,
-    noun: &'static str,
-    expected: &'static str,
+    pub(crate) text: String,
+    pub(crate) noun: &'static str,
+    pub(crate) expected: &'static str,
 }
 
 /// Distinguishes the tests of one name in a plan, by position or by the id given with `id=`.
@@ -96,48 +96,6 @@ impl FromStr for CellId {
     }
 }
 
-/// Identifier of a metric of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct MetricId {
-    /// The cell.
-    pub cell: CellId,
-    /// The metric.
-    pub metric: MetricKey,
-    /// The statistic over samples.
-    pub statistic: Option<String>,
-}
-
-impl fmt::Display for MetricId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.cell, self.metric)?;
-        if let Some(statistic) = &self.statistic {
-            write!(f, "#{statistic}")?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for MetricId {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let parse = || {
-            let (rest, statistic) = match text.split_once('#') {
-                Some((rest, statistic)) => (rest, Some(statistic.to_owned()).filter(|s| !s.is_empty())),
-                None => (text, None),
-            };
-            let (end_of_cell, _) = rest.match_indices('/').nth(2)?;
-            let metric: MetricKey = rest[end_of_cell + 1..].parse().ok()?;
-            (!metric.name.is_empty()).then_some(())?;
-            Some(Self { cell: rest[..end_of_cell].parse().ok()?, metric, statistic })
-        };
-        let form = "PROFILE/TEST/SERIAL:CASE/CLASS/METRIC[@WORKER][#STATISTIC]";
-        parse().ok_or_else(|| ParseIdError { text: text.to_owned(), noun: "metric", expected: form })
-    }
-}
-
 macro_rules! text_form {
     ($($type:ident),*) => {$(
         impl TryFrom<String> for $type {
@@ -155,7 +113,7 @@ macro_rules! text_form {
     )*};
 }
 
-text_form!(Serial, CellId, MetricId);
+text_form!(Serial, CellId, MetricKey);
 
 #[cfg(test)]
 mod tests {
@@ -164,13 +122,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_id_survives_a_round_trip() {
-        let text = "TunedLibvirt/fio/0000:block-size=4k,rw=read/throughput/iops@vm2#median";
-        let id: MetricId = text.parse().unwrap();
+    fn a_cell_id_survives_a_round_trip() {
+        let text = "TunedLibvirt/fio/0000:block-size=4k,rw=read";
+        let id: CellId = text.parse().unwrap();
         assert_eq!(id.to_string(), text);
-        assert_eq!(id.cell.case.get("rw"), Some("read"));
-        assert_eq!(id.metric.worker.unwrap().as_str(), "vm2");
-        assert_eq!(id.statistic.unwrap(), "median");
+        assert_eq!(id.case.get("rw"), Some("read"));
     }
 
     #[test]
@@ -184,7 +140,6 @@ mod tests {
         #[test]
         fn no_text_panics(text: String) {
             let _ = text.parse::<CellId>();
-            let _ = text.parse::<MetricId>();
         }
     }
 }

@@ -3,8 +3,8 @@
 //! All other crates use these types. This crate has no access to files, processes, clocks or statistics; whatever needs
 //! one of those belongs elsewhere.
 //!
-//! Start with [`id`] (identifiers of cells and metrics), then read [`declaration`] (declarations of tests) and
-//! [`outcome`] (outcomes of measurements).
+//! Start with [`id`] (identifiers of cells) and [`metric_key`] (keys of their metrics), then read [`declaration`]
+//! (declarations of tests) and [`outcome`] (outcomes of measurements).
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
 pub use case::{Case, unescape_lossy};
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
-pub use id::{CellId, MetricId, Serial};
+pub use id::{CellId, Serial};
 pub use key::{DefinitionKey, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use metric_key::MetricKey;

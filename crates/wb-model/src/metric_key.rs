@@ -8,6 +8,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::id::ParseIdError;
 use crate::{Class, WorkerName, with_worker};
 
 /// Key of a metric of a cell: `latency/p99`, or `latency/p99@vm2` for one of several workers.
@@ -25,11 +26,6 @@ pub struct MetricKey {
     /// The worker; absent for the aggregate over all workers.
     pub worker: Option<WorkerName>,
 }
-
-/// Error of parsing a key of a metric.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid metric `{0}`: expected CLASS/METRIC or CLASS/METRIC@WORKER")]
-pub struct ParseMetricKeyError(String);
 
 impl MetricKey {
     /// Creates the key of a metric over all workers.
@@ -76,9 +72,9 @@ impl fmt::Display for MetricKey {
 }
 
 impl FromStr for MetricKey {
-    type Err = ParseMetricKeyError;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, ParseMetricKeyError> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let parse = || {
             let (class, name) = text.split_once('/')?;
             let class = class.parse().ok()?;
@@ -88,20 +84,11 @@ impl FromStr for MetricKey {
                 None => Self::new(class, name),
             })
         };
-        parse().ok_or_else(|| ParseMetricKeyError(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for MetricKey {
-    type Error = ParseMetricKeyError;
-    fn try_from(text: String) -> Result<Self, ParseMetricKeyError> {
-        text.parse()
-    }
-}
-
-impl From<MetricKey> for String {
-    fn from(key: MetricKey) -> String {
-        key.to_string()
+        parse().ok_or_else(|| ParseIdError {
+            text: text.to_owned(),
+            noun: "metric",
+            expected: "CLASS/METRIC or CLASS/METRIC@WORKER",
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes results as comma-separated values, with one header line and plain numbers in the named units.
 
-use wb_model::{CellOutcome, MetricId};
+use wb_model::CellOutcome;
 use wb_stats::Summary;
 use wb_study::result::{CellResult, MetricResult, Study};
 
@@ -115,12 +115,8 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
 
 /// The first columns of both files: id, test, case, worker, unit.
 fn id_columns(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
-    let id = result.map_or_else(
-        || cell.cell.to_string(),
-        |result| MetricId { cell: cell.cell.clone(), metric: result.key(), statistic: None }.to_string(),
-    );
     vec![
-        id,
+        result.map_or_else(|| cell.cell.to_string(), |result| format!("{}/{}", cell.cell, result.key())),
         cell.cell.test.to_string(),
         cell.cell.case.to_string(),
         result.and_then(|result| result.worker.as_ref()).map(ToString::to_string).unwrap_or_default(),

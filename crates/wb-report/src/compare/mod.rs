@@ -65,7 +65,7 @@ fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> Strin
 }
 
 /// Renders a comparison for a terminal: the builds, the requested `options`, errors, the checks and groups selected by
-/// `verbosity`, averages and scores, with [`Shown::All`] the systems, other differences between the builds, and the
+/// `verbosity`, averages and scores, with [`Verbosity::All`] the systems, other differences between the builds, and the
 /// totals.
 pub fn text(
     outcome: &ComparisonResult,

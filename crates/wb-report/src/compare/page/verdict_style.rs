@@ -26,7 +26,7 @@ impl VerdictStyle {
     }
 }
 
-/// All styles, in the order of [`Decided::ALL`].
+/// All styles, in the order of [`FinalVerdict::ALL`].
 pub(super) fn verdict_styles(fail_on_gain: bool) -> [VerdictStyle; FinalVerdict::ALL.len()] {
     FinalVerdict::ALL.map(|decided| verdict_style(decided, fail_on_gain))
 }
