@@ -2,6 +2,7 @@
 
 use wb_agent::{Command, EntryKind, Fault, Worker, WorkerError};
 use wb_model::{Bytes, Nanos};
+use wb_sys::user_folders;
 
 /// A deployed program in the cache of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,9 +100,7 @@ fn cache_location(worker: &Worker) -> Option<(String, Option<String>)> {
 
 /// Returns the cache folder of this machine, used when it is a host of other controllers.
 fn local_cache_folder() -> Option<String> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|path| path.starts_with('/'));
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(format!("{}/.cache", variable("HOME")?)))?;
-    Some(format!("{cache}/weighbridge/agent"))
+    user_folders::cache()?.join("agent").into_os_string().into_string().ok()
 }
 
 fn is_hash(name: &str) -> bool {

@@ -5,7 +5,7 @@
 //! when the next agent starts.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use wb_knobs::KnobSet;
 use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::Step;
+use wb_sys::user_folders;
 
 use crate::apply_site::ApplySite;
 use crate::error::{ProfileError, ProfileErrorKind};
@@ -256,7 +257,6 @@ impl ActiveProfile {
 }
 
 /// The folders with users' own profiles: in the user's configuration, and among assets.
-pub fn profile_folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
-    let own = config.map(|config| config.join("weighbridge/profiles.d"));
-    own.into_iter().chain(assets.iter().map(|folder| folder.join("profiles.d"))).collect()
+pub fn profile_folders(assets: &[PathBuf]) -> Vec<PathBuf> {
+    user_folders::config().iter().chain(assets).map(|folder| folder.join("profiles.d")).collect()
 }

@@ -8,8 +8,9 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Sha256;
+use wb_sys::atomic_file;
 
-use crate::{RecordError, files};
+use crate::RecordError;
 
 /// A file of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +42,7 @@ impl Artefact {
             file.sync_all()
         });
         written.map_err(RecordError::io("write", &full))?;
-        files::sync_folder(parent)?;
+        atomic_file::sync_folder(parent).map_err(RecordError::io("sync", parent))?;
         Ok(Self { path: path.to_owned(), bytes: bytes.len() as u64, sha256: Sha256::of(bytes) })
     }
 

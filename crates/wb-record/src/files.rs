@@ -1,39 +1,18 @@
-//! Atomic writing of files: after a crash or a power failure, a file has either its old or its new content.
+//! Reading and atomic writing of files.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::secrets;
+use wb_sys::atomic_file;
 
 use crate::RecordError;
 
-/// Writes a file atomically: to a temporary file in the same folder, which is flushed to the device, then renamed.
+/// Writes a file atomically, as [`atomic_file::replace`].
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let temporary = path.with_file_name(format!(
-        ".{}.{}.new",
-        path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
-        std::process::id()
-    ));
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        // Remove the partial temporary file; the first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(RecordError::io("write", path))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    sync_folder(folder.unwrap_or(Path::new(".")))
-}
-
-/// Flushes the entries of a folder to the device.
-pub fn sync_folder(path: &Path) -> Result<(), RecordError> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(RecordError::io("sync", path))
+    atomic_file::replace(path, bytes).map_err(RecordError::io("write", path))
 }
 
 /// Writes a value atomically as indented JSON, with declared secrets masked.

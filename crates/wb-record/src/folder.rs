@@ -1,10 +1,11 @@
 //! The run folder: its layout and its lock.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
+use wb_sys::{FileLock, LockError};
 
 use crate::run_file::SCHEMA;
 use crate::{Definitions, Journal, JournalLine, RecordError, RunEntry, RunFile, RunRecords, files};
@@ -16,7 +17,7 @@ const MAX_CASE_NAME: usize = 180;
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    lock: Option<File>,
+    lock: Option<FileLock>,
 }
 
 impl RunFolder {
@@ -36,12 +37,12 @@ impl RunFolder {
             }
         }
         let journal = path.join("journal.jsonl");
-        let file = File::options().append(true).create(true).open(&journal);
-        let lock = file.map_err(RecordError::io("open", &journal))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
-            Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: path.to_owned() }),
-            Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &journal)(error)),
+        let open = || File::options().append(true).create(true).open(&journal);
+        match FileLock::try_acquire(&journal, open) {
+            Ok(lock) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
+            Err(LockError::Held(_)) => Err(RecordError::Busy { path: path.to_owned() }),
+            Err(LockError::Open(error)) => Err(RecordError::io("open", &journal)(error)),
+            Err(LockError::Lock(error)) => Err(RecordError::io("lock", &journal)(error)),
         }
     }
 

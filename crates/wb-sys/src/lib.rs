@@ -7,18 +7,23 @@
 //! Start with [`root`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
 //! system, compared before and after a run); [`mod@system`] combines both into the table that reports show.
 
+pub mod atomic_file;
 pub mod cgroup;
 pub mod environment;
 pub mod facts;
 pub mod fake_root;
+pub mod file_lock;
 pub mod process;
 pub mod sys_root;
 pub mod system;
 pub mod telemetry;
 pub mod undo;
+pub mod user_folders;
 
+pub use atomic_file::AtomicFile;
 pub use environment::Environment;
 pub use facts::facts;
+pub use file_lock::{FileLock, LockError};
 pub use sys_root::{SysError, SysRoot};
 pub use system::system;
 pub use undo::UndoLog;

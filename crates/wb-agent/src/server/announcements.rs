@@ -4,13 +4,14 @@
 //! The files are in a folder that all users can write to, whatever their TMPDIR is. A locked file is in force,
 //! whichever process namespace its agent is in; an unlocked one was left by a killed agent.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
+use wb_sys::FileLock;
+use wb_sys::file_lock::is_locked;
 use wb_sys::process::Owner;
 
 use crate::session::{AgentSession, Controller};
@@ -61,24 +62,23 @@ pub(super) struct Announcement {
     /// Its content.
     pub(super) holder: AgentSession,
     path: PathBuf,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Announcement {
     /// Creates an announcement for a controller in a folder.
     pub(super) fn new(folder: &Path, owner: Owner, kind: AnnouncementKind, controller: Controller) -> io::Result<Self> {
         let [path, unfinished] = [kind.suffix(), "-new"].map(|suffix| folder.join(format!("{owner}{suffix}")));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&unfinished)?;
+        let open = || OpenOptions::new().write(true).create_new(true).mode(0o644).open(&unfinished);
+        let lock = FileLock::try_acquire(&unfinished, open)?;
         let holder = AgentSession::new(controller);
         // Renamed into place once it is locked and complete: readers briefly lock the files that they find.
-        let result = flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(io::Error::from)
-            .and_then(|()| file.write_all(&serde_json::to_vec(&holder)?))
-            .and_then(|()| fs::rename(&unfinished, &path));
+        let text = serde_json::to_vec(&holder).map_err(io::Error::from);
+        let result = text.and_then(|text| lock.file().write_all(&text)).and_then(|()| fs::rename(&unfinished, &path));
         if let Err(error) = result {
             return fs::remove_file(&unfinished).and(Err(error));
         }
-        Ok(Self { holder, path, _lock: file })
+        Ok(Self { holder, path, _lock: lock })
     }
 }
 
@@ -132,8 +132,7 @@ pub(super) fn announce_exclusive(
 fn read(path: &Path) -> Option<AgentSession> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
-    let is_locked = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    if !is_locked || !file.metadata().ok()?.is_file() {
+    if !is_locked(&file) || !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut text = Vec::new();

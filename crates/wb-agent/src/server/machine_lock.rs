@@ -2,12 +2,11 @@
 //!
 //! The kernel releases the lock with the process, so that the file of a killed agent locks nothing.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use wb_sys::SysRoot;
+use wb_sys::{FileLock, LockError, SysRoot, user_folders};
 
 use crate::session::{AgentSession, Controller};
 
@@ -22,30 +21,28 @@ const STATE_FOLDER: &str = "/var/lib/weighbridge";
 #[derive(Debug)]
 pub(super) struct MachineLock {
     path: PathBuf,
-    lock: File,
+    lock: FileLock,
 }
 
 impl MachineLock {
     /// Locks the machine for a controller; if it is locked already, the inner error is the holder, if known.
     pub(super) fn acquire(root: &SysRoot, controller: &Controller) -> io::Result<Result<Self, Option<AgentSession>>> {
         let path = state_folder(root)?.join("agent.lock");
-        let mut file = open(&path)?;
-        match file.try_lock() {
-            // The previous holder may have removed the file meanwhile: then it locks nothing.
-            Ok(()) if !is_same_file(&file, &path) => Self::acquire(root, controller),
-            Ok(()) => {
+        match FileLock::try_acquire(&path, || open(&path)) {
+            Ok(lock) => {
                 // Constructed first: if the holder cannot be written, dropping it removes the file.
-                let mut exclusive = Self { path, lock: file };
-                exclusive.lock.set_len(0)?;
-                exclusive.lock.write_all(&serde_json::to_vec(&AgentSession::new(controller.clone()))?)?;
+                let exclusive = Self { path, lock };
+                let mut file = exclusive.lock.file();
+                file.set_len(0)?;
+                file.write_all(&serde_json::to_vec(&AgentSession::new(controller.clone()))?)?;
                 Ok(Ok(exclusive))
             }
-            Err(TryLockError::WouldBlock) => {
+            Err(LockError::Held(mut file)) => {
                 let mut text = Vec::new();
                 file.read_to_end(&mut text)?;
                 Ok(Err(serde_json::from_slice(&text).ok()))
             }
-            Err(TryLockError::Error(error)) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -75,9 +72,7 @@ fn state_folder(root: &SysRoot) -> io::Result<PathBuf> {
     if !root.is_real() || rustix::process::geteuid().is_root() {
         return root.path(STATE_FOLDER).map_err(io::Error::other);
     }
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
-    Ok(state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?.join("weighbridge"))
+    user_folders::state().ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))
 }
 
 /// Opens the lock file, creating it and its folder; retries because an agent that exits may remove both meanwhile.
@@ -97,11 +92,6 @@ fn create_with_parents(folder: &Path) -> io::Result<()> {
     let created = folder.ancestors().skip(1).take_while(|above| !above.exists()).count();
     fs::create_dir_all(folder)?;
     if created > 0 { fs::write(folder.join(CREATED_PARENTS), created.to_string()) } else { Ok(()) }
-}
-
-fn is_same_file(file: &File, path: &Path) -> bool {
-    let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    file.metadata().map(id).ok().is_some_and(|own| fs::metadata(path).map(id).ok() == Some(own))
 }
 
 #[cfg(test)]

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
+use crate::file_lock::{FileLock, LockError, is_same_file};
 use crate::process::{Owner, ProcessStat, tree};
 
 /// How long to wait for the remaining commands of a holder that has ended.
@@ -67,7 +65,7 @@ impl LockRecord {
     }
 
     /// Reads a lock file; None where it has no complete record yet.
-    fn read(file: &mut File) -> io::Result<Option<Self>> {
+    fn read(mut file: &File) -> io::Result<Option<Self>> {
         let mut text = String::new();
         file.rewind()?;
         file.read_to_string(&mut text)?;
@@ -90,54 +88,41 @@ impl LockRecord {
     }
 }
 
-fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(is_same(&metadata, &file.metadata()?)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
 /// The current or last holder of the lock.
 pub(super) fn holder(path: &Path) -> Option<LockHolder> {
-    LockRecord::read(&mut File::open(path).ok()?).ok()??.holder()
+    LockRecord::read(&File::open(path).ok()?).ok()??.holder()
 }
 
-/// Writes the record of this process into the lock file, which it must hold.
-pub(super) fn write_record(file: &mut File, subcommand: &str) -> io::Result<()> {
+/// Writes the record of this process into the lock file.
+pub(super) fn write_record(lock: &FileLock, subcommand: &str) -> io::Result<()> {
+    let mut file = lock.file();
     let line = serde_json::to_string(&LockRecord::new(subcommand)).map_err(io::Error::from)?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// Acquires the lock, or returns its holder. The lock is held by the returned file, and is inherited by the commands
-/// that are started with it. Where only such commands of an ended holder are left, they are killed first.
-pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, Option<LockHolder>>> {
+/// Acquires the lock, or returns its holder. The lock is inherited by the commands that are started with its file. Where
+/// only such commands of an ended holder are left, they are killed first.
+pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<FileLock, Option<LockHolder>>> {
     let (own, start) = (LockRecord::new(subcommand), Instant::now());
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     loop {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // The previous holder may have removed the file meanwhile; the lock on it is then worthless.
-            Ok(()) if !is_same_file(&file, path)? => {}
-            Ok(()) => {
-                return match write_record(&mut file, subcommand) {
-                    Ok(()) => Ok(Ok(file)),
+        match FileLock::try_acquire(path, open) {
+            Ok(lock) => {
+                return match write_record(&lock, subcommand) {
+                    Ok(()) => Ok(Ok(lock)),
                     Err(error) => fs::remove_file(path).and(Err(error)),
                 };
             }
-            Err(Errno::WOULDBLOCK) => {
-                let current = LockRecord::read(&mut file)?;
+            Err(LockError::Held(file)) => {
+                let current = LockRecord::read(&file)?;
                 let timeout = match &current {
                     // This process may have released it while a forked child that has not called execve still has it.
                     Some(current) if current.owner == own.owner => EXEC_TIMEOUT,
                     Some(current) if !current.has_ended() => Duration::ZERO,
                     Some(current) => {
-                        kill_commands(&mut file, current)?;
+                        kill_commands(&file, current)?;
                         ORPHAN_TIMEOUT
                     }
                     None => ORPHAN_TIMEOUT,
@@ -153,7 +138,7 @@ pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, 
 }
 
 /// Kills the commands of a holder that has ended, each with its process group and descendants.
-fn kill_commands(file: &mut File, dead: &LockRecord) -> io::Result<()> {
+fn kill_commands(file: &File, dead: &LockRecord) -> io::Result<()> {
     let root = SysRoot::real();
     let (mut groups, mut stopped) = (BTreeSet::new(), BTreeMap::new());
     // All are stopped before any is killed: a shell whose child is killed first would continue with its next command. A
@@ -189,7 +174,7 @@ fn kill_commands(file: &mut File, dead: &LockRecord) -> io::Result<()> {
 /// The processes that have the lock file as their standard input.
 fn commands<'a>(all: &'a [ProcessStat], lock: &fs::Metadata) -> Vec<&'a ProcessStat> {
     let has_lock = |entry: &&ProcessStat| {
-        fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock))
+        fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same_file(&input, lock))
     };
     all.iter().filter(has_lock).collect()
 }

@@ -1,10 +1,10 @@
 //! The undo log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 
-use crate::SysRoot;
+use crate::{FileLock, SysRoot};
 
 use super::dependents::{self, PendingRestore, ResetSetting};
 use super::record::{Change, Dependent, LogRecord, RevertOutcome};
@@ -103,7 +103,7 @@ pub struct UndoLog {
     changes: BTreeMap<u32, OpenChange>,
     next: u32,
     /// The lock: released when this is dropped and all commands that inherited it have ended.
-    lock: File,
+    lock: FileLock,
 }
 
 /// A change in the log that is not reverted yet.
@@ -131,9 +131,9 @@ impl UndoLog {
     pub fn open(root: &SysRoot, by: &str) -> Result<Self, UndoError> {
         let store = LogFolder::create(root)?;
         let path = store.lock();
-        let taken =
+        let acquired =
             lock::acquire(&path, by).map_err(io_error("lock", &path)).inspect_err(|_| store.remove_if_empty())?;
-        let lock = taken.map_err(|holder| UndoError::Locked { holder })?;
+        let lock = acquired.map_err(|holder| UndoError::Locked { holder })?;
         let boot = root.text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let (root, by, changes) = (root.clone(), by.to_owned(), BTreeMap::new());
         let mut log = Self { root, store, owner: by, boot, changes, next: 0, lock };
@@ -226,7 +226,7 @@ impl UndoLog {
         self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, OpenChange { change, applied: None });
-        if let Err(error) = step.set(&self.root, target, &self.lock) {
+        if let Err(error) = step.set(&self.root, target, self.lock.file()) {
             self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
@@ -428,12 +428,12 @@ impl UndoLog {
         let reset = applied.map(|applied| applied.reset.as_slice());
         let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
-            step.set(&self.root, before.as_deref(), &self.lock)?;
+            step.set(&self.root, before.as_deref(), self.lock.file())?;
             step.verify_state(&self.root, before.as_deref())?;
         }
         step.set_modified(&self.root, change.modified)?;
         let how = done(RevertOutcome::Restored);
-        dependents.restore(&self.root, &self.lock, undone)?;
+        dependents.restore(&self.root, self.lock.file(), undone)?;
         Ok(how)
     }
 }
@@ -445,7 +445,7 @@ impl Drop for UndoLog {
             && change.owner != self.owner
         {
             // The name only serves users who may not read the log.
-            let _ = lock::write_record(&mut self.lock, &change.owner);
+            let _ = lock::write_record(&self.lock, &change.owner);
         }
         if self.changes.is_empty() {
             // Remains of a change that could not be logged are removed when the log is opened next.

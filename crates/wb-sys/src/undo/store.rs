@@ -1,7 +1,7 @@
 //! The files of the undo log.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
+use crate::atomic_file::{AtomicFile, sync_folder};
 
 use super::log::UndoError;
 use super::record::LogRecord;
@@ -137,7 +138,7 @@ impl LogFolder {
     /// Syncs the folder, and its parents where they may be new.
     fn sync_folders(&self, new: bool) -> io::Result<()> {
         let mut folders = self.folder.ancestors().take(if new { 3 } else { 1 });
-        folders.try_for_each(|folder| File::open(folder)?.sync_all())
+        folders.try_for_each(sync_folder)
     }
 
     /// Reads the owners of changes, readable by any user; empty where the file does not exist.
@@ -156,17 +157,12 @@ impl LogFolder {
             return Ok(());
         }
         let text: String = owners.iter().map(|owner| format!("{owner}\n")).collect();
-        let new = path.with_extension("new");
         let write = || {
-            fs::write(&new, text)?;
-            // Exactly this mode, whatever the umask.
-            fs::set_permissions(&new, fs::Permissions::from_mode(OWNERS_MODE))?;
-            fs::rename(&new, &path)
+            let file = AtomicFile::create(&path, path.with_extension("new"), OWNERS_MODE)?;
+            file.set_mode(OWNERS_MODE)?;
+            file.persist(text.as_bytes())
         };
-        write().map_err(io_error("write", &path)).inspect_err(|_| {
-            // If this fails too, the file is removed when the log is opened next.
-            let _ = fs::remove_file(&new);
-        })
+        write().map_err(io_error("write", &path))
     }
 
     /// Removes the file of owners, and an unfinished one left by a killed process.

@@ -19,10 +19,7 @@ pub(crate) fn registry_for(
     tests_d: &[PathBuf],
     beside_plan: Option<&Path>,
 ) -> Result<Registry, Error> {
-    let user_folder = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|config| config.join("weighbridge/tests.d"));
+    let user_folder = wb_sys::user_folders::config().map(|config| config.join("tests.d"));
     let optional = user_folder.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
     let mut registry = Registry::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {

@@ -288,10 +288,7 @@ fn remote_argument(argument: &str) -> RemoteArgument {
 
 /// The folder of the user's sets.
 fn sets_folder() -> Option<PathBuf> {
-    std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|config| config.join("weighbridge/knobs.d"))
+    Some(wb_sys::user_folders::config()?.join("knobs.d"))
 }
 
 /// All sets: built-in ones and the user's, which override built-in ones of the same name.

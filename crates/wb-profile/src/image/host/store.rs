@@ -7,13 +7,15 @@
 //! images/.NAME.lock       exists while a process creates, uses or removes the entry
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
+use wb_sys::atomic_file::sync_folder;
+use wb_sys::{AtomicFile, FileLock, LockError, user_folders};
 
 use crate::image::request::{CACHE_VARIABLE, ImageProgress};
 use crate::image::{BaseImage, GuestBoot, ImageFailure};
@@ -47,7 +49,7 @@ pub(super) struct FileFingerprint {
 /// Exclusive lock of an entry, released when dropped.
 pub(super) struct EntryLock {
     path: PathBuf,
-    _file: File,
+    _lock: FileLock,
 }
 
 const RECORD: &str = "entry.json";
@@ -56,13 +58,10 @@ impl ImageStore {
     /// The store, whether it exists or not: `$WEIGHBRIDGE_CACHE/images`, for root `/var/cache/weighbridge/images`, for
     /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`.
     pub(super) fn find() -> Result<Self, ImageFailure> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let user_cache =
-            || Some(variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?.join("weighbridge"));
-        let cache = match variable(CACHE_VARIABLE) {
+        let cache = match user_folders::variable(CACHE_VARIABLE) {
             Some(cache) => Some(cache),
             None if rustix::process::geteuid().is_root() => Some(PathBuf::from("/var/cache/weighbridge")),
-            None => user_cache(),
+            None => user_folders::cache(),
         };
         let no_home = || ImageFailure::File { path: "~/.cache".to_owned(), why: "HOME is not set".to_owned() };
         Ok(Self(cache.ok_or_else(no_home)?.join("images")))
@@ -146,50 +145,33 @@ impl ImageStore {
         write_atomically(&part.join(RECORD), &EntryRecord { base, fingerprint: seen, created: now, last_used: now })?;
         remove_all(&entry)?;
         fs::rename(&part, &entry).map_err(|error| ImageFailure::file(&entry, &error))?;
-        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| ImageFailure::file(&self.0, &error))?;
+        sync_folder(&self.0).map_err(|error| ImageFailure::file(&self.0, &error))?;
         let gone = || ImageFailure::Missing { path: entry.display().to_string() };
         self.mark_used(name, lock)?.ok_or_else(gone)
     }
 
     /// Locks an entry, waiting for its current holder.
     pub(super) fn lock(&self, name: &str, writer: &mut ProgressWriter) -> Result<EntryLock, ImageFailure> {
-        loop {
-            let (path, file) = self.open_lock(name)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    writer.report(ImageProgress::Waiting);
-                    file.lock().map_err(|error| ImageFailure::file(&path, &error))?;
-                }
-                Err(TryLockError::Error(error)) => return Err(ImageFailure::file(&path, &error)),
-            }
-            if is_same_file(&file, &path) {
-                return Ok(EntryLock { path, _file: file });
-            }
+        let path = self.lock_file(name);
+        match FileLock::acquire(&path, || open_lock(&path), || writer.report(ImageProgress::Waiting)) {
+            Ok(lock) => Ok(EntryLock { path, _lock: lock }),
+            Err(error) => Err(ImageFailure::file(&path, &error.into())),
         }
     }
 
     /// Locks an entry, unless it is locked.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<EntryLock>, ImageFailure> {
-        let (path, file) = self.open_lock(name)?;
-        let is_locked = file.try_lock().is_ok() && is_same_file(&file, &path);
-        // Constructed only when locked: dropping it removes the file.
-        Ok(is_locked.then(|| EntryLock { path, _file: file }))
-    }
-
-    fn open_lock(&self, name: &str) -> Result<(PathBuf, File), ImageFailure> {
         let path = self.lock_file(name);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o644).open(&path);
-        let file = file.map_err(|error| ImageFailure::file(&path, &error))?;
-        Ok((path, file))
+        match FileLock::try_acquire(&path, || open_lock(&path)) {
+            Ok(lock) => Ok(Some(EntryLock { path, _lock: lock })),
+            Err(LockError::Held(_)) => Ok(None),
+            Err(error) => Err(ImageFailure::file(&path, &error.into())),
+        }
     }
 }
 
-/// Whether the locked file is still the one at `path`: its previous holder may have removed it.
-fn is_same_file(file: &File, path: &Path) -> bool {
-    let same = |left: fs::Metadata, right: fs::Metadata| (left.dev(), left.ino()) == (right.dev(), right.ino());
-    file.metadata().and_then(|locked| Ok(same(locked, fs::metadata(path)?))).unwrap_or(false)
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o644).open(path)
 }
 
 impl Drop for EntryLock {
@@ -238,12 +220,11 @@ pub(super) fn remove_all(path: &Path) -> Result<(), ImageFailure> {
 }
 
 fn write_atomically(path: &Path, record: &EntryRecord) -> Result<(), ImageFailure> {
-    let failed = |error: std::io::Error| ImageFailure::file(path, &error);
-    let temporary = path.with_extension("new");
-    let mut text = serde_json::to_string_pretty(record).map_err(|error| failed(error.into()))?;
-    text.push('\n');
-    let mut file = File::create(&temporary).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-    file.set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
+    let write = || {
+        let text = serde_json::to_string_pretty(record)? + "\n";
+        let file = AtomicFile::create(path, path.with_extension("new"), 0o644)?;
+        file.set_mode(0o644)?;
+        file.persist(text.as_bytes())
+    };
+    write().map_err(|error| ImageFailure::file(path, &error))
 }

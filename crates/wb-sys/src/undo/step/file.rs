@@ -1,16 +1,16 @@
 //! Kernel settings and regular files.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr, listxattr};
 use rustix::io::Errno;
 
-use crate::SysRoot;
 use crate::sys_root::MAX_FILE_SIZE;
+use crate::{AtomicFile, SysRoot};
 
 use super::Refusal;
 
@@ -30,20 +30,16 @@ pub(super) fn write_setting(root: &SysRoot, full: &Path, value: &[u8]) -> io::Re
 /// Replaces a file atomically, or removes it.
 pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Result<()> {
     let Some(bytes) = bytes else { return fs::remove_file(full) };
-    let temporary = temporary_path(full);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    let new = AtomicFile::create(full, temporary_path(full), mode)?;
     match fs::metadata(full) {
         Ok(old) => {
-            fchown(&file, Some(old.uid()), Some(old.gid()))?;
-            file.set_permissions(old.permissions())?;
-            copy_attributes(full, &file)?;
+            fchown(new.file(), Some(old.uid()), Some(old.gid()))?;
+            new.file().set_permissions(old.permissions())?;
+            copy_attributes(full, new.file())?;
         }
-        // Exactly this mode, whatever the umask.
-        Err(_) => file.set_permissions(Permissions::from_mode(mode))?,
+        Err(_) => new.set_mode(mode)?,
     }
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temporary, full)
+    new.persist(bytes)
 }
 
 /// Copies the extended attributes of a file, including its access control list and security label.

@@ -1,6 +1,6 @@
 //! Applies the requested profiles to hosts and reverts them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures_util::future::join_all;
 use wb_agent::{RestoredChange, Worker};
@@ -21,11 +21,7 @@ use crate::error::Error;
 
 /// The available profiles, including those of asset folders.
 pub(crate) fn profile_catalog(assets: &[PathBuf]) -> Result<ProfileCatalog, Error> {
-    let config = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".config")));
-    Ok(ProfileCatalog::load(&wb_profile::profile_folders(config.as_deref(), assets))
-        .map_err(wb_profile::ProfileSelectionError::from)?)
+    Ok(ProfileCatalog::load(&wb_profile::profile_folders(assets)).map_err(wb_profile::ProfileSelectionError::from)?)
 }
 
 /// The requested profiles; the unchanged host if none is requested.

@@ -1,0 +1,136 @@
+//! Atomic replacement of files: after a crash or a power failure, a file has either its old or its new content.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The new content of a file, written to a temporary file in the same folder. Unless it is persisted, the temporary file
+/// is removed on drop.
+#[derive(Debug)]
+pub struct AtomicFile<'a> {
+    path: &'a Path,
+    temporary: PathBuf,
+    file: File,
+    is_persisted: bool,
+}
+
+impl<'a> AtomicFile<'a> {
+    /// Creates the temporary file for the file at `path`, or empties one that a killed process has left. It has the mode
+    /// `mode` without the bits of the umask.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(path: &'a Path, temporary: PathBuf, mode: u32) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+        Ok(Self { path, temporary, file, is_persisted: false })
+    }
+
+    /// The temporary file, whose attributes the replaced file will have.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Sets exactly this mode, whatever the umask.
+    ///
+    /// # Errors
+    /// When it cannot be set.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Replaces the file: writes the content, flushes it to the device, renames the temporary file, and flushes the
+    /// folder.
+    ///
+    /// # Errors
+    /// When any of it fails. If that was the flush of the folder, the file is replaced nevertheless.
+    pub fn persist(mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)?;
+        self.file.sync_all()?;
+        fs::rename(&self.temporary, self.path)?;
+        self.is_persisted = true;
+        sync_folder(self.path.parent().unwrap_or(Path::new("")))
+    }
+}
+
+impl Drop for AtomicFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_persisted {
+            // The failure before this one is the one to report.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Replaces a file atomically. Several processes may do so at the same time: the temporary file `.NAME.PID.new` is this
+/// process's.
+///
+/// # Errors
+/// As for [`AtomicFile::persist`].
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    AtomicFile::create(path, temporary, 0o666)?.persist(content)
+}
+
+/// Flushes the entries of a folder to the device; the empty path is the working folder.
+///
+/// # Errors
+/// When the folder cannot be opened or flushed.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_without_leaving_a_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        replace(&path, b"old").unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_persisted_is_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "old").unwrap();
+        let unfinished = AtomicFile::create(&path, folder.path().join("a.new"), 0o600).unwrap();
+        assert_eq!(names(folder.path()).len(), 2);
+        drop(unfinished);
+        assert_eq!(names(folder.path()), ["a"]);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_failed_replacement_leaves_no_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::create_dir(&path).unwrap();
+        assert!(replace(&path, b"new").is_err(), "a file cannot replace a folder");
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn the_mode_is_exact_and_a_leftover_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, temporary) = (folder.path().join("a"), folder.path().join("a.new"));
+        fs::write(&temporary, "longer than the new content").unwrap();
+        let file = AtomicFile::create(&path, temporary, 0o600).unwrap();
+        file.set_mode(0o646).unwrap();
+        file.persist(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o646);
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Exclusive locks on files (flock): the kernel releases them with their holder, however it ends.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// An exclusive lock on a file, held until this is dropped and every process that inherited its descriptor has ended.
+#[derive(Debug)]
+pub struct FileLock {
+    file: File,
+}
+
+/// Why a file could not be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another holder has locked it. The open file is returned, so that the holder's record can be read.
+    #[error("locked by another holder")]
+    Held(File),
+    /// The file could not be opened.
+    #[error(transparent)]
+    Open(io::Error),
+    /// The lock failed for another reason than a holder.
+    #[error(transparent)]
+    Lock(io::Error),
+}
+
+impl From<LockError> for io::Error {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held(_) => io::ErrorKind::WouldBlock.into(),
+            LockError::Open(error) | LockError::Lock(error) => error,
+        }
+    }
+}
+
+impl FileLock {
+    /// Locks the file at `path` without waiting. `open` opens it, and may create it; it is called again where a previous
+    /// holder has removed the file in between, because a lock on a removed file locks nothing.
+    ///
+    /// # Errors
+    /// See [`LockError`].
+    pub fn try_acquire(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Result<Self, LockError> {
+        loop {
+            let file = open().map_err(LockError::Open)?;
+            match file.try_lock() {
+                Ok(()) if is_file_at(&file, path).map_err(LockError::Lock)? => return Ok(Self { file }),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held(file)),
+                Err(TryLockError::Error(error)) => return Err(LockError::Lock(error)),
+            }
+        }
+    }
+
+    /// Locks the file at `path`, waiting for its holder; `waiting` is called before each wait. `open` is as in
+    /// [`Self::try_acquire`].
+    ///
+    /// # Errors
+    /// [`LockError::Open`] and [`LockError::Lock`].
+    pub fn acquire(
+        path: &Path,
+        mut open: impl FnMut() -> io::Result<File>,
+        mut waiting: impl FnMut(),
+    ) -> Result<Self, LockError> {
+        loop {
+            let file = match Self::try_acquire(path, &mut open) {
+                Err(LockError::Held(file)) => file,
+                other => return other,
+            };
+            waiting();
+            file.lock().map_err(LockError::Lock)?;
+            if is_file_at(&file, path).map_err(LockError::Lock)? {
+                return Ok(Self { file });
+            }
+        }
+    }
+
+    /// The locked file, for the holder's record. A process that inherits its descriptor holds the lock too.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Whether another holder has locked a file. Takes a shared lock for a moment: a holder must not try for the lock of a
+/// file that others can find.
+pub fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether two paths or descriptors have led to the same file.
+pub fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Whether an open file is still the one at `path`.
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(is_same_file(&metadata, &file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn lock_path() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        (folder, path)
+    }
+
+    fn create(path: &Path) -> io::Result<File> {
+        File::options().write(true).create(true).truncate(false).open(path)
+    }
+
+    #[test]
+    fn a_file_has_one_holder_until_its_lock_is_dropped() {
+        let (_folder, path) = lock_path();
+        let try_acquire = || FileLock::try_acquire(&path, || create(&path));
+        let first = try_acquire().unwrap();
+        assert!(matches!(try_acquire(), Err(LockError::Held(_))));
+        assert!(is_locked(&File::open(&path).unwrap()));
+        drop(first);
+        assert!(!is_locked(&File::open(&path).unwrap()));
+        assert!(try_acquire().is_ok());
+    }
+
+    #[test]
+    fn a_file_that_was_removed_before_it_was_locked_is_opened_again() {
+        let (_folder, path) = lock_path();
+        let opened = Cell::new(0);
+        let open = || {
+            let file = create(&path)?;
+            opened.set(opened.get() + 1);
+            if opened.get() == 1 {
+                fs::remove_file(&path)?;
+            }
+            Ok(file)
+        };
+        let lock = FileLock::try_acquire(&path, open).unwrap();
+        assert_eq!(opened.get(), 2);
+        assert!(is_same_file(&lock.file().metadata().unwrap(), &fs::metadata(&path).unwrap()));
+    }
+
+    #[test]
+    fn a_waiting_process_locks_the_file_after_its_holder() {
+        let (_folder, path) = lock_path();
+        let holder = Cell::new(Some(FileLock::try_acquire(&path, || create(&path)).unwrap()));
+        let waited = Cell::new(0);
+        let waiting = || {
+            waited.set(waited.get() + 1);
+            drop(holder.take());
+        };
+        let lock = FileLock::acquire(&path, || create(&path), waiting).unwrap();
+        assert_eq!(waited.get(), 1);
+        assert!(is_locked(&File::open(&path).unwrap()));
+        drop(lock);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error_of_opening() {
+        let missing = Path::new("/nosuch/lock");
+        let error = FileLock::try_acquire(missing, || File::open(missing)).unwrap_err();
+        assert!(matches!(&error, LockError::Open(error) if error.kind() == io::ErrorKind::NotFound));
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);
+    }
+}
