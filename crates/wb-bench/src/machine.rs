@@ -1,21 +1,21 @@
 //! One-line description of the machine.
 
-use std::{fs, thread};
+use std::thread;
+
 use wb_kernels::Isa;
+use wb_sys::proc::cpuinfo::CpuInfo;
+use wb_sys::{SysRoot, facts};
 
 /// Describes the machine: CPU model, number of CPUs, widest instruction set, memory, kernel.
 pub(crate) fn describe_machine() -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let after = |text: &str, name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
-        value.map_or_else(|| "unknown".to_owned(), |(_, value)| value.trim().to_owned())
-    };
+    let root = SysRoot::real();
     format!(
-        "{}, {} CPUs, {}, {} memory, Linux {}",
-        after(&read("/proc/cpuinfo"), "model name"),
+        "{}, {} CPUs, {}, {} kB memory, Linux {}",
+        CpuInfo::read(&root).model,
         thread::available_parallelism().map_or(1, usize::from),
         Isa::widest(),
-        after(&read("/proc/meminfo"), "MemTotal"),
-        read("/proc/sys/kernel/osrelease").trim()
+        facts::memory::total(&root).0 / 1024,
+        // Shown as empty where it cannot be read, as is the model.
+        root.text("/proc/sys/kernel/osrelease").unwrap_or_default()
     )
 }

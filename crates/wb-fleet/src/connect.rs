@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wb_agent::{Controller, SessionConfig, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
+use wb_sys::process::tree;
 
 use crate::background;
 use crate::error::{ConnectErrorKind, FleetError};
@@ -144,8 +145,8 @@ async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
     for connected in results.iter().flatten() {
         // An agent that is lost meanwhile is reported at its next use.
         let stat = connected.worker.get("/proc/self/stat", MAX_STAT_SIZE).await.unwrap_or_default();
-        let pid = String::from_utf8_lossy(&stat).split(' ').next().and_then(|pid| pid.parse().ok());
-        agents.extend(pid.map(|pid| (pid, connected.host.name.clone())));
+        let agent = tree::parse_stat(&String::from_utf8_lossy(&stat));
+        agents.extend(agent.map(|agent| (agent.pid, connected.host.name.clone())));
     }
     for error in results.iter_mut().filter_map(|result| result.as_mut().err()) {
         let Some(holder) = own_agent(error) else { continue };

@@ -3,49 +3,26 @@
 use std::collections::BTreeMap;
 
 use wb_sys::SysRoot;
+use wb_sys::process::{ProcessStat, tree};
+use wb_sys::telemetry::{CpuTimes, total_cpu_times};
 
 /// A snapshot of the system's counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CounterSnapshot {
-    /// Total CPU time, in clock ticks.
-    pub(crate) ticks: u64,
-    /// CPU time stolen by the hypervisor, in clock ticks.
-    pub(crate) steal: u64,
+    /// Times of all CPUs together.
+    pub(crate) cpu: CpuTimes,
     /// The processes, by id.
-    pub(crate) processes: BTreeMap<u32, ProcessCounters>,
+    pub(crate) processes: BTreeMap<u32, ProcessStat>,
     /// Thermal throttling events since boot, by CPU.
     pub(crate) throttled: BTreeMap<u32, u64>,
-}
-
-/// The counters of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ProcessCounters {
-    pub(crate) name: String,
-    /// CPU time of all its threads, in clock ticks.
-    pub(crate) ticks: u64,
-    /// Start time, which tells processes with a reused id apart.
-    pub(crate) started: u64,
 }
 
 impl CounterSnapshot {
     /// Reads the current counters.
     pub fn read(root: &SysRoot) -> Self {
-        let stat = root.text("/proc/stat").unwrap_or_default();
-        let times: Vec<u64> = stat
-            .lines()
-            .next()
-            .and_then(|line| line.strip_prefix("cpu "))
-            .map(|times| times.split_whitespace().filter_map(|time| time.parse().ok()).collect())
-            .unwrap_or_default();
         Self {
-            // The ninth and tenth field, the time of guests, are included in the first two.
-            ticks: times.iter().take(8).fold(0, |sum, time| sum.saturating_add(*time)),
-            steal: times.get(7).copied().unwrap_or(0),
-            processes: root
-                .numbered_entries("/proc", "")
-                .into_iter()
-                .filter_map(|id| Some((id, process(root, id)?)))
-                .collect(),
+            cpu: total_cpu_times(&root.text("/proc/stat").unwrap_or_default()),
+            processes: tree::all(root).into_iter().map(|process| (process.pid, process)).collect(),
             throttled: throttled(root),
         }
     }
@@ -62,19 +39,6 @@ pub(crate) fn is_running(root: &SysRoot, name: &str) -> bool {
     processes.any(|id| root.text(format!("/proc/{id}/comm")).is_ok_and(|comm| comm == name))
 }
 
-fn process(root: &SysRoot, id: u32) -> Option<ProcessCounters> {
-    parse(&root.text(format!("/proc/{id}/stat")).ok()?)
-}
-
-/// Parses `/proc/PID/stat` (proc_pid_stat(5)). The name may contain any character, including parentheses.
-fn parse(stat: &str) -> Option<ProcessCounters> {
-    let (head, tail) = stat.rsplit_once(')')?;
-    let name = head.split_once('(')?.1.to_owned();
-    let fields: Vec<&str> = tail.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(ProcessCounters { name, ticks: field(14)?.saturating_add(field(15)?), started: field(22)? })
-}
-
 fn throttled(root: &SysRoot) -> BTreeMap<u32, u64> {
     let folder = "/sys/devices/system/cpu";
     let count = |cpu: u32, file: &str| root.number::<u64>(format!("{folder}/cpu{cpu}/thermal_throttle/{file}")).ok();
@@ -84,24 +48,4 @@ fn throttled(root: &SysRoot) -> BTreeMap<u32, u64> {
         Some((cpu, core.saturating_add(count(cpu, "package_throttle_count").unwrap_or(0))))
     });
     counts.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_process_is_read_whatever_its_name() {
-        let process = parse("42 (a) b (c) S 1 42 42 0 -1 4194304 1 0 0 0 7 5 0 0 20 0 1 0 99 1 1").unwrap();
-        assert_eq!(process, ProcessCounters { name: "a) b (c".into(), ticks: 12, started: 99 });
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_input_does_not_panic(text in "\\PC{0,40}|[0-9() ]{0,80}") {
-            let _ = parse(&text);
-        }
-    }
 }

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod facts;
 pub mod fake_root;
 pub mod file_lock;
+pub mod proc;
 pub mod process;
 pub mod sys_root;
 pub mod system;

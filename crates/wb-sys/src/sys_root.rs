@@ -191,38 +191,27 @@ fn natural_sort_key(name: &str) -> (String, u64, String) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
-
-    fn fake_root(files: &[(&str, &str)]) -> (tempfile::TempDir, SysRoot) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let root = SysRoot::at(folder.path());
-        (folder, root)
-    }
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn a_path_is_relative_to_the_root_and_cannot_leave_it() {
-        let (folder, root) = fake_root(&[("proc/version", "Linux\n")]);
+        let fake = FakeRoot::new().file("/proc/version", "Linux\n").link("/etc", "/etc");
+        let fake = fake.link("/proc/inside", "version");
+        let root = fake.root();
         assert_eq!(root.text("/proc/version").unwrap(), "Linux");
         assert_eq!(root.text("proc/version").unwrap(), "Linux");
         assert!(matches!(root.text("/proc/../../etc/passwd"), Err(SysError::Outside { .. })));
-        symlink("/etc", folder.path().join("etc")).unwrap();
         assert!(matches!(root.text("/etc/passwd"), Err(SysError::Outside { .. })));
         assert!(!root.exists("/etc/passwd"));
-        symlink("version", folder.path().join("proc/inside")).unwrap();
         assert_eq!(root.text("/proc/inside").unwrap(), "Linux");
         assert_eq!(root.link("/proc/inside").unwrap(), "version");
     }
 
     #[test]
     fn an_error_names_the_path_as_seen_from_the_root() {
-        let (_folder, root) = fake_root(&[("sys/x", "abc\nsecond\n")]);
+        let fake = FakeRoot::new().file("/sys/x", "abc\nsecond\n");
+        let root = fake.root();
         assert_eq!(root.text("sys/y").unwrap_err().to_string(), "no such file: `/sys/y`");
         assert!(root.text("sys/y").unwrap_err().is_missing());
         assert_eq!(
@@ -234,7 +223,10 @@ mod tests {
 
     #[test]
     fn names_are_in_natural_order() {
-        let (_folder, root) = fake_root(&[("d/cpu10", ""), ("d/cpu2", ""), ("d/cpufreq", ""), ("d/cpu0", "")]);
+        let fake = ["/d/cpu10", "/d/cpu2", "/d/cpufreq", "/d/cpu0"]
+            .iter()
+            .fold(FakeRoot::new(), |fake, path| fake.file(path, ""));
+        let root = fake.root();
         assert_eq!(root.list("d").unwrap(), ["cpu0", "cpu2", "cpu10", "cpufreq"]);
         assert_eq!(root.numbered_entries("d", "cpu"), [0, 2, 10]);
         assert!(root.numbered_entries("nowhere", "cpu").is_empty());
@@ -242,8 +234,7 @@ mod tests {
 
     #[test]
     fn invalid_utf_8_is_replaced() {
-        let (folder, root) = fake_root(&[]);
-        fs::write(folder.path().join("model"), b"\xffARM\0\n").unwrap();
-        assert_eq!(root.text("model").unwrap(), "\u{fffd}ARM");
+        let fake = FakeRoot::new().file("/model", b"\xffARM\0\n");
+        assert_eq!(fake.root().text("model").unwrap(), "\u{fffd}ARM");
     }
 }

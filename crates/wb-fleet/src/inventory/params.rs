@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use wb_agent::{Worker, WorkerError};
 use wb_model::{Bytes, Facts};
 use wb_plan::suggestion::suggest;
-use wb_sys::facts::{cpu_list, memory};
+use wb_sys::facts::cpu_list;
+use wb_sys::proc::meminfo;
 
 /// Names of the parameters and the values that each accepts.
 const PARAMETERS: [(&str, &str); 9] = [
@@ -203,7 +204,7 @@ impl HostParams {
         let cpus: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).collect();
         let cpus = (!cpus.is_empty()).then_some(CpuSpec::List(cpus));
         Self {
-            hugepage_kb: memory::meminfo(meminfo).get("Hugepagesize").map(|size| size.0 / 1024),
+            hugepage_kb: meminfo::size(meminfo, "Hugepagesize").map(|size| size.0 / 1024),
             numa_nodes: u32::try_from(facts.nodes.len()).ok().filter(|nodes| *nodes > 0),
             guest_cpus: cpus.clone(),
             guest_mem_m: Some((facts.memory_available.0 / 10 * 9) >> 20).filter(|memory| *memory > 0),

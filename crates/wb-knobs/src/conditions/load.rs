@@ -43,7 +43,7 @@ fn cpu_consumers<'a>(sample: &'a SystemSample<'_>) -> Vec<(&'a str, f64)> {
     let own = std::process::id();
     let usage = sample.after.processes.iter().filter(|(id, _)| **id != own).map(|(id, process)| {
         let before = sample.before.processes.get(id).filter(|before| before.started == process.started);
-        let ticks = process.ticks.saturating_sub(before.map_or(0, |before| before.ticks));
+        let ticks = process.own_cpu_ticks.saturating_sub(before.map_or(0, |before| before.own_cpu_ticks));
         (process.name.as_str(), ticks as f64 / per_second / sample.seconds * 100.0)
     });
     let mut usage: Vec<_> = usage.filter(|(_, percent)| *percent > 0.0).collect();
@@ -94,13 +94,13 @@ impl Condition for Steal {
         "steal in /proc/stat, now and since boot; samples take longer by about the same share, at unpredictable times"
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
-        let (before, after) = (&sample.before, &sample.after);
-        if after.ticks == 0 {
+        let (before, after) = (&sample.before.cpu, &sample.after.cpu);
+        if after.total() == 0 {
             return vec![ConditionReport::unsupported("the kernel does not report its CPU times")];
         }
-        let percent = |steal: u64, ticks: u64| steal as f64 / ticks.max(1) as f64 * 100.0;
-        let now = percent(after.steal.saturating_sub(before.steal), after.ticks.saturating_sub(before.ticks));
-        let since_boot = percent(after.steal, after.ticks);
+        let percent = |steal: u64, total: u64| steal as f64 / total.max(1) as f64 * 100.0;
+        let now = percent(after.steal.saturating_sub(before.steal), after.total().saturating_sub(before.total()));
+        let since_boot = percent(after.steal, after.total());
         let state = format!("{now:.1} % now, {since_boot:.1} % since boot");
         vec![match now.max(since_boot) < QUIET_STEAL_PERCENT {
             true => ConditionReport::quiet(state),

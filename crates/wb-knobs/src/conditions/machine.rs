@@ -1,8 +1,8 @@
 //! Virtualisation: hypervisors, emulation and virtual clocks.
 
 use wb_sys::SysRoot;
-use wb_sys::facts::cpuinfo::CpuInfo;
 use wb_sys::facts::virtualisation;
+use wb_sys::proc::cpuinfo::CpuInfo;
 
 use crate::condition::{Condition, ConditionReport, SystemSample};
 

@@ -1,5 +1,7 @@
 //! Scarce resources: pressure, available memory and CPU quotas.
 
+use wb_sys::proc::cgroup::{CgroupMembership, memberships};
+use wb_sys::proc::pressure::{StallKind, value};
 use wb_sys::{SysRoot, facts};
 
 use crate::condition::{Condition, ConditionReport, SystemSample};
@@ -45,9 +47,7 @@ impl Condition for Pressure {
 
 /// Share of the last 10 s in which some task waited for a resource, in percent.
 fn some_avg10(root: &SysRoot, resource: &str) -> Option<f64> {
-    let text = root.text(format!("/proc/pressure/{resource}")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    line.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
+    value(&root.text(format!("/proc/pressure/{resource}")).ok()?, StallKind::Some, "avg10")
 }
 
 /// Available memory.
@@ -95,10 +95,10 @@ impl Condition for CpuQuota {
         "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, which cause stalls of tens of milliseconds in every sample"
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
-        let Ok(membership) = sample.root.text("/proc/self/cgroup") else {
+        let Ok(text) = sample.root.text("/proc/self/cgroup") else {
             return vec![ConditionReport::unsupported("the kernel does not report this process's cgroup")];
         };
-        let tightest = membership.lines().flat_map(|line| quotas(sample.root, line)).min_by(f64::total_cmp);
+        let tightest = memberships(&text).flat_map(|group| quotas(sample.root, group)).min_by(f64::total_cmp);
         vec![match tightest {
             None => ConditionReport::quiet("none"),
             Some(cpus) => ConditionReport::noisy(
@@ -110,27 +110,23 @@ impl Condition for CpuQuota {
     }
 }
 
-/// The quotas, in CPUs, of the cgroup in a line of `/proc/self/cgroup` and of its ancestors.
-fn quotas(root: &SysRoot, line: &str) -> Vec<f64> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
-    let quota = |folder: &str| match controllers {
-        "" => {
+/// The quotas, in CPUs, of a cgroup and of its ancestors.
+fn quotas(root: &SysRoot, group: CgroupMembership<'_>) -> Vec<f64> {
+    let quota = |folder: &str| match group.is_unified() {
+        true => {
             let text = root.text(format!("/sys/fs/cgroup{folder}/cpu.max")).ok()?;
             let (quota, period) = text.split_once(' ')?;
             ratio(quota, period)
         }
-        _ => {
+        false => {
             let text = |name: &str| root.text(format!("/sys/fs/cgroup/cpu{folder}/cpu.cfs_{name}_us")).ok();
             ratio(&text("quota")?, &text("period")?)
         }
     };
-    if !controllers.is_empty() && !controllers.split(',').any(|name| name == "cpu") {
-        return Vec::new();
+    match group.is_unified() || group.has_controller("cpu") {
+        true => group.ancestors().filter_map(quota).collect(),
+        false => Vec::new(),
     }
-    let path = path.trim_end_matches('/');
-    let ancestors = path.match_indices('/').map(|(end, _)| &path[..end]);
-    ancestors.chain([path]).filter_map(quota).collect()
 }
 
 /// The quota in CPUs; None for `max` and -1, which mean no quota.
@@ -177,7 +173,8 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_input_does_not_panic(line in "\\PC{0,30}|[0-9:/a-z,]{0,30}") {
-            let _ = quotas(&FakeRoot::new().root(), &line);
+            let fake = FakeRoot::new();
+            memberships(&line).for_each(|group| drop(quotas(&fake.root(), group)));
         }
     }
 }

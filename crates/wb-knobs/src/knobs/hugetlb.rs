@@ -2,6 +2,7 @@
 
 use wb_sys::SysRoot;
 use wb_sys::environment::memory;
+use wb_sys::proc::meminfo;
 
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
 use crate::shell_commands::echo_each;
@@ -144,9 +145,8 @@ fn nodes(sys: &SysRoot, size: &str) -> Vec<u32> {
 
 /// The default huge page size.
 fn default_size(sys: &SysRoot) -> Option<String> {
-    let text = sys.text("/proc/meminfo").ok()?;
-    let size = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
-    Some(size.split_whitespace().collect())
+    let size = meminfo::size(&sys.text("/proc/meminfo").ok()?, "Hugepagesize")?;
+    Some(format!("{}kB", size.0 / 1024))
 }
 
 #[cfg(test)]

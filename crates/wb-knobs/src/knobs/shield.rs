@@ -4,6 +4,7 @@ use std::path::Path;
 
 use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
+use wb_sys::proc::mountinfo::{MountInfo, mounts};
 use wb_sys::undo::Step;
 
 use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
@@ -89,14 +90,12 @@ enum CpusetMount {
 
 impl CpusetMount {
     fn find(sys: &SysRoot) -> Option<Self> {
-        let mounts = sys.text("/proc/mounts").ok()?;
-        mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let [_, point, kind, options, ..] = fields[..] else { return None };
+        let mountinfo = sys.text("/proc/self/mountinfo").ok()?;
+        mounts(&mountinfo).find_map(|MountInfo { point, kind, super_options, .. }| {
             let has = |text: &str, separator: char| text.split(separator).any(|name| name == "cpuset");
             let controllers = || sys.text(format!("{point}/cgroup.controllers")).unwrap_or_default();
             match kind {
-                "cgroup" if has(options, ',') => Some(Self::Tree(point.to_owned())),
+                "cgroup" if has(super_options, ',') => Some(Self::Tree(point.to_owned())),
                 "cgroup2" if has(&controllers(), ' ') => Some(Self::Partition(point.to_owned())),
                 _ => None,
             }
@@ -196,12 +195,13 @@ mod tests {
 
     use super::*;
 
-    fn machine(mounts: &str) -> FakeRoot {
-        FakeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
+    fn machine(mountinfo: &str) -> FakeRoot {
+        let fake = FakeRoot::new().file("/proc/self/mountinfo", mountinfo);
+        fake.file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
     }
 
     fn tree() -> FakeRoot {
-        machine("tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0\n")
+        machine("1 0 0:1 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n2 1 0:2 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n")
             .file("/cg/cpuset/cpuset.cpus", "0-3\n")
             .file("/cg/cpuset/cpuset.mems", "0-1\n")
             .file("/cg/cpuset/box/cpuset.cpus", "0-3\n")
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(refusal(&tree(), "0-3"), "no CPU would be left for other processes");
         assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has only CPUs that are to be shielded");
         assert_eq!(refusal(&tree(), "4"), "no such CPU: `cpu4`: 0-3 are online");
-        let none = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "io memory\n");
+        let none = machine("1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n").file("/cg/cgroup.controllers", "io memory\n");
         assert_eq!(refusal(&none, "1"), Shield.unsupported_reason());
         let shielded = tree().file("/cg/cpuset/weighbridge-shield/cpuset.cpus", "3\n");
         assert_eq!(Shield.read(&shielded.root(), &KnobTarget::System), Ok(KnobValue::Choice("3".to_owned())));
@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn version_2_is_detected_where_it_has_cpusets() {
-        let fake = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
+        let fake =
+            machine("1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
         assert_eq!(CpusetMount::find(&fake.root()), Some(CpusetMount::Partition("/cg".to_owned())));
         assert!(!enter(&fake.root()).unwrap(), "no shield");
     }

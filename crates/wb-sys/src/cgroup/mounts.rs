@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::SysRoot;
+use crate::proc::cgroup::{CgroupMembership, memberships};
+use crate::proc::mountinfo::{MountInfo, mounts};
 
 use super::CgroupVersion;
 
@@ -17,70 +19,40 @@ pub(super) struct Hierarchy {
 
 /// The mounted hierarchies of which this process is a member.
 pub(super) fn hierarchies(root: &SysRoot) -> Vec<Hierarchy> {
-    let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
+    let mountinfo = root.text("/proc/self/mountinfo").unwrap_or_default();
     let own = root.text("/proc/self/cgroup").unwrap_or_default();
-    let found = mounts.lines().filter_map(parse_mount).filter_map(|mount| own_folder(&mount, &own));
+    let found = mounts(&mountinfo).filter_map(|mount| memberships(&own).find_map(|group| hierarchy(&mount, &group)));
     found.filter_map(|hierarchy| Some(Hierarchy { folder: root.path(&hierarchy.folder).ok()?, ..hierarchy })).collect()
 }
 
-/// A cgroup file system in `mountinfo`.
-struct Mount<'a> {
-    version: CgroupVersion,
-    /// The folder of the hierarchy that is mounted (the root of the mount).
-    root: &'a str,
-    point: &'a str,
-    options: &'a str,
-}
-
-fn parse_mount(line: &str) -> Option<Mount<'_>> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ');
-    let (part, point) = (before.nth(3)?, before.next()?);
-    let mut after = after.split(' ');
-    let version = match after.next()? {
-        "cgroup2" => CgroupVersion::V2,
-        "cgroup" => CgroupVersion::V1,
+/// The hierarchy of a mount, if `own` is this process's group in it.
+fn hierarchy(mount: &MountInfo, own: &CgroupMembership) -> Option<Hierarchy> {
+    let is_attached = |name: &str| mount.super_options.split(',').any(|option| option == name);
+    let version = match mount.kind {
+        "cgroup2" if own.is_unified() => CgroupVersion::V2,
+        "cgroup" if !own.is_unified() && own.controllers.split(',').all(is_attached) => CgroupVersion::V1,
         _ => return None,
     };
-    Some(Mount { version, root: part, point, options: after.nth(1)? })
-}
-
-/// Finds the folder of this process below a mount, by a line `ID:CONTROLLERS:PATH` of `/proc/self/cgroup`.
-fn own_folder(mount: &Mount, own: &str) -> Option<Hierarchy> {
-    own.lines().find_map(|line| {
-        let (id, rest) = line.split_once(':')?;
-        let (names, path) = rest.split_once(':')?;
-        let matches = match mount.version {
-            CgroupVersion::V2 => id == "0" && names.is_empty(),
-            CgroupVersion::V1 => {
-                !names.is_empty() && names.split(',').all(|name| mount.options.split(',').any(|o| o == name))
-            }
-        };
-        let relative = Path::new(path).strip_prefix(mount.root).ok()?;
-        matches.then(|| Hierarchy {
-            version: mount.version,
-            controllers: names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            folder: Path::new(mount.point).join(relative),
-        })
+    let relative = Path::new(own.path).strip_prefix(mount.root).ok()?;
+    Some(Hierarchy {
+        version,
+        controllers: own.controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        folder: Path::new(mount.point).join(relative),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use proptest::prelude::*;
 
     use super::*;
+    use crate::fake_root::FakeRoot;
 
     fn parse_hierarchies(mountinfo: &str, cgroup: &str) -> Vec<(CgroupVersion, Vec<String>, String)> {
-        let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("proc/self");
-        fs::create_dir_all(&own).unwrap();
-        fs::write(own.join("mountinfo"), mountinfo).unwrap();
-        fs::write(own.join("cgroup"), cgroup).unwrap();
-        let display = |path: &Path| format!("/{}", path.strip_prefix(folder.path()).unwrap().display());
-        hierarchies(&SysRoot::at(folder.path()))
+        let fake = FakeRoot::new().file("/proc/self/mountinfo", mountinfo).file("/proc/self/cgroup", cgroup);
+        let base = fake.root().path("/").unwrap();
+        let display = |path: &Path| format!("/{}", path.strip_prefix(&base).unwrap().display());
+        hierarchies(&fake.root())
             .into_iter()
             .map(|hierarchy| (hierarchy.version, hierarchy.controllers, display(&hierarchy.folder)))
             .collect()
@@ -115,11 +87,11 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_input_does_not_panic(
-            mount in "([0-9/a-z]{0,4} ){0,6}(- )?(cgroup2? )?([a-z,/.]{0,5} ?){0,4}",
+            mountinfo in "([0-9/a-z]{0,4} ){0,6}(- )?(cgroup2? )?([a-z,/.]{0,5} ?){0,4}",
             own in "([0-9]?:?[a-z,=]{0,6}:?[/.a-z]{0,6}\n?){0,3}",
         ) {
-            if let Some(mount) = parse_mount(&mount) {
-                own_folder(&mount, &own);
+            for (mount, own) in mounts(&mountinfo).zip(memberships(&own)) {
+                hierarchy(&mount, &own);
             }
         }
     }

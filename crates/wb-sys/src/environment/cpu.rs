@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use crate::facts::cpuinfo::CpuInfo;
+use crate::proc::cpuinfo::CpuInfo;
 
 const CPU: &str = "/sys/devices/system/cpu";
 

@@ -36,7 +36,7 @@ impl Kernel {
     pub(super) fn read(root: &SysRoot) -> Self {
         let text = |path: &str| root.text(path).ok();
         let clock = |name: &str| text(&format!("/sys/devices/system/clocksource/clocksource0/{name}"));
-        let cpuinfo = crate::facts::cpuinfo::CpuInfo::read(root);
+        let cpuinfo = crate::proc::cpuinfo::CpuInfo::read(root);
         Self {
             release: text("/proc/sys/kernel/osrelease"),
             version: text("/proc/version"),

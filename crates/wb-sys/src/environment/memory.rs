@@ -8,6 +8,7 @@ use wb_model::Bytes;
 
 use crate::SysRoot;
 use crate::facts::memory;
+use crate::proc::swaps;
 
 /// Memory size, swap, huge pages and NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -62,12 +63,7 @@ pub fn selected_option(text: &str) -> &str {
 /// The sizes of the swap devices and files, by path.
 pub fn swaps(root: &SysRoot) -> BTreeMap<String, Bytes> {
     let text = root.text("/proc/swaps").unwrap_or_default();
-    let swaps = text.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace();
-        let (name, kilobytes) = (fields.next()?, fields.nth(1)?.parse::<u64>().ok()?);
-        Some((name.to_owned(), Bytes(kilobytes.saturating_mul(1024))))
-    });
-    swaps.collect()
+    swaps::areas(&text).flatten().map(|area| (area.name.to_owned(), area.size)).collect()
 }
 
 /// The number of reserved huge pages, by page size: `2048kB`.

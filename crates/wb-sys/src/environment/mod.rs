@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 
+use crate::proc::meminfo;
 use crate::{SysRoot, facts};
 
 pub use changes::ChangedValue;
@@ -114,8 +115,8 @@ impl TransientState {
     fn read(root: &SysRoot) -> Self {
         let uptime = root.text("/proc/uptime").ok();
         let load = root.text("/proc/loadavg").ok();
-        let meminfo = root.text("/proc/meminfo").map(|text| facts::memory::meminfo(&text)).unwrap_or_default();
-        let size = |name: &str| meminfo.get(name).copied().unwrap_or_default();
+        let meminfo = root.text("/proc/meminfo").unwrap_or_default();
+        let size = |name: &str| meminfo::size(&meminfo, name).unwrap_or_default();
         Self {
             uptime_seconds: uptime.and_then(|text| text.split('.').next()?.parse().ok()),
             load: load.map(|text| text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wb_model::secrets;
 
 use crate::SysRoot;
+use crate::proc::cgroup;
 
 /// The soft and hard resource limits of this process: `Max open files` is `1024 of 4096 files`.
 pub fn limits(root: &SysRoot) -> BTreeMap<String, String> {
@@ -23,11 +24,9 @@ pub fn limits(root: &SysRoot) -> BTreeMap<String, String> {
 /// The cgroups of this process by hierarchy; `unified` is version 2.
 pub fn cgroups(root: &SysRoot) -> BTreeMap<String, String> {
     let text = root.text("/proc/self/cgroup").unwrap_or_default();
-    let groups = text.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let hierarchy = if controllers.is_empty() { "unified" } else { controllers };
-        Some((hierarchy.to_owned(), path.to_owned()))
+    let groups = cgroup::memberships(&text).map(|group| {
+        let hierarchy = if group.is_unified() { "unified" } else { group.controllers };
+        (hierarchy.to_owned(), group.path.to_owned())
     });
     groups.collect()
 }

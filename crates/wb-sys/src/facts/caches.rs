@@ -3,8 +3,8 @@
 use wb_model::Bytes;
 use wb_model::facts::{Cache, CacheKind, Cpu};
 
-use super::cpuinfo::CpuInfo;
 use crate::SysRoot;
+use crate::proc::cpuinfo::CpuInfo;
 
 /// The caches of `cpus`, smallest level first.
 pub fn caches(root: &SysRoot, cpus: &[Cpu], cpuinfo: &CpuInfo) -> Vec<Cache> {

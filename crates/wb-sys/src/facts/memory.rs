@@ -1,20 +1,10 @@
 //! Total and available memory.
 
-use std::collections::BTreeMap;
-
 use wb_model::Bytes;
 
 use crate::SysRoot;
-
-/// Parses the sizes in `/proc/meminfo`, or in a node's `meminfo`, by name. Counts without a unit are left out.
-pub fn meminfo(text: &str) -> BTreeMap<String, Bytes> {
-    let sizes = text.lines().filter_map(|line| {
-        let (name, size) = line.split_once(':')?;
-        let kilobytes: u64 = size.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some((name.split_whitespace().last()?.to_owned(), Bytes(kilobytes.checked_mul(1024)?)))
-    });
-    sizes.collect()
-}
+use crate::proc::cgroup::{self, CgroupMembership};
+use crate::proc::meminfo;
 
 /// Total memory of the system.
 pub fn total(root: &SysRoot) -> Bytes {
@@ -38,47 +28,34 @@ pub fn available(root: &SysRoot) -> Bytes {
 }
 
 fn size(root: &SysRoot, path: &str, name: &str) -> Bytes {
-    let sizes = root.text(path).map(|text| meminfo(&text)).unwrap_or_default();
-    sizes.get(name).copied().unwrap_or_default()
+    root.text(path).ok().and_then(|text| meminfo::size(&text, name)).unwrap_or_default()
 }
 
 /// The smallest headroom (limit − usage + inactive file cache) of the memory cgroups of this process. A cgroup
 /// namespace shows its own root as `/`, so folders that do not exist are skipped.
 fn cgroup_headroom(root: &SysRoot) -> Option<Bytes> {
-    let membership = root.text("/proc/self/cgroup").ok()?;
-    let groups = membership.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        match controllers {
-            "" => Some(("/sys/fs/cgroup", path, ["memory.max", "memory.current", "inactive_file"])),
-            _ if controllers.split(',').any(|name| name == "memory") => Some((
-                "/sys/fs/cgroup/memory",
-                path,
-                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"],
-            )),
-            _ => None,
-        }
-    });
-    groups.flat_map(|(mount, path, names)| hierarchy_headroom(root, mount, path, names)).min()
+    let text = root.text("/proc/self/cgroup").ok()?;
+    cgroup::memberships(&text).filter_map(|group| group_headroom(root, group)).min()
 }
 
-fn hierarchy_headroom(root: &SysRoot, mount: &str, path: &str, [limit, used, cached]: [&str; 3]) -> Vec<Bytes> {
-    let headroom = |folder: String| {
+/// The smallest headroom of a group and its ancestors.
+fn group_headroom(root: &SysRoot, group: CgroupMembership) -> Option<Bytes> {
+    let (mount, [limit, used, cached]) = if group.is_unified() {
+        ("/sys/fs/cgroup", ["memory.max", "memory.current", "inactive_file"])
+    } else if group.has_controller("memory") {
+        ("/sys/fs/cgroup/memory", ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"])
+    } else {
+        return None;
+    };
+    let headroom = |path: &str| {
+        let folder = format!("{mount}{path}");
         let limit: u64 = root.number(format!("{folder}/{limit}")).ok()?;
         let used: u64 = root.number(format!("{folder}/{used}")).ok()?;
         let stat = root.text(format!("{folder}/memory.stat")).unwrap_or_default();
         let cached = stat.lines().find_map(|line| line.strip_prefix(cached)?.trim().parse::<u64>().ok()).unwrap_or(0);
         Some(Bytes(limit.saturating_sub(used.saturating_sub(cached))))
     };
-    let mut path = path.trim_end_matches('/');
-    let mut found = Vec::new();
-    loop {
-        found.extend(headroom(format!("{mount}{path}")));
-        match path.rfind('/') {
-            Some(parent) => path = &path[..parent],
-            None => return found,
-        }
-    }
+    group.ancestors().filter_map(headroom).min()
 }
 
 #[cfg(test)]
@@ -87,14 +64,6 @@ mod tests {
 
     use super::*;
     use crate::fake_root::FakeRoot;
-
-    #[test]
-    fn sizes_of_system_and_node_are_in_bytes() {
-        let sizes = meminfo("MemTotal:  16 kB\nHugePages_Total: 4\nNode 1 MemFree: 2 kB\n");
-        assert_eq!(sizes.len(), 2);
-        assert_eq!(sizes["MemTotal"], Bytes(16 << 10));
-        assert_eq!(sizes["MemFree"], Bytes(2 << 10));
-    }
 
     #[test]
     fn the_tightest_cgroup_limits_available_memory() {
@@ -111,8 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_input_does_not_panic(info: String, membership: String, limit: String) {
-            let _ = meminfo(&info);
+        fn arbitrary_input_does_not_panic(membership: String, limit: String) {
             let fake = FakeRoot::new()
                 .file("/proc/self/cgroup", &membership)
                 .file("/sys/fs/cgroup/memory.max", &limit)

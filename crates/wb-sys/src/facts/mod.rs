@@ -1,7 +1,6 @@
 //! Facts: the properties of a machine that plan expansion depends on, read once per worker.
 
 pub mod caches;
-pub mod cpuinfo;
 pub mod memory;
 pub mod topology;
 pub mod virtualisation;
@@ -13,7 +12,7 @@ use wb_model::Facts;
 pub use wb_model::cpu_list;
 
 use crate::SysRoot;
-use cpuinfo::CpuInfo;
+use crate::proc::cpuinfo::CpuInfo;
 
 /// Reads the facts of a machine. Values that cannot be read stay empty: a container may hide all of them.
 pub fn facts(root: &SysRoot) -> Facts {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::Bytes;
 use wb_model::facts::{Cpu, Node};
 
-use super::cpuinfo::CpuInfo;
 use super::memory;
 use crate::SysRoot;
+use crate::proc::cpuinfo::CpuInfo;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";

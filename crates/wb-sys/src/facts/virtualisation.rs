@@ -1,7 +1,8 @@
 //! Detection of hypervisors and of software emulation.
 
-use super::{cpuid, cpuinfo::CpuInfo};
+use super::cpuid;
 use crate::SysRoot;
+use crate::proc::cpuinfo::CpuInfo;
 
 /// The hypervisor that this machine runs under, where one can be detected; `unnamed` where it cannot be identified.
 pub fn hypervisor(root: &SysRoot, cpuinfo: &CpuInfo) -> Option<String> {

@@ -13,11 +13,16 @@ use crate::SysRoot;
 /// supported architecture.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// A process as reported by `/proc/PID/stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The flag of kernel threads (PF_KTHREAD of the kernel's sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// A process or thread as reported by `/proc/PID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
     /// Process id.
     pub pid: u32,
+    /// Name, truncated by the kernel to 15 characters for programs.
+    pub name: String,
     /// Id of the parent.
     pub parent: u32,
     /// Process group.
@@ -28,8 +33,12 @@ pub struct ProcessStat {
     pub state: char,
     /// Start time, in clock ticks since boot: with the id, unique during this boot.
     pub started: u64,
+    /// CPU time of the process, in clock ticks.
+    pub own_cpu_ticks: u64,
     /// CPU time of the process and of the children that it waited for, in clock ticks.
     pub cpu_ticks: u64,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel_thread: bool,
 }
 
 impl ProcessStat {
@@ -39,21 +48,25 @@ impl ProcessStat {
     }
 }
 
-/// Parses a line of `/proc/PID/stat`. The name in it may contain any character, including parentheses and spaces.
+/// Parses a line of `/proc/PID/stat` (proc_pid_stat(5)). The name in it may contain any character, including parentheses and spaces.
 pub fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (pid, rest) = text.split_once(" (")?;
-    let (_, rest) = rest.rsplit_once(") ")?;
+    let (name, rest) = rest.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let id = |index: usize| fields.get(index)?.parse::<u32>().ok();
     let signed = |index: usize| fields.get(index)?.parse::<i64>().ok().map(|ticks| u64::try_from(ticks).unwrap_or(0));
+    let own_cpu_ticks = number(11)?.saturating_add(number(12)?);
     Some(ProcessStat {
         pid: pid.trim().parse().ok()?,
+        name: name.to_owned(),
         state: fields.first()?.chars().next()?,
         parent: id(1)?,
         group: id(2)?,
         session: id(3)?,
-        cpu_ticks: number(11)?.saturating_add(number(12)?).saturating_add(signed(13)?).saturating_add(signed(14)?),
+        own_cpu_ticks,
+        cpu_ticks: own_cpu_ticks.saturating_add(signed(13)?).saturating_add(signed(14)?),
+        is_kernel_thread: number(6)? & PF_KTHREAD != 0,
         started: number(19)?,
     })
 }
@@ -79,7 +92,7 @@ pub fn descendants(entries: &[ProcessStat], roots: &BTreeSet<u32>) -> Vec<Proces
     let mut next: Vec<&ProcessStat> = entries.iter().filter(|entry| roots.contains(&entry.pid)).collect();
     while let Some(entry) = next.pop() {
         if seen.insert(entry.pid) {
-            found.push(*entry);
+            found.push(entry.clone());
             next.extend(children.get(&entry.pid).into_iter().flatten());
         }
     }
@@ -121,7 +134,7 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, parent: u32) -> ProcessStat {
-        ProcessStat { pid, parent, group: pid, session: pid, state: 'S', started: 0, cpu_ticks: 0 }
+        parse_stat(&format!("{pid} (p) S {parent} {pid} {pid} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 0")).unwrap()
     }
 
     #[test]
@@ -129,7 +142,9 @@ mod tests {
         let line = "7 (a) R 1 (b) S 3 5 6 0 -1 4194560 1 2 3 4 10 20 30 -1 20 0 1 0 99 1000 10";
         let read = parse_stat(line).unwrap();
         assert_eq!((read.pid, read.parent, read.group, read.session, read.state), (7, 3, 5, 6, 'S'));
-        assert_eq!((read.started, read.cpu_ticks), (99, 60));
+        assert_eq!((read.name.as_str(), read.is_kernel_thread), ("a) R 1 (b", false));
+        assert_eq!((read.started, read.own_cpu_ticks, read.cpu_ticks), (99, 30, 60));
+        assert!(parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 9").unwrap().is_kernel_thread);
     }
 
     #[test]

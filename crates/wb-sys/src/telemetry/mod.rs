@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use disturbance::{Disturbance, DisturbanceMark, PressureScope, TelemetryFinding, Thresholds};
+pub use parse::total_cpu_times;
 pub use reader::TelemetryReader;
 pub use reading::{
     CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, PressureResource, StallTimes, SystemPressure,

@@ -1,8 +1,11 @@
-//! Parsers of the `/proc` files of a reading. Each accepts any text and ignores unknown content, because a kernel may
+//! The counters of a reading from the files of `/proc`. Each parser accepts any text and ignores unknown content, because a kernel may
 //! add lines and columns.
 
 use std::collections::BTreeMap;
 
+use wb_model::Bytes;
+
+use crate::proc::{self, pressure::StallKind};
 use crate::process::tree::TICK_NS as TICK;
 
 use super::reading::{
@@ -32,6 +35,11 @@ pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
     }
 }
 
+/// The times of all CPUs together, from `/proc/stat`.
+pub fn total_cpu_times(text: &str) -> CpuTimes {
+    text.lines().find_map(|line| line.strip_prefix("cpu ")).map(cpu_times).unwrap_or_default()
+}
+
 fn cpu_times(text: &str) -> CpuTimes {
     let mut fields = numbers(text);
     let mut next = || fields.next().unwrap_or(0).saturating_mul(TICK);
@@ -47,13 +55,11 @@ fn cpu_times(text: &str) -> CpuTimes {
     }
 }
 
-/// Parses `/proc/meminfo`.
+/// The memory usage in `/proc/meminfo`.
 pub(super) fn meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
     let mut swap = [0, 0];
-    for line in text.lines() {
-        let Some((name, rest)) = line.split_once(':') else { continue };
-        let bytes = numbers(rest).next().unwrap_or(0).saturating_mul(1024);
+    for (name, Bytes(bytes)) in proc::meminfo::sizes(text) {
         match name {
             "MemFree" => memory.free = bytes,
             "MemAvailable" => memory.available = bytes,
@@ -136,33 +142,10 @@ pub(super) fn net_dev(text: &str) -> BTreeMap<String, NetworkCounters> {
     text.lines().filter_map(line).collect()
 }
 
-/// Parses a file of `/proc/pressure`.
+/// The stall times in a file of `/proc/pressure`.
 pub(super) fn pressure(text: &str) -> StallTimes {
-    let total = |kind: &str| {
-        let line = text.lines().find(|line| line.starts_with(kind))?;
-        let (_, micros) = line.rsplit_once("total=")?;
-        Some(micros.trim().parse::<u64>().ok()?.saturating_mul(1000))
-    };
-    StallTimes { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
-}
-
-/// Parses the frequencies in `/proc/cpuinfo`, in kHz, by CPU.
-pub(super) fn cpuinfo_khz(text: &str) -> BTreeMap<u32, u64> {
-    let mut found = BTreeMap::new();
-    let mut cpu = None;
-    for line in text.lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        match name.trim() {
-            "processor" => cpu = value.trim().parse().ok(),
-            "cpu MHz" => {
-                if let (Some(cpu), Ok(mhz)) = (cpu, value.trim().parse::<f64>()) {
-                    found.insert(cpu, (mhz * 1000.0) as u64);
-                }
-            }
-            _ => {}
-        }
-    }
-    found
+    let total = |kind| proc::pressure::value::<u64>(text, kind, "total").unwrap_or(0).saturating_mul(1000);
+    StallTimes { some: total(StallKind::Some), full: total(StallKind::Full) }
 }
 
 /// Parses `/proc/PID/io`: bytes read from and written to storage.
@@ -232,10 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn pressure_frequency_and_io_are_read() {
+    fn pressure_and_io_are_read() {
         let stall = pressure("some avg10=0.24 avg60=1.0 avg300=2.0 total=145\nfull avg10=0.00 total=12\n");
         assert_eq!(stall, StallTimes { some: 145_000, full: 12_000 });
-        assert_eq!(cpuinfo_khz("processor\t: 1\ncpu MHz\t\t: 2500.002\n"), BTreeMap::from([(1, 2_500_002)]));
         assert_eq!(io("rchar: 1\nread_bytes: 2\nwrite_bytes: 3\ncancelled_write_bytes: 4\n"), (2, 3));
     }
 
@@ -254,7 +236,6 @@ mod tests {
                 diskstats(text, |_| true);
                 net_dev(text);
                 pressure(text);
-                cpuinfo_khz(text);
                 io(text);
             }
         }

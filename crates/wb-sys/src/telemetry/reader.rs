@@ -7,6 +7,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::SysRoot;
 use crate::cgroup::Cgroup;
+use crate::proc::cpuinfo;
 use crate::process::tree;
 
 use super::parse;
@@ -123,7 +124,7 @@ impl TelemetryReader {
     fn read_frequencies(&mut self, reading: &mut TelemetryReading) {
         let buffer = &mut self.buffer;
         if let Some(source) = &self.cpuinfo {
-            let found = parse::cpuinfo_khz(&source.read(buffer));
+            let found = cpuinfo::frequencies(&source.read(buffer));
             reading.cpus.iter_mut().for_each(|cpu| cpu.khz = found.get(&cpu.id).copied());
         }
         for (id, source) in &self.frequencies {

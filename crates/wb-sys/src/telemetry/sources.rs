@@ -98,48 +98,34 @@ pub(super) fn temperature_sensors(root: &SysRoot) -> Vec<(String, CounterFile)> 
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    fn fake_root(files: &[(&str, &str)]) -> (tempfile::TempDir, SysRoot) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let root = SysRoot::at(folder.path());
-        (folder, root)
-    }
+    use crate::fake_root::FakeRoot;
 
     #[test]
     fn stacked_and_virtual_disks_are_left_out() {
-        let (_folder, root) = fake_root(&[
-            ("sys/block/vda/size", "1"),
-            ("sys/block/nvme0n1/size", "1"),
-            ("sys/block/dm-0/slaves/vda/x", ""),
-            ("sys/block/loop0/size", "0"),
-            ("sys/block/sr0/size", "0"),
-            ("sys/block/fd0/size", "0"),
-        ]);
-        let mut found = disks(&root);
+        let fake = FakeRoot::new()
+            .file("/sys/block/vda/size", "1")
+            .file("/sys/block/nvme0n1/size", "1")
+            .file("/sys/block/dm-0/slaves/vda/x", "")
+            .file("/sys/block/loop0/size", "0")
+            .file("/sys/block/sr0/size", "0")
+            .file("/sys/block/fd0/size", "0");
+        let mut found = disks(&fake.root());
         found.sort();
         assert_eq!(found, ["nvme0n1", "vda"]);
     }
 
     #[test]
     fn disk_temperatures_are_not_read() {
-        let (_folder, root) = fake_root(&[
-            ("sys/class/hwmon/hwmon0/name", "nvme"),
-            ("sys/class/hwmon/hwmon0/temp1_input", "40000"),
-            ("sys/class/hwmon/hwmon1/name", "coretemp"),
-            ("sys/class/hwmon/hwmon1/temp1_input", "52500"),
-            ("sys/class/hwmon/hwmon1/temp1_label", "Package id 0"),
-            ("sys/class/thermal/thermal_zone0/type", "x86_pkg_temp"),
-            ("sys/class/thermal/thermal_zone0/temp", "53000"),
-        ]);
-        let found = temperature_sensors(&root);
+        let fake = FakeRoot::new()
+            .file("/sys/class/hwmon/hwmon0/name", "nvme")
+            .file("/sys/class/hwmon/hwmon0/temp1_input", "40000")
+            .file("/sys/class/hwmon/hwmon1/name", "coretemp")
+            .file("/sys/class/hwmon/hwmon1/temp1_input", "52500")
+            .file("/sys/class/hwmon/hwmon1/temp1_label", "Package id 0")
+            .file("/sys/class/thermal/thermal_zone0/type", "x86_pkg_temp")
+            .file("/sys/class/thermal/thermal_zone0/temp", "53000");
+        let found = temperature_sensors(&fake.root());
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["coretemp1/Package id 0", "x86_pkg_temp/0"]);
         assert_eq!(found[0].1.number(&mut Vec::new()), Some(52500));
@@ -148,10 +134,10 @@ mod tests {
     #[test]
     fn a_file_longer_than_the_buffer_is_read_completely() {
         let long = "x".repeat(100_000);
-        let (folder, root) = fake_root(&[("f", &long)]);
-        let (source, mut buffer) = (CounterFile::open(&root, "/f").unwrap(), Vec::new());
+        let fake = FakeRoot::new().file("/f", &long);
+        let (source, mut buffer) = (CounterFile::open(&fake.root(), "/f").unwrap(), Vec::new());
         assert_eq!(source.read(&mut buffer), long.as_str());
-        fs::write(folder.path().join("f"), "12\n").unwrap();
+        let _fake = fake.file("/f", "12\n");
         assert_eq!(source.number(&mut buffer), Some(12));
     }
 }

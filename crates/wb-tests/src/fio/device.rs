@@ -2,6 +2,8 @@
 
 use wb_agent::{EntryKind, Process, Stream, WorkerError};
 use wb_model::Nanos;
+use wb_sys::proc::mountinfo::{self, MountInfo};
+use wb_sys::proc::swaps;
 
 use crate::attempt::worker_failure;
 use crate::{Failure, WorkerContext};
@@ -51,13 +53,18 @@ impl TargetDevice {
     pub(super) fn find_use(&self, mounts: &str, swaps: &str) -> Option<String> {
         self.nodes.iter().find_map(|node| {
             let name = &node.name;
-            let mounted = mounts.lines().find_map(|line| mount_point(line, node));
-            let mounted = mounted.map(|at| format!("{name} is mounted at {at}"));
-            let swapped = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-            let swapped = swapped.into_iter().any(|path| path.strip_prefix("/dev/") == Some(name));
+            let mounted = mountinfo::mounts(mounts).find(|mount| node.is_source_of(mount));
+            let mounted = mounted.map(|mount| format!("{name} is mounted at {}", mount.point));
+            let swapped = swaps::areas(swaps).flatten().any(|area| area.name.strip_prefix("/dev/") == Some(name));
             let holders = (!node.holders.is_empty()).then(|| format!("{name} is held by {}", node.holders.join(", ")));
             mounted.or_else(|| swapped.then(|| format!("{name} is swap"))).or(holders)
         })
+    }
+}
+
+impl DeviceNode {
+    fn is_source_of(&self, mount: &MountInfo) -> bool {
+        mount.device == self.number || mount.source.strip_prefix("/dev/") == Some(&self.name)
     }
 }
 
@@ -72,14 +79,6 @@ async fn read_node(context: &WorkerContext, folder: &str, name: &str) -> Result<
 
 async fn read_line(context: &WorkerContext, path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&context.get(path).await?).trim().to_owned())
-}
-
-/// Mount point of the node, if this line of mountinfo is its mount.
-fn mount_point(line: &str, node: &DeviceNode) -> Option<String> {
-    let mut fields = line.split(' ');
-    let (number, at) = (fields.nth(2)?, fields.nth(1)?);
-    let source = line.split(" - ").nth(1)?.split(' ').nth(1)?;
-    (number == node.number || source.strip_prefix("/dev/") == Some(&node.name)).then(|| at.to_owned())
 }
 
 /// Opens a device exclusively in a process that runs until its group ends, so that nothing else can start to use it.

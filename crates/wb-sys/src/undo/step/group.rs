@@ -6,15 +6,13 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
+use crate::process::tree;
 use crate::{SysError, SysRoot};
 
 use super::{Step, StepError};
 
 /// Maximum number of passes over the threads, since new ones may be created meanwhile.
 const MAX_ROUNDS: usize = 1000;
-
-/// The flag of kernel threads (PF_KTHREAD of the kernel's sched.h).
-const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// The contents of a group's files, one per line; None where the group does not exist.
 pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, StepError> {
@@ -99,11 +97,7 @@ fn numbers(text: &str) -> Vec<u32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Whether a thread is alive and not a kernel thread, by the flags in the ninth field of its stat (proc_pid_stat(5)).
+/// Whether a thread is alive and not a kernel thread.
 fn is_user_thread(root: &SysRoot, thread: u32) -> bool {
-    let stat = root.text(format!("/proc/{thread}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace().collect::<Vec<_>>();
-    let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
-    let is_zombie = matches!(fields.first(), Some(&("Z" | "X")));
-    !is_zombie && flags.is_some_and(|flags| flags & PF_KTHREAD == 0)
+    tree::read_stat(root, thread).is_some_and(|entry| !entry.is_zombie() && !entry.is_kernel_thread)
 }

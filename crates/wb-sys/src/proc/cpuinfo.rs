@@ -52,6 +52,25 @@ impl CpuInfo {
     }
 }
 
+/// The frequencies in kHz, by CPU: read for each telemetry reading, therefore without the rest.
+pub(crate) fn frequencies(text: &str) -> BTreeMap<u32, u64> {
+    let mut found = BTreeMap::new();
+    let mut cpu = None;
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        match name.trim() {
+            "processor" => cpu = value.trim().parse().ok(),
+            "cpu MHz" => {
+                if let (Some(cpu), Ok(mhz)) = (cpu, value.trim().parse::<f64>()) {
+                    found.insert(cpu, (mhz * 1000.0) as u64);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 fn block(text: &str) -> Block {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(key, value)| (key.trim().to_ascii_lowercase(), value.trim().to_owned())).collect()
@@ -132,10 +151,15 @@ mod tests {
         assert_eq!(info.microcode.as_deref(), Some("0x1"));
     }
 
+    #[test]
+    fn frequencies_are_in_khz() {
+        assert_eq!(frequencies("processor\t: 1\ncpu MHz\t\t: 2500.002\n"), BTreeMap::from([(1, 2_500_002)]));
+    }
+
     proptest! {
         #[test]
-        fn arbitrary_input_does_not_panic(text in "(([a-z ]{0,12}|processor|flags|cpu part|cache size)[:\t ]{0,3}\\PC{0,20}\n{1,2}){0,20}") {
-            let _ = CpuInfo::parse(&text);
+        fn arbitrary_input_does_not_panic(text in "(([a-z ]{0,12}|processor|flags|cpu part|cpu MHz|cache size)[:\t ]{0,3}\\PC{0,20}\n{1,2}){0,20}") {
+            let _ = (CpuInfo::parse(&text), frequencies(&text));
         }
     }
 }

@@ -1,0 +1,63 @@
+//! `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+
+/// A mounted file system. Texts are as the kernel writes them: see [`unescape`](super::unescape).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountInfo<'a> {
+    /// The number of its device: `254:1`.
+    pub device: &'a str,
+    /// The folder of the file system that is mounted.
+    pub root: &'a str,
+    /// The mount point.
+    pub point: &'a str,
+    /// The options of the mount.
+    pub options: &'a str,
+    /// The type of the file system.
+    pub kind: &'a str,
+    /// The source: a device, an address or a name.
+    pub source: &'a str,
+    /// The options of the file system; empty where there are none.
+    pub super_options: &'a str,
+}
+
+/// The mounts, a later one above an earlier one at the same point.
+pub fn mounts(text: &str) -> impl Iterator<Item = MountInfo<'_>> {
+    text.lines().filter_map(|line| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(2);
+        let mut file_system = file_system.split(' ');
+        Some(MountInfo {
+            device: mount.next()?,
+            root: mount.next()?,
+            point: mount.next()?,
+            options: mount.next()?,
+            kind: file_system.next()?,
+            source: file_system.next()?,
+            super_options: file_system.next().unwrap_or_default(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_whatever_the_number_of_optional_ones() {
+        let text = "27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard\n\
+                    nonsense\n\
+                    31 27 0:40 /part /mnt/a\\040b ro - cifs //host/x\n";
+        let found: Vec<MountInfo> = mounts(text).collect();
+        let expected = MountInfo {
+            device: "254:0",
+            root: "/",
+            point: "/",
+            options: "rw,relatime",
+            kind: "ext4",
+            source: "/dev/vda",
+            super_options: "rw,discard",
+        };
+        assert_eq!(found[0], expected);
+        assert_eq!((found[1].root, found[1].point, found[1].super_options), ("/part", "/mnt/a\\040b", ""));
+        assert_eq!(found.len(), 2);
+    }
+}
