@@ -104,11 +104,11 @@ macro_rules! loops {
 
 loops!(F32x1, compute_scalar, copy_scalar);
 #[cfg(target_arch = "x86_64")]
-loops!(super::lanes::sse2::F32x4, compute_sse2, copy_sse2);
+loops!(super::lanes::x86::F32x4, compute_sse2, copy_sse2);
 #[cfg(target_arch = "x86_64")]
-loops!(super::lanes::avx2::F32x8, compute_avx2, copy_avx2, "avx2,fma");
+loops!(super::lanes::x86::F32x8, compute_avx2, copy_avx2, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
-loops!(super::lanes::avx512::F32x16, compute_avx512, copy_avx512, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
+loops!(super::lanes::x86::F32x16, compute_avx512, copy_avx512, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
 /// # Safety
 /// As [`Sweep::compute`].

@@ -52,11 +52,11 @@ macro_rules! blocks {
 
 blocks!(read_scalar, write_scalar, Word);
 #[cfg(target_arch = "x86_64")]
-blocks!(read_sse2, write_sse2, super::words::sse2::Words2);
+blocks!(read_sse2, write_sse2, super::words::x86::Words2);
 #[cfg(target_arch = "x86_64")]
-blocks!(read_avx2, write_avx2, super::words::avx2::Words4, "avx2,fma");
+blocks!(read_avx2, write_avx2, super::words::x86::Words4, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
-blocks!(read_avx512, write_avx512, super::words::avx512::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
+blocks!(read_avx512, write_avx512, super::words::x86::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
 /// Vectors per iteration of the loop: the number of independent sums, so that the additions keep up with two loads per
 /// cycle.

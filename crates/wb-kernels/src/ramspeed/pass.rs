@@ -113,11 +113,11 @@ macro_rules! passes {
 
 passes!(scalar, Word);
 #[cfg(target_arch = "x86_64")]
-passes!(sse2, super::words::sse2::Words2);
+passes!(sse2, super::words::x86::Words2);
 #[cfg(target_arch = "x86_64")]
-passes!(avx2, super::words::avx2::Words4, "avx2,fma");
+passes!(avx2, super::words::x86::Words4, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
-passes!(avx512, super::words::avx512::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
+passes!(avx512, super::words::x86::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
 /// # Safety
 /// As [`PassLoop`].

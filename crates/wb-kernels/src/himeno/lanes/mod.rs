@@ -1,13 +1,9 @@
-//! Vectors of `f32` of one width, one file per instruction set. The stencil is written once over
+//! Vectors of `f32` of one width, one type per instruction set. The stencil is written once over
 //! [`Lanes`]; each width becomes its own machine code.
 
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx2;
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx512;
 pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod sse2;
+pub(super) mod x86;
 
 /// A vector of `f32`.
 ///

@@ -1,13 +1,9 @@
-//! Vectors of 64-bit words of one width, one file per instruction set. A word is an `i64` or the
+//! Vectors of 64-bit words of one width, one type per instruction set. A word is an `i64` or the
 //! bits of an `f64`, as the operation takes it.
 
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx2;
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx512;
 pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod sse2;
+pub(super) mod x86;
 
 /// A vector of 64-bit words.
 ///
