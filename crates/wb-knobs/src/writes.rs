@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use wb_model::Bytes;
 use wb_sys::environment::memory::selected_option;
 use wb_sys::undo::{Refusal, Step};
-use wb_sys::{SysError, SysRoot};
+use wb_sys::{SysError, SysRoot, programs};
 
 use crate::knob::Unsupported;
 
@@ -153,10 +153,9 @@ pub(crate) fn require_program<'a>(sys: &SysRoot, name: &'a str) -> Result<&'a st
     if !sys.is_real() {
         return Err(Unsupported(format!("`{name}` is used only on the running system")));
     }
-    let path = std::env::var("PATH").unwrap_or_default();
-    match path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| sys.exists(format!("{folder}/{name}"))) {
-        true => Ok(name),
-        false => Err(Unsupported(format!("no such program: `{name}`"))),
+    match programs::find_system(name) {
+        Some(_) => Ok(name),
+        None => Err(Unsupported(format!("no such program: `{name}`"))),
     }
 }
 

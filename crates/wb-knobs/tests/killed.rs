@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::fake_root::FakeRoot;
+use wb_sys::fake_root::{FakeRoot, contents};
 use wb_sys::{SysRoot, UndoLog};
 
 /// The system calls that change a file, a folder or a lock.
@@ -78,16 +78,7 @@ fn machine() -> FakeRoot {
 
 /// The contents of all files below a folder, except that of the action, which has no state.
 fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
-            }
-        }
-    }
+    let mut found = contents(folder);
     found.retain(|path, _| !path.ends_with("drop_caches"));
     found
 }

@@ -87,11 +87,7 @@ pub async fn apply(
     host: &ProfileHost<'_>,
     means: &ApplyContext<'_>,
 ) -> Result<ActiveProfile, ProfileError> {
-    let failed = |why: ProfileErrorKind| ProfileError {
-        profile: named.name.clone(),
-        host: host.worker.name().clone(),
-        kind: Box::new(why),
-    };
+    let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let site = ApplySite::new(&group, host, means);
     match apply_steps(named, &site, means.sets).await {
@@ -245,13 +241,9 @@ impl ActiveProfile {
             Ok(TeardownReport { reverted: put_back, fault: None, .. }) => Ok(put_back),
             Ok(TeardownReport { reverted: put_back, fault: Some(fault), .. }) => {
                 let restored = put_back.into_iter().map(|item| item.description).collect();
-                Err(ProfileError {
-                    profile: standing.name,
-                    host,
-                    kind: Box::new(ProfileErrorKind::NotRestored { fault, restored }),
-                })
+                Err(ProfileError::new(&standing.name, &host, ProfileErrorKind::NotRestored { fault, restored }))
             }
-            Err(error) => Err(ProfileError { profile: standing.name, host, kind: Box::new(error.into()) }),
+            Err(error) => Err(ProfileError::new(&standing.name, &host, error.into())),
         }
     }
 }

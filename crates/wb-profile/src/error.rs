@@ -206,6 +206,10 @@ const ROOT_HELP: &str =
     "on another machine, connect as root or allow this user sudo without a password; on this machine, use sudo";
 
 impl ProfileError {
+    pub(crate) fn new(profile: &ProfileName, host: &WorkerName, kind: ProfileErrorKind) -> Self {
+        Self { profile: profile.clone(), host: host.clone(), kind: Box::new(kind) }
+    }
+
     /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         self.kind.help()

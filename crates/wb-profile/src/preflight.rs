@@ -37,11 +37,7 @@ pub async fn preflight(
     host: &ProfileHost<'_>,
     means: &ApplyContext<'_>,
 ) -> Result<Preflight, ProfileError> {
-    let failed = |why: ProfileErrorKind| ProfileError {
-        profile: named.name.clone(),
-        host: host.worker.name().clone(),
-        kind: Box::new(why),
-    };
+    let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let outlook = inspect(named, &ApplySite::new(&group, host, means)).await;
     let teardown = group.teardown().await;

@@ -5,7 +5,8 @@
 //! judge what it reads: that is the knobs' job. Every change to the system goes through [`undo`].
 //!
 //! Start with [`root`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
-//! system, compared before and after a run); [`mod@system`] combines both into the table that reports show.
+//! system, compared before and after a run); [`mod@system`] combines both into the table that reports show. [`mod@proc`]
+//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`programs`] and [`user_folders`] serve every crate.
 
 pub mod atomic_file;
 pub mod cgroup;
@@ -15,6 +16,7 @@ pub mod fake_root;
 pub mod file_lock;
 pub mod proc;
 pub mod process;
+pub mod programs;
 pub mod sys_root;
 pub mod system;
 pub mod telemetry;

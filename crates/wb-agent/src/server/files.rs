@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
-use sha2::{Digest, Sha256};
+use wb_model::Sha256;
+use wb_sys::programs;
 
 use crate::protocol::{EntryKind, Fault, FileEntry};
 use crate::worker::InstalledProgram;
@@ -32,30 +32,18 @@ pub(super) fn search_path() -> String {
 
 /// Finds the file of a program: on `path` if it contains no slash, relative to `cwd` otherwise.
 pub(super) fn find_program(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
-    let is_runnable = |file: &PathBuf| file.is_file() && access(file.as_path(), Access::EXEC_OK).is_ok();
     if program.contains('/') {
-        return Some(cwd.join(program)).filter(is_runnable);
+        return Some(cwd.join(program)).filter(|file| programs::is_executable(file));
     }
-    path.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program)).find(is_runnable)
+    programs::find(program, path)
 }
 
 /// Finds a program and its hash.
 pub(super) fn which(program: &str) -> Result<Option<InstalledProgram>, Fault> {
     let Some(path) = find_program(program, &search_path(), Path::new("/")) else { return Ok(None) };
-    let sha256 = hash(&path).map_err(|error| file_fault(path.display(), &error))?;
+    let sha256 = File::open(&path).and_then(Sha256::of_reader).map_err(|error| file_fault(path.display(), &error))?;
+    let sha256 = sha256.as_str().to_owned();
     Ok(Some(InstalledProgram { path: path.display().to_string(), sha256, version: None }))
-}
-
-fn hash(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            read => hasher.update(&buffer[..read]),
-        }
-    }
 }
 
 pub(super) fn put(path: &str, offset: u64, mode: u32, bytes: &[u8]) -> Result<(), Fault> {

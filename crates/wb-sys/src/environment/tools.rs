@@ -1,12 +1,12 @@
 //! Versions and hashes of the programs used for measuring.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use wb_model::Sha256;
 
 use super::{command, process};
 use crate::SysRoot;
@@ -70,15 +70,9 @@ fn holds_version(line: &str) -> bool {
 }
 
 fn sha256(path: &Path) -> Option<String> {
-    let mut file = std::fs::File::open(path).ok()?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer).ok()? {
-            0 => return Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            read => hash.update(&buffer[..read]),
-        }
-    }
+    // A program that this user may execute and not read has no hash.
+    let hash = File::open(path).and_then(Sha256::of_reader).ok()?;
+    Some(hash.as_str().to_owned())
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 mod machines;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::SysRoot;
 
@@ -63,9 +64,30 @@ impl FakeRoot {
     }
 
     /// The path of a file on the host; creates its folder.
-    fn host_path(&self, path: &str) -> std::path::PathBuf {
+    fn host_path(&self, path: &str) -> PathBuf {
         let full = self.folder.path().join(path.trim_start_matches('/'));
         fs::create_dir_all(full.parent().unwrap_or(Path::new("/"))).expect("a folder of a fake root can be created");
         full
     }
+}
+
+/// The contents of all files below a folder, by path.
+///
+/// # Panics
+/// When one cannot be read.
+pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut contents = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder of a fake root can be read").flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else {
+                let content = fs::read(&path).expect("a file of a fake root can be read");
+                contents.insert(path, content);
+            }
+        }
+    }
+    contents
 }

@@ -35,7 +35,7 @@ pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
     }
 }
 
-/// The times of all CPUs together, from `/proc/stat`.
+/// The times of all CPUs together in the text of `/proc/stat`.
 pub fn total_cpu_times(text: &str) -> CpuTimes {
     text.lines().find_map(|line| line.strip_prefix("cpu ")).map(cpu_times).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! Changes are reverted byte for byte, whenever the process that made them is killed.
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use wb_sys::fake_root::contents;
 use wb_sys::process::{Owner, tree};
 use wb_sys::undo::{ConflictPolicy, RevertOutcome, Step};
 use wb_sys::{SysRoot, UndoLog};
@@ -32,21 +32,6 @@ fn machine() -> (tempfile::TempDir, SysRoot) {
     (folder, root)
 }
 
-/// The contents of all files below a folder.
-fn all(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => drop(found.insert(entry.path().display().to_string(), fs::read(entry.path()).unwrap())),
-            }
-        }
-    }
-    found
-}
-
 fn new_file() -> Step {
     Step::File { path: "/etc/made".to_owned(), mode: 0o644 }
 }
@@ -58,7 +43,7 @@ fn undone(log: &mut UndoLog) -> Vec<RevertOutcome> {
 #[test]
 fn changes_are_reverted_and_no_files_are_left() {
     let (folder, root) = machine();
-    let before = all(folder.path());
+    let before = contents(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
     assert!(log.change(Step::setting(THP), Some(b"never")).unwrap());
     assert!(log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap());
@@ -73,7 +58,7 @@ fn changes_are_reverted_and_no_files_are_left() {
     assert!(undone.iter().all(|(_, how)| *how == RevertOutcome::Restored) && undone.len() == 3, "{undone:?}");
     assert!(undone[0].0.step.description() == "/etc/made" && undone[2].0.step.description() == THP, "the last first");
     drop(log);
-    assert_eq!(all(folder.path()), before);
+    assert_eq!(contents(folder.path()), before);
     assert!(!folder.path().join("var/lib/weighbridge").exists());
 }
 
@@ -91,7 +76,7 @@ fn settings_changed_by_others_are_left_and_reported() {
 #[test]
 fn a_kept_conflict_stays_in_the_log_until_it_is_overwritten() {
     let (folder, root) = machine();
-    let before = all(folder.path());
+    let before = contents(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
     log.change(Step::setting(THP), Some(b"never")).unwrap();
     log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
@@ -106,7 +91,7 @@ fn a_kept_conflict_stays_in_the_log_until_it_is_overwritten() {
     assert_eq!(revert(ConflictPolicy::Overwrite).0, [RevertOutcome::Restored]);
     assert_eq!(revert(ConflictPolicy::Overwrite).0, []);
     drop(log);
-    assert_eq!(all(folder.path()), before);
+    assert_eq!(contents(folder.path()), before);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Finds and runs the host's programs that create and inspect images.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 use wb_model::Bytes;
+use wb_sys::programs;
 
 use crate::image::{ImageFailure, ImageFormat};
 
@@ -24,12 +24,8 @@ const LAST_LINES: usize = 5;
 
 /// Finds a program in PATH and in the folders that only root's PATH has.
 pub(super) fn find(tool: &HostTool) -> Result<PathBuf, ImageFailure> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let program = folders.map(|folder| folder.join(tool.name)).find(is_program);
-    program.ok_or_else(|| ImageFailure::ToolNotFound { tool: tool.name.to_owned(), package: tool.package.to_owned() })
+    programs::find_system(tool.name)
+        .ok_or_else(|| ImageFailure::ToolNotFound { tool: tool.name.to_owned(), package: tool.package.to_owned() })
 }
 
 /// Runs a program successfully to its end; returns its standard output.
