@@ -154,7 +154,7 @@ pub struct HeldProcess {
 }
 
 impl HeldProcess {
-    /// Lets the process execute its program; returns the start time, as in [`Start::Running`].
+    /// Lets the process execute its program; returns the start time, as in [`LaunchState::Running`].
     ///
     /// # Errors
     /// When the program cannot be executed.

@@ -1,7 +1,8 @@
 //! Telemetry: system counters read at the start and end of a sample and in between, and the disturbances from outside
 //! the workload that they show.
 //!
-//! Start with [`Reading`] (the counters), [`Reader`] (reads them cheaply) and [`disturbance`] (interprets them).
+//! Start with [`TelemetryReading`] (the counters), [`TelemetryReader`] (reads them cheaply) and [`disturbance`]
+//! (interprets them).
 
 pub mod disturbance;
 mod parse;
