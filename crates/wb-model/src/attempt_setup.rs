@@ -19,6 +19,9 @@ pub struct AttemptSetup {
 }
 
 impl AttemptSetup {
+    /// The names of the parameters that make up a setup.
+    pub const PARAMS: [&str; 2] = ["env", "before"];
+
     /// Parses the environment variables.
     ///
     /// # Errors
@@ -52,7 +55,17 @@ pub struct ProcessEnvironment {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::Param;
+
+    #[test]
+    fn every_field_is_a_parameter() {
+        let fields: BTreeSet<String> =
+            Param::from_schema::<AttemptSetup>().into_iter().map(|param| param.name).collect();
+        assert_eq!(fields, AttemptSetup::PARAMS.map(str::to_owned).into());
+    }
 
     #[test]
     fn variables_have_a_name_and_a_value_which_may_be_empty() {

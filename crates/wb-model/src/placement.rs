@@ -42,3 +42,22 @@ pub struct Placement {
     /// Its address-space randomisation.
     pub aslr: Aslr,
 }
+
+impl Placement {
+    /// The names of the parameters that make up a placement.
+    pub const PARAMS: [&str; 4] = ["cpus", "memory-nodes", "huge-pages", "aslr"];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::Param;
+
+    #[test]
+    fn every_field_is_a_parameter() {
+        let fields: BTreeSet<String> = Param::from_schema::<Placement>().into_iter().map(|param| param.name).collect();
+        assert_eq!(fields, Placement::PARAMS.map(str::to_owned).into());
+    }
+}

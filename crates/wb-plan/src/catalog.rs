@@ -13,9 +13,6 @@ pub trait Catalog {
     /// The names of all tests.
     fn names(&self) -> Vec<&str>;
 
-    /// The programs that a cell with these parameters needs on its worker.
-    fn requires(&self, test: &str, params: &Params) -> Vec<Requirement>;
-
     /// Whether a test is run by Weighbridge itself.
     fn is_native(&self, test: &str) -> bool;
 
@@ -28,25 +25,42 @@ pub trait Catalog {
     /// Values that the machine determines for parameters not given, by parameter; several values make an axis.
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>>;
 
-    /// Why a cell with these parameters cannot be measured on such a machine; `None` if it can.
-    fn unsupported(&self, test: &str, params: &Params, facts: &Facts) -> Option<String>;
+    /// The cell of a test with these parameters; `None` if there is no such test.
+    fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>>;
+}
 
-    /// The topology of a cell with these parameters: a single worker, or a client and its servers.
-    fn topology(&self, test: &str, params: &Params) -> Topology;
+/// A cell of an available test: what its parameters mean for a plan.
+pub trait CatalogCell {
+    /// The programs that it needs on its worker.
+    fn requires(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    /// Why it cannot be measured on such a machine; `None` if it can.
+    fn unsupported(&self, facts: &Facts) -> Option<String>;
+
+    /// Its sides: a single worker, or a client and its servers.
+    fn topology(&self) -> Topology {
+        Topology::Single
+    }
 
     /// The sampling rule that the test's own parameters request.
-    fn rule(&self, test: &str, params: &Params) -> Option<SamplingRule>;
+    fn rule(&self) -> Option<SamplingRule> {
+        None
+    }
 
     /// The estimated time of one sample whose work is calibrated to `min_time`.
-    fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos;
+    fn estimate(&self, min_time: Nanos) -> Nanos {
+        min_time
+    }
 
-    /// The additional time of a cell's first sample, which calibrates the work of each sample.
-    fn calibration_time(&self, _test: &str, _params: &Params, _min_time: Nanos) -> Nanos {
+    /// The additional time of the first sample, which calibrates the work of each sample.
+    fn calibration_time(&self, _min_time: Nanos) -> Nanos {
         Nanos(0)
     }
 
-    /// Whether the estimate is specific to this test; otherwise the time of a sample is unknown.
-    fn is_estimated(&self, _test: &str, _params: &Params) -> bool {
+    /// Whether the estimate is specific to the test; otherwise the time of a sample is unknown.
+    fn is_estimated(&self) -> bool {
         true
     }
 }

@@ -14,7 +14,7 @@ use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
 use crate::role_assignment::RoleAssignment;
 use crate::suggestion::suggest;
-use crate::{Catalog, PlanError, PlanWorkers, Request, Sampling, Selection, SpannedParam};
+use crate::{Catalog, CatalogCell, PlanError, PlanWorkers, Request, Sampling, Selection, SpannedParam};
 
 /// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
 /// and they are axes.
@@ -115,16 +115,18 @@ impl PlanExpansion<'_> {
 }
 
 fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&'a Declaration, PlanError> {
-    let declaration = catalogue.declaration(&request.test).ok_or_else(|| {
-        let near = suggest(&request.test, catalogue.names());
-        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-        PlanError::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), label)
-            .with_help(format!("available tests: {}", catalogue.names().join(", ")))
-    })?;
+    let declaration = catalogue.declaration(&request.test).ok_or_else(|| unknown_test(request, catalogue))?;
     match request.stages.first() {
         Some(stage) => Err(stages_error(request, stage)),
         None => Ok(declaration),
     }
+}
+
+fn unknown_test(request: &Request, catalogue: &dyn Catalog) -> PlanError {
+    let near = suggest(&request.test, catalogue.names());
+    let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    PlanError::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), label)
+        .with_help(format!("available tests: {}", catalogue.names().join(", ")))
 }
 
 fn stages_error(request: &Request, stage: &PropertyGroup) -> PlanError {
@@ -394,12 +396,12 @@ impl RequestExpansion<'_> {
 
     fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, PlanError> {
         let Declaration { name, version, scope, .. } = self.declaration;
-        let sides = self.catalogue.topology(name.as_str(), &params);
+        let test_cell = self.catalogue.cell(&self.request.test, &params);
+        let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalogue))?;
         let teams = match self.workers {
-            Some(workers) => self.roles.assign_roles(self.request, sides, workers)?,
+            Some(workers) => self.roles.assign_roles(self.request, test_cell.topology(), workers)?,
             None => Vec::new(),
         };
-        let unsupported = self.unsupported(&teams, &params);
         let mut programs = self.request.programs.clone();
         if !programs.is_empty() {
             let called = programs::required_programs(self.catalogue, name.as_str(), &params);
@@ -409,11 +411,11 @@ impl RequestExpansion<'_> {
         Ok(Cell {
             key: open.is_empty().then(|| key(name, *version, &params)),
             version: *version,
-            unsupported,
-            rule: self.catalogue.rule(name.as_str(), &params).unwrap_or_else(|| self.sampling.rule()),
-            estimate: self.catalogue.estimate(name.as_str(), &params, self.sampling.min_time),
-            calibration_time: self.catalogue.calibration_time(name.as_str(), &params, self.sampling.min_time),
-            is_estimated: self.catalogue.is_estimated(name.as_str(), &params),
+            unsupported: self.unsupported(&teams, test_cell.as_ref()),
+            rule: test_cell.rule().unwrap_or_else(|| self.sampling.rule()),
+            estimate: test_cell.estimate(self.sampling.min_time),
+            calibration_time: test_cell.calibration_time(self.sampling.min_time),
+            is_estimated: test_cell.is_estimated(),
             scope: *scope,
             tools: self.request.tools.clone(),
             programs,
@@ -426,11 +428,11 @@ impl RequestExpansion<'_> {
     }
 
     /// Why it cannot be measured on one of the workers; `None` if it can.
-    fn unsupported(&self, teams: &[Roles], params: &Params) -> Option<String> {
+    fn unsupported(&self, teams: &[Roles], test_cell: &dyn CatalogCell) -> Option<String> {
         let several = all_workers(teams).len() > 1;
         all_workers(teams).into_iter().find_map(|worker| {
             let reason = match self.workers?.facts(worker)? {
-                Ok(facts) => self.catalogue.unsupported(&self.request.test, params, facts)?,
+                Ok(facts) => test_cell.unsupported(facts)?,
                 Err(reason) => return Some(reason.to_owned()),
             };
             Some(if several { format!("on `{worker}`: {reason}") } else { reason })

@@ -1,6 +1,6 @@
 //! Plan files, test specifications, expansion into cells, selection.
 //!
-//! A plan defines *what* is measured. It knows nothing of workers, processes or the code of tests: a [`Catalogue`]
+//! A plan defines *what* is measured. It knows nothing of workers, processes or the code of tests: a [`Catalog`]
 //! provides the available tests and how unset parameters are resolved from a machine.
 //!
 //! Start with [`request`] (a requested test, from the command line or a plan file), then [`expand`] (the resulting
@@ -26,7 +26,7 @@ pub mod tools;
 pub mod variant;
 pub mod workers;
 
-pub use catalog::Catalog;
+pub use catalog::{Catalog, CatalogCell};
 pub use error::PlanError;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};

@@ -11,7 +11,8 @@ const NATIVE_PROGRAM: &str = "weighbridge";
 
 /// The programs that a cell with these parameters runs.
 pub(crate) fn required_programs(catalogue: &dyn Catalog, test: &str, params: &Params) -> Vec<String> {
-    let required = catalogue.requires(test, params).into_iter().map(|need| need.program);
+    let required = catalogue.cell(test, params).map(|cell| cell.requires()).unwrap_or_default();
+    let required = required.into_iter().map(|need| need.program);
     required.chain(catalogue.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
 }
 

@@ -1,16 +1,15 @@
 //! A cell while it is being measured.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use wb_model::{AttemptOutcome, AttemptSetup, Nanos, Params, Placement, Purpose, Validity, WorkerName, pluralize};
+use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, SamplingDecision, SamplingRule};
 use wb_study::{StudiedAttempt, judge};
-use wb_tests::test::{requested_placement, requested_surroundings};
-use wb_tests::{BUILT_PREFIX, Test};
+use wb_tests::{BUILT_PREFIX, Registry, TestCell};
 
+use crate::RunError;
 use crate::role_sample::PreparedSite;
 
 /// A cell while it is being measured, with its attempts.
@@ -19,18 +18,24 @@ pub struct ActiveCell {
     pub cell: Cell,
     /// Its recorded definition.
     pub definition: CellDefinition,
-    /// Its test.
-    pub test: Arc<dyn Test>,
-    /// Placement of its processes.
-    pub placement: Placement,
-    /// Environment variables and the command to run before each attempt.
-    pub surroundings: AttemptSetup,
+    /// Its test with its parameters.
+    pub test_cell: Box<dyn TestCell>,
     /// All attempts so far, including those of earlier entries.
     pub studied: Vec<StudiedAttempt>,
     /// What each role assignment prepared for all samples of the cell.
     pub(crate) prepared: Vec<PreparedSite>,
     /// Number of attempts in this entry.
     attempts_in_entry: u32,
+}
+
+/// Decodes the parameters of the cells of a plan; the order is that of the plan.
+///
+/// # Errors
+/// If a test is unknown.
+pub fn decode_cells(plan: &Plan, registry: &Registry) -> Result<Vec<Box<dyn TestCell>>, RunError> {
+    let unknown = |cell: &Cell| RunError::OpenValues { cell: Box::new(cell.id.clone()), open: "the test".to_owned() };
+    let test_cell = |cell: &Cell| registry.test_cell(cell.id.test.as_str(), &cell.params).ok_or_else(|| unknown(cell));
+    plan.cells.iter().map(test_cell).collect()
 }
 
 /// The next step of a cell.
@@ -47,20 +52,10 @@ impl ActiveCell {
     pub fn new(
         cell: Cell,
         definition: CellDefinition,
-        test: Arc<dyn Test>,
+        test_cell: Box<dyn TestCell>,
         studied: Vec<StudiedAttempt>,
-    ) -> Result<Self, String> {
-        let (placement, surroundings) = (requested_placement(&cell.params)?, requested_surroundings(&cell.params)?);
-        Ok(Self {
-            cell,
-            definition,
-            test,
-            placement,
-            surroundings,
-            studied,
-            prepared: Vec::new(),
-            attempts_in_entry: 0,
-        })
+    ) -> Self {
+        Self { cell, definition, test_cell, studied, prepared: Vec::new(), attempts_in_entry: 0 }
     }
 
     /// Its effective parameters.

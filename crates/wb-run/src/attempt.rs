@@ -227,7 +227,7 @@ fn merge_role_samples(
 impl ActiveCell {
     fn add_attempt(&mut self, attempt: Option<wb_record::RecordedAttempt>) {
         if let Some(attempt) = attempt {
-            let studied = StudiedAttempt::of(self.test.as_ref(), &self.cell.params, attempt);
+            let studied = StudiedAttempt::of(self.test_cell.as_ref(), attempt);
             self.add(studied);
         }
     }

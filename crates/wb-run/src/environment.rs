@@ -7,13 +7,12 @@ use std::path::Path;
 use serde::Serialize;
 use wb_agent::WorkerError;
 use wb_model::{ProfileName, WorkerName, with_worker};
-use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::system::COMPILERS;
-use wb_tests::Registry;
 
 use crate::RunError;
+use crate::active_cell::ActiveCell;
 use crate::worker_pool::WorkerPool;
 
 /// Records the current environments of the workers: `environment/world-ENTRY-MOMENT.json` for the first,
@@ -23,14 +22,12 @@ pub async fn record(
     run: &RunFolder,
     entry: u32,
     moment: &str,
-    plan: &Plan,
-    registry: &Registry,
+    cells: &[ActiveCell],
     pool: &WorkerPool,
     lost: &BTreeSet<WorkerName>,
 ) -> Result<Vec<(WorkerName, String)>, RunError> {
-    let requirements =
-        plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
-    let mut programs: VersionQueries = requirements.flatten().map(|need| (need.program, need.version)).collect();
+    let requirements = cells.iter().flat_map(|cell| cell.test_cell.requires());
+    let mut programs: VersionQueries = requirements.map(|need| (need.program, need.version)).collect();
     for (compiler, version) in COMPILERS {
         programs.entry(compiler.to_owned()).or_insert_with(|| vec![version.to_owned()]);
     }

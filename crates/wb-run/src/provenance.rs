@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use wb_agent::{Worker, WorkerError};
 use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
-use wb_tests::Registry;
-use wb_tests::test::requested_knobs;
+use wb_tests::TestCell;
 
 use crate::RunError;
 use crate::worker_pool::{PooledWorker, WorkerPool};
@@ -87,19 +86,17 @@ fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
 }
 
 /// Looks up the programs that the plan's tests require, and marks cells as unsupported whose programs are missing,
-/// whose knobs cannot be set, or whose worker is lost meanwhile.
+/// whose knobs cannot be set, or whose worker is lost meanwhile. `test_cells` are the cells of the plan, in its order.
 pub async fn check_requirements(
     plan: &mut Plan,
-    registry: &Registry,
+    test_cells: &[Box<dyn TestCell>],
     pool: &WorkerPool,
 ) -> Result<ToolInventory, RunError> {
     let mut tools = ToolInventory::default();
-    for cell in &mut plan.cells {
-        let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
-        let requires = test.requires(&cell.params);
+    for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
         let workers: Vec<Worker> = pool.of(cell).map(|member| member.worker.clone()).collect();
         for worker in workers {
-            let reason = match tools.unsupported_reason(cell, &requires, &worker).await {
+            let reason = match tools.unsupported_reason(cell, test_cell.as_ref(), &worker).await {
                 Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),
                 other => other?,
             };
@@ -110,12 +107,12 @@ pub async fn check_requirements(
 }
 
 /// Returns the reason for the first knob of a cell that cannot be set on a worker.
-async fn find_unsettable_knob(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
-    let knobs = requested_knobs(&cell.params);
+async fn find_unsettable_knob(test_cell: &dyn TestCell, worker: &Worker) -> Result<Option<String>, RunError> {
+    let knobs = &test_cell.shared_params().knobs;
     if knobs.is_empty() {
         return Ok(None);
     }
-    let refused = worker.check_knobs(knobs).await?.into_iter().next();
+    let refused = worker.check_knobs(knobs.clone()).await?.into_iter().next();
     Ok(refused.map(|(knob, why)| format!("cannot set the knob `{knob}` on {}: {why}", worker.name())))
 }
 
@@ -124,11 +121,11 @@ impl ToolInventory {
     async fn unsupported_reason(
         &mut self,
         cell: &Cell,
-        requires: &[Requirement],
+        test_cell: &dyn TestCell,
         worker: &Worker,
     ) -> Result<Option<String>, RunError> {
-        let missing = self.missing_program(cell, requires, worker).await?;
-        Ok(missing.or(find_unsettable_knob(cell, worker).await?))
+        let missing = self.missing_program(cell, &test_cell.requires(), worker).await?;
+        Ok(missing.or(find_unsettable_knob(test_cell, worker).await?))
     }
 
     /// Returns the first program of a cell that is missing on a worker, with the package that contains it. All programs

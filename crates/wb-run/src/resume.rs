@@ -83,14 +83,13 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
     let run = RunFolder::open(folder)?;
     let history = History::of(&run, &run.journal_lines()?);
     for cell in &plan.cells {
-        let Some(test) = registry.test(cell.id.test.as_str()) else { return Ok(false) };
+        let Some(test_cell) = registry.test_cell(cell.id.test.as_str(), &cell.params) else { return Ok(false) };
         let definitions = run.definitions(&cell.id)?;
         let recorded = definitions.of(&cell.id).filter(|recorded| Some(&recorded.key) == cell.key.as_ref());
         let Some(definition) = recorded.cloned() else { return Ok(false) };
         let attempts = history.attempts(&cell.id).iter().cloned();
-        let studied = attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &cell.params, attempt)).collect();
-        let open = |open| RunError::OpenValues { cell: Box::new(cell.id.clone()), open };
-        let measuring = ActiveCell::new(cell.clone(), definition, test.clone(), studied).map_err(open)?;
+        let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
+        let measuring = ActiveCell::new(cell.clone(), definition, test_cell, studied);
         if matches!(measuring.next(&plan.sampling), NextStep::Attempt(..)) {
             return Ok(false);
         }

@@ -12,8 +12,8 @@ use wb_sys::telemetry::Thresholds;
 use wb_sys::undo::{ResetSetting, RevertOutcome};
 use wb_tests::attempt::{AttemptRecord, worker_failure};
 use wb_tests::start_barrier::BarrierSlot;
-use wb_tests::test::{AnyPrepared, requested_knobs};
-use wb_tests::{Attempt, Failure, WorkerContext};
+use wb_tests::test::AnyPrepared;
+use wb_tests::{Attempt, Failure, SharedParams, WorkerContext};
 
 use crate::active_cell::ActiveCell;
 use crate::other_runs;
@@ -109,7 +109,7 @@ impl AttemptContext<'_> {
     /// Builds the programs of a role assignment outside of a sample; returns their hashes by name.
     pub(crate) async fn build(self, cell: &ActiveCell, team: &Roles) -> Result<BTreeMap<String, String>, Failure> {
         let site = self.site(cell, team, None).await?;
-        let hashes = cell.test.build(&cell.cell.params, &site).await;
+        let hashes = cell.test_cell.build(&site).await;
         let teardown = SiteTeardown::of(site).await;
         teardown.failure.map_or(hashes, Err)
     }
@@ -117,7 +117,7 @@ impl AttemptContext<'_> {
     /// Cleans up what was prepared for all samples of a cell; returns the findings.
     pub(crate) async fn clean_up(self, cell: &ActiveCell, prepared: PreparedSite) -> Result<Vec<String>, Failure> {
         let Some((site, prepared)) = prepared else { return Ok(Vec::new()) };
-        let result = cell.test.cleanup(&cell.cell.params, prepared, &site).await;
+        let result = cell.test_cell.cleanup(prepared, &site).await;
         let teardown = SiteTeardown::of(site).await;
         result?;
         teardown.failure.map_or(Ok(teardown.findings), Err)
@@ -137,7 +137,8 @@ impl AttemptContext<'_> {
         let PooledWorker { worker, facts, address, .. } = self.pool.get(name).ok_or_else(no_worker)?;
         let group = worker.new_group_with(process_environment(cell)?).await.map_err(worker_failure)?;
         let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
-        let site = WorkerContext::new(group, Arc::clone(facts), cell.placement.clone(), limit, self.cancel.clone());
+        let placement = cell.test_cell.shared_params().placement.clone();
+        let site = WorkerContext::new(group, Arc::clone(facts), placement, limit, self.cancel.clone());
         Ok(WorkerContext { team: team.clone(), address: address.clone(), ..site })
     }
 
@@ -149,12 +150,11 @@ impl AttemptContext<'_> {
         attempt: &mut Attempt,
         existing: PreparedSite,
     ) -> (Result<Interference, Failure>, PreparedSite) {
-        let (test, params) = (&cell.test, &cell.cell.params);
         if cell.cell.scope == Scope::Sample {
             let result = async {
-                let mut prepared = test.prepare(params, &attempt.context).await?;
+                let mut prepared = cell.test_cell.prepare(&attempt.context).await?;
                 let result = self.sample(cell, &mut prepared, attempt).await;
-                match (result, test.cleanup(params, prepared, &attempt.context).await) {
+                match (result, cell.test_cell.cleanup(prepared, &attempt.context).await) {
                     (Ok(interference), cleanup) => cleanup.map(|()| interference).map_err(Failure::in_cleanup),
                     (Err(failure), cleanup) => {
                         note_failed_cleanup(attempt, cleanup);
@@ -166,7 +166,7 @@ impl AttemptContext<'_> {
         }
         let fresh = async {
             let site = self.site(cell, team, None).await?;
-            let prepared = test.prepare(params, &site).await?;
+            let prepared = cell.test_cell.prepare(&site).await?;
             Ok((site, prepared))
         };
         let (site, mut prepared) = match existing {
@@ -199,7 +199,7 @@ impl AttemptContext<'_> {
         for site in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
             recordings.push((site.worker().name().clone(), site.group.record(interval).await.map_err(worker_failure)?));
         }
-        let result = cell.test.sample(&cell.cell.params, prepared, attempt).await;
+        let result = cell.test_cell.sample(prepared, attempt).await;
         let mut finished = Vec::new();
         for (name, recording) in recordings {
             finished.push((name, recording.finish().await.map_err(worker_failure)));
@@ -239,21 +239,21 @@ fn record_telemetry(attempt: &mut Attempt, peer: Option<&WorkerName>, recorded: 
 
 /// Returns the environment variables and program replacements of a cell's processes.
 fn process_environment(cell: &ActiveCell) -> Result<ProcessEnvironment, Failure> {
-    let env = cell.surroundings.variables().map_err(Failure::refused)?;
+    let env = cell.test_cell.shared_params().setup.variables().map_err(Failure::refused)?;
     Ok(ProcessEnvironment { env, programs: cell.cell.programs.clone() })
 }
 
 /// Sets the cell's knobs until the site's groups are torn down, and runs the command to run before each attempt. That
 /// command is not measured, so it has no placement.
 async fn prepare_site(cell: &ActiveCell, attempt: &mut Attempt) -> Result<(), Failure> {
-    let knobs = requested_knobs(&cell.cell.params);
+    let SharedParams { setup, knobs, .. } = cell.test_cell.shared_params();
     let mut tuned: BTreeMap<WorkerName, Vec<KnobResult>> = BTreeMap::new();
     for site in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
         if !knobs.is_empty() {
             let outcomes = site.group.tune(knobs.clone()).await.map_err(worker_failure)?;
             tuned.insert(site.worker().name().clone(), outcomes);
         }
-        if let Some(line) = &cell.surroundings.before_command {
+        if let Some(line) = &setup.before_command {
             site.run(Command::new(["sh", "-c", line])).await?;
         }
     }

@@ -12,9 +12,9 @@ use wb_record::journal::EntryEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, History, JournalEvent, RunEntry, RunFolder};
 use wb_study::StudiedAttempt;
-use wb_tests::Registry;
+use wb_tests::{Registry, TestCell};
 
-use crate::active_cell::{ActiveCell, NextStep};
+use crate::active_cell::{ActiveCell, NextStep, decode_cells};
 use crate::attempt::RunContext;
 use crate::other_runs::OtherRuns;
 use crate::provenance::{self, ToolInventory};
@@ -82,12 +82,13 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let (journal, lines) = run.journal()?;
     let history = History::of(&run, &lines);
     resume::check_keys(&plan, &run, &history)?;
-    let tools = provenance::check_requirements(&mut plan, registry, &pool).await?;
+    let test_cells = decode_cells(&plan, registry)?;
+    let tools = provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
 
     let earlier = run.run_file()?.entries;
     let mut cells = Vec::new();
-    for cell in &plan.cells {
-        let measuring = active_cell(cell, &plan, registry, &tools, &pool, &history)?;
+    for (cell, test_cell) in plan.cells.iter().zip(test_cells) {
+        let measuring = active_cell(cell, test_cell, &plan, &tools, &pool, &history)?;
         consistency::check_definition(&measuring, &run)?;
         resume::check_machines(&measuring, &run, &earlier, &pool)?;
         cells.push(measuring);
@@ -161,7 +162,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let (stopping_rule, publisher) = (job.stopping_rule, job.publisher);
     let mut sampler =
         SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
-    let sampling_result = match sampler.record_environment(entry, &plan, registry).await {
+    let sampling_result = match sampler.record_environment(entry).await {
         Ok(()) => schedule(&blocks, order, job.seed, &mut sampler).await,
         Err(error) => Err(error),
     };
@@ -169,11 +170,11 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         sampler.end_abandoned_cells().await?;
     }
     let cleanup_result = sampler.clean_up().await;
-    let SampleLoop { context: mut bench, .. } = sampler;
+    let SampleLoop { context: mut bench, cells, .. } = sampler;
 
     let interrupted = *job.cancel.borrow();
     if sampling_result.is_ok() {
-        let after = environment::record(&bench.run, entry, "after", &plan, registry, &bench.pool, &bench.lost).await?;
+        let after = environment::record(&bench.run, entry, "after", &cells, &bench.pool, &bench.lost).await?;
         // The loss has no further effect: the measurements on these workers are complete.
         after.into_iter().for_each(|(worker, why)| {
             watch(Progress::Warning(missing_environment_warning(&worker, &why, "at the end")))
@@ -204,7 +205,7 @@ fn record_definitions(run: &RunFolder, cells: &[ActiveCell]) -> Result<Vec<Strin
         if definitions != before {
             run.write_definitions(id, &definitions)?;
         }
-        if let Some(text) = serial[0].test.definition() {
+        if let Some(text) = serial[0].test_cell.test().definition() {
             // Before the definition, which cannot be read if one of its files is neither in place nor listed.
             notes.extend(copy_files(run, serial)?);
             run.store_test_definition(&id.test, &wb_plan::masking::mask_definition(text))?;
@@ -224,7 +225,7 @@ fn recorded_definition(cell: &ActiveCell, before: Option<&CellDefinition>) -> Ce
 
 /// Copies the files that the definition of a serial's test names; returns a note for each without a complete copy.
 fn copy_files(run: &RunFolder, serial: &[ActiveCell]) -> Result<Vec<String>, RunError> {
-    let files: BTreeSet<_> = serial.iter().flat_map(|cell| cell.test.files(&cell.cell.params)).collect();
+    let files: BTreeSet<_> = serial.iter().flat_map(|cell| cell.test_cell.files()).collect();
     let files: Vec<_> = files.into_iter().map(|file| (file.path, file.location)).collect();
     let test = &serial[0].cell.id.test;
     let new = run.copy_files(test, &files)?;
@@ -241,33 +242,32 @@ fn copy_files(run: &RunFolder, serial: &[ActiveCell]) -> Result<Vec<String>, Run
 
 fn active_cell(
     cell: &Cell,
+    test_cell: Box<dyn TestCell>,
     plan: &Plan,
-    registry: &Registry,
     tools: &ToolInventory,
     pool: &WorkerPool,
     history: &History,
 ) -> Result<ActiveCell, RunError> {
-    let open = |open: &str| RunError::OpenValues { cell: Box::new(cell.id.clone()), open: open.to_owned() };
-    let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
-    let mut provenance = tools.provenance(cell, &test.requires(&cell.params), pool);
-    provenance.extend(test.source_hashes(&cell.params));
+    let open_key = || RunError::OpenValues { cell: Box::new(cell.id.clone()), open: "the key".to_owned() };
+    let mut provenance = tools.provenance(cell, &test_cell.requires(), pool);
+    provenance.extend(test_cell.source_hashes());
     let definition = CellDefinition {
         cell: cell.id.clone(),
-        key: cell.key.clone().ok_or_else(|| open("the key"))?,
+        key: cell.key.clone().ok_or_else(open_key)?,
         version: cell.version,
-        summary: test.declaration().summary,
+        summary: test_cell.test().declaration().summary,
         params: mask_params(&cell.params),
-        metrics: test.metrics(&cell.params),
+        metrics: test_cell.metrics(),
         rule: cell.rule,
         retakes: plan.sampling.retakes,
-        min_time: (!test.sets_duration(&cell.params)).then_some(plan.sampling.min_time),
+        min_time: (!test_cell.sets_duration()).then_some(plan.sampling.min_time),
         unsupported: cell.unsupported.clone(),
         teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
         provenance,
     };
     let attempts = history.attempts(&cell.id).iter().cloned();
-    let studied = attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &cell.params, attempt)).collect();
-    ActiveCell::new(cell.clone(), definition, test, studied).map_err(|why| open(&why))
+    let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
+    Ok(ActiveCell::new(cell.clone(), definition, test_cell, studied))
 }
 
 /// Whether only the local machine measures, which is the default and not recorded.
@@ -363,9 +363,9 @@ fn missing_environment_warning(worker: &WorkerName, why: &str, moment: &str) -> 
 
 impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Records the environments of the workers before the first sample; continues without those that are lost.
-    async fn record_environment(&mut self, entry: u32, plan: &Plan, registry: &Registry) -> Result<(), RunError> {
+    async fn record_environment(&mut self, entry: u32) -> Result<(), RunError> {
         let RunContext { run, pool, lost, .. } = &self.context;
-        for (worker, why) in environment::record(run, entry, "before", plan, registry, pool, lost).await? {
+        for (worker, why) in environment::record(run, entry, "before", &self.cells, pool, lost).await? {
             let why = self.context.explain_loss(&worker, why).await;
             (self.watch)(Progress::Warning(missing_environment_warning(&worker, &why, "at the start")));
             self.drop_worker(worker, why)?;

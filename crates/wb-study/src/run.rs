@@ -43,12 +43,11 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
     let origin = clock.start_times();
     let mut cells = Vec::new();
     for definition in definitions(run, head)? {
-        let test = registry
-            .test(definition.cell.test.as_str())
+        let cell = registry
+            .test_cell(definition.cell.test.as_str(), &definition.params)
             .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
-        let studied =
-            attempts.map(|attempt| StudiedAttempt::of(test.as_ref(), &definition.params, attempt.clone())).collect();
+        let studied = attempts.map(|attempt| StudiedAttempt::of(cell.as_ref(), attempt.clone())).collect();
         let mut result = cell_result(&definition, studied, history.end_reason(&definition.cell), &origin);
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));

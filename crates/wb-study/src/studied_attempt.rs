@@ -1,10 +1,10 @@
 //! An attempt with its measured values.
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, Params, Purpose, Validity, WorkerName};
+use wb_model::{AttemptOutcome, Purpose, Validity, WorkerName};
 use wb_record::RecordedAttempt;
 use wb_tests::evaluate::evaluate;
-use wb_tests::{Artefacts, Measurement, Test};
+use wb_tests::{Artefacts, Measurement, TestCell};
 
 use crate::aggregation::aggregate_workers;
 
@@ -19,11 +19,11 @@ pub struct StudiedAttempt {
 
 impl StudiedAttempt {
     /// Reads an attempt's values. Artefacts that were modified since are not read.
-    pub fn of(test: &dyn Test, params: &Params, attempt: RecordedAttempt) -> Self {
+    pub fn of(cell: &dyn TestCell, attempt: RecordedAttempt) -> Self {
         let completed = attempt.ended.outcome.is_completed();
         let measurement = match (completed, attempt.intact) {
             (false, _) => None,
-            (true, true) => Some(read(test, params, &attempt)),
+            (true, true) => Some(read(cell, &attempt)),
             (true, false) => {
                 let mut measured = Measurement::default();
                 measured.reject(Gate::Output, "its artefacts were modified");
@@ -69,14 +69,14 @@ impl StudiedAttempt {
 }
 
 /// The values of an attempt, aggregated over several workers.
-fn read(test: &dyn Test, params: &Params, attempt: &RecordedAttempt) -> Measurement {
+fn read(cell: &dyn TestCell, attempt: &RecordedAttempt) -> Measurement {
     let workers = &attempt.ended.workers;
     if workers.is_empty() {
-        return evaluate(test, params, &Artefacts::new(&attempt.folder));
+        return evaluate(cell, &Artefacts::new(&attempt.folder));
     }
     let measurement_of = |worker: &WorkerName| {
         let folder = attempt.folder.join(worker.as_str());
-        (worker.clone(), evaluate(test, params, &Artefacts::new(&folder)))
+        (worker.clone(), evaluate(cell, &Artefacts::new(&folder)))
     };
-    aggregate_workers(&test.metrics(params), &workers.iter().map(measurement_of).collect())
+    aggregate_workers(&cell.metrics(), &workers.iter().map(measurement_of).collect())
 }

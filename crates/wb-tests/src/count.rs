@@ -88,7 +88,7 @@ mod tests {
         let params = [("requests", "abc"), ("command", "set")];
         let params = params.map(|(name, value)| (name.to_owned(), wb_model::ParamValue::Text(value.to_owned()))).into();
         assert_eq!(
-            Test::unsupported(&crate::redis::Redis, &params, &wb_model::Facts::default()).unwrap(),
+            std::sync::Arc::new(crate::redis::Redis).cell(&params).err().unwrap().to_string(),
             "`requests`: invalid count `abc`: expected `auto` or an integer of at least 1"
         );
     }

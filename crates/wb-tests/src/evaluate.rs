@@ -1,24 +1,24 @@
 //! Gates that apply to every sample of every test.
 
 use wb_model::outcome::Gate;
-use wb_model::{Class, Metric, Params, Validity};
+use wb_model::{Class, Metric, Validity};
 
-use crate::{Artefacts, Measurement, Test};
+use crate::{Artefacts, Measurement, TestCell};
 
 /// Largest plausible magnitude of a value in any unit; its square is still a finite number.
 const MAX_MAGNITUDE: f64 = 1e100;
 
 /// Extracts a sample's values and applies the gates of every test: each declared value has to exist, to be a finite
 /// number, and to be possible at all.
-pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Measurement {
-    let mut measurement = match test.study(params, artefacts) {
+pub fn evaluate(cell: &dyn TestCell, artefacts: &Artefacts) -> Measurement {
+    let mut measurement = match cell.study(artefacts) {
         Ok(measurement) => measurement,
         Err(rejection) => {
             let validity = Validity::Invalid { gate: rejection.gate, figures: rejection.figures };
             return Measurement { validity, ..Measurement::default() };
         }
     };
-    test.metrics(params).iter().for_each(|metric| check_metric(&mut measurement, metric));
+    cell.metrics().iter().for_each(|metric| check_metric(&mut measurement, metric));
     measurement
 }
 

@@ -47,6 +47,11 @@ impl Failure {
         Self::Crashed { status: status.into() }
     }
 
+    /// What was prepared is not what the test prepares.
+    pub(crate) fn foreign_state() -> Self {
+        Self::refused("prepared state belongs to another test")
+    }
+
     /// Prefixes the failure with its worker, for cells with several workers.
     pub fn on_worker(self, worker: &WorkerName) -> Self {
         match self {

@@ -1,19 +1,21 @@
 //! Tests whose samples were taken by another program: `weighbridge import` records them, and they cannot be run.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest};
-use wb_model::{Declaration, Facts, Metric, Nanos, ParamValue, Params, Requirement, Scope};
-use wb_stats::SamplingRule;
+use wb_model::{Declaration, Facts, Metric, Nanos, Params, Scope};
+use wb_plan::CatalogCell;
 
 use crate::declarative::DefinitionError;
 use crate::evaluate::check_metric;
 use crate::test::AnyPrepared;
-use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, Test, WorkerContext};
+use crate::{
+    Artefacts, Attempt, Failure, InvalidParams, Measurement, Rejection, SharedParams, Test, TestCell, WorkerContext,
+};
 
 /// A test whose samples were taken by another program. Each sample has the metadata of its figures.
 #[derive(Debug)]
@@ -49,13 +51,8 @@ impl ForeignTest {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         Self::parse(&path.display().to_string(), &std::fs::read_to_string(path).map_err(unreadable)?)
     }
-
-    fn refusal(&self) -> String {
-        format!("cannot be run: its samples are imported from {} files with `weighbridge import`", self.test.imported)
-    }
 }
 
-#[async_trait]
 impl Test for ForeignTest {
     fn declaration(&self) -> Declaration {
         let ImportedTest { name, summary, version, .. } = self.test.clone();
@@ -66,44 +63,62 @@ impl Test for ForeignTest {
         Some(&self.text)
     }
 
-    fn requires(&self, _params: &Params) -> Vec<Requirement> {
-        Vec::new()
+    fn cell(self: Arc<Self>, _params: &Params) -> Result<Box<dyn TestCell>, InvalidParams> {
+        Ok(Box::new(ForeignCell { test: self, shared: SharedParams::default() }))
     }
+}
 
-    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
-        BTreeMap::new()
+/// A cell whose samples were taken by another program, whatever its parameters.
+struct ForeignCell {
+    test: Arc<ForeignTest>,
+    shared: SharedParams,
+}
+
+impl ForeignCell {
+    fn refusal(&self) -> String {
+        let format = &self.test.test.imported;
+        format!("cannot be run: its samples are imported from {format} files with `weighbridge import`")
     }
+}
 
-    fn unsupported(&self, _params: &Params, _facts: &Facts) -> Option<String> {
+impl CatalogCell for ForeignCell {
+    fn unsupported(&self, _facts: &Facts) -> Option<String> {
         Some(self.refusal())
     }
 
-    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
-        None
+    fn estimate(&self, _min_time: Nanos) -> Nanos {
+        Nanos(0)
+    }
+}
+
+#[async_trait]
+impl TestCell for ForeignCell {
+    fn test(&self) -> &dyn Test {
+        self.test.as_ref()
     }
 
-    fn estimate(&self, _params: &Params, _min_time: Nanos) -> Nanos {
-        Nanos(0)
+    fn shared_params(&self) -> &SharedParams {
+        &self.shared
     }
 
     /// None: the metrics may differ from sample to sample.
-    fn metrics(&self, _params: &Params) -> Vec<Metric> {
+    fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 
-    async fn prepare(&self, _params: &Params, _context: &WorkerContext) -> Result<AnyPrepared, Failure> {
+    async fn prepare(&self, _context: &WorkerContext) -> Result<AnyPrepared, Failure> {
         Err(Failure::refused(self.refusal()))
     }
 
-    async fn sample(&self, _params: &Params, _: &mut AnyPrepared, _attempt: &mut Attempt) -> Result<(), Failure> {
+    async fn sample(&self, _: &mut AnyPrepared, _attempt: &mut Attempt) -> Result<(), Failure> {
         Err(Failure::refused(self.refusal()))
     }
 
-    async fn cleanup(&self, _params: &Params, _prepared: AnyPrepared, _context: &WorkerContext) -> Result<(), Failure> {
+    async fn cleanup(&self, _prepared: AnyPrepared, _context: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+    fn study(&self, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
         let mut measurement = Measurement { intervals: seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
@@ -112,14 +127,12 @@ impl Test for ForeignTest {
         readings.iter().for_each(|reading| check_metric(&mut measurement, &reading.metric));
         Ok(measurement)
     }
-
-    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
-        Vec::new()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use wb_model::imported::{ImportOrigin, ImportedValue};
     use wb_model::{Gate, Sha256, Validity};
 
@@ -127,6 +140,10 @@ mod tests {
     use crate::testing::value;
 
     const TEXT: &str = "name = \"fio-json\"\nsummary = \"s\"\nversion = 1\nimported = \"fio\"\n";
+
+    fn cell() -> Box<dyn TestCell> {
+        Arc::new(ForeignTest::parse("f", TEXT).unwrap().unwrap()).cell(&Params::new()).unwrap()
+    }
 
     fn study(readings: Vec<(Metric, f64)>) -> Measurement {
         let folder = tempfile::tempdir().unwrap();
@@ -138,8 +155,7 @@ mod tests {
             provenance: BTreeMap::new(),
         };
         std::fs::write(folder.path().join(ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
-        let test = ForeignTest::parse("f", TEXT).unwrap().unwrap();
-        crate::evaluate::evaluate(&test, &Params::new(), &Artefacts::new(folder.path()))
+        crate::evaluate::evaluate(cell().as_ref(), &Artefacts::new(folder.path()))
     }
 
     #[test]
@@ -169,7 +185,6 @@ mod tests {
         assert!(ForeignTest::parse("f", "name = ").unwrap().is_none());
         let error = ForeignTest::parse("f", &format!("{TEXT}command = [\"true\"]")).unwrap_err();
         assert!(error.to_string().starts_with("f:5:1: unknown field `command`"), "{error}");
-        let test = ForeignTest::parse("f", TEXT).unwrap().unwrap();
-        assert!(test.unsupported(&Params::new(), &Facts::default()).unwrap().contains("weighbridge import"));
+        assert!(cell().unsupported(&Facts::default()).unwrap().contains("weighbridge import"));
     }
 }

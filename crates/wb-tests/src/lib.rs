@@ -3,7 +3,7 @@
 //! A test declares its parameters, takes samples on a worker, and extracts values from a sample's artefacts. It knows
 //! nothing of plans, order, other samples, or statistics.
 //!
-//! Start with [`test`] (the traits), then [`himeno`], the simplest test; [`registry`] lists all.
+//! Start with [`test`] and [`typed_test`] (the traits), then [`himeno`], the simplest test; [`registry`] lists all.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ pub mod fio_libblkio;
 pub mod fio_nbd;
 pub mod foreign;
 pub mod himeno;
+mod invalid_cell;
 pub mod knees;
 pub mod linpack;
 pub mod measurement;
@@ -29,10 +30,12 @@ pub mod ramspeed;
 pub mod ramspeed_sweep;
 pub mod redis;
 pub mod registry;
+pub mod shared_params;
 pub mod start_barrier;
 pub mod test;
 #[cfg(test)]
 mod testing;
+pub mod typed_test;
 pub mod uperf;
 
 pub use artefacts::Artefacts;
@@ -45,4 +48,6 @@ pub use measurement::{
     SampleCurve,
 };
 pub use registry::Registry;
-pub use test::{BuildInputs, CurvePoint, StudiedCell, Test, TestInfo, TypedTest};
+pub use shared_params::{InvalidParams, SharedParams};
+pub use test::{BuildInputs, CurvePoint, StudiedCell, Test, TestCell};
+pub use typed_test::{TestInfo, TypedTest};

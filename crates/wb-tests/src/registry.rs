@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wb_model::{Declaration, Facts, Nanos, ParamValue, Params, Requirement, Topology};
-use wb_plan::Catalog;
-use wb_stats::SamplingRule;
+use wb_model::{Declaration, Facts, ParamValue, Params};
+use wb_plan::{Catalog, CatalogCell};
 
-use crate::Test;
 use crate::declarative::{self, DeclarativeTest, DefinitionError};
 use crate::fio::Fio;
 use crate::fio_libblkio::FioLibblkio;
 use crate::fio_nbd::FioNbd;
 use crate::foreign::ForeignTest;
 use crate::himeno::Himeno;
+use crate::invalid_cell::InvalidCell;
 use crate::linpack::Linpack;
 use crate::net::Net;
 use crate::ramspeed::Ramspeed;
 use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
 use crate::uperf::Uperf;
+use crate::{Test, TestCell};
 
 /// Tests whose workload is this program itself.
 const NATIVE: [&str; 6] = ["himeno", "linpack", "net", "ramspeed", "ramspeed-sweep", "uperf"];
@@ -106,6 +106,14 @@ impl Registry {
         self.tests.get(name).map(|entry| &entry.test)
     }
 
+    /// The cell of a test with these effective parameters; `None` if there is no such test. If the parameters are invalid,
+    /// the cell cannot be measured.
+    pub fn test_cell(&self, test: &str, params: &Params) -> Option<Box<dyn TestCell>> {
+        let test = self.test(test)?;
+        let cell = Arc::clone(test).cell(params);
+        Some(cell.unwrap_or_else(|invalid| Box::new(InvalidCell::new(Arc::clone(test), &invalid))))
+    }
+
     /// The declarations, by name.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.tests.values().map(|entry| entry.declaration.as_ref())
@@ -129,16 +137,8 @@ impl Catalog for Registry {
         self.tests.keys().map(String::as_str).collect()
     }
 
-    fn requires(&self, test: &str, params: &Params) -> Vec<Requirement> {
-        self.test(test).map(|test| test.requires(params)).unwrap_or_default()
-    }
-
     fn is_native(&self, test: &str) -> bool {
         NATIVE.contains(&test)
-    }
-
-    fn topology(&self, test: &str, params: &Params) -> Topology {
-        self.test(test).map_or(Topology::Single, |test| test.sides(params))
     }
 
     fn knob(&self, name: &str) -> Option<&'static str> {
@@ -153,24 +153,8 @@ impl Catalog for Registry {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
     }
 
-    fn unsupported(&self, test: &str, params: &Params, facts: &Facts) -> Option<String> {
-        self.test(test).and_then(|test| test.unsupported(params, facts))
-    }
-
-    fn rule(&self, test: &str, params: &Params) -> Option<SamplingRule> {
-        self.test(test).and_then(|test| test.rule(params))
-    }
-
-    fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos {
-        self.test(test).map_or(min_time, |test| test.estimate(params, min_time))
-    }
-
-    fn calibration_time(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos {
-        self.test(test).map_or(Nanos(0), |test| test.calibration_time(params, min_time))
-    }
-
-    fn is_estimated(&self, test: &str, params: &Params) -> bool {
-        self.test(test).is_some_and(|test| test.is_estimated(params))
+    fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>> {
+        Some(self.test_cell(test, params)?)
     }
 }
 
@@ -255,12 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_with_invalid_parameters_is_unsupported_and_its_samples_are_rejected() {
+        let params = Params::from([("threads".to_owned(), ParamValue::Integer(-1))]);
+        let cell = Registry::built_in().test_cell("himeno", &params).unwrap();
+        let reason = cell.unsupported(&Facts::default()).unwrap();
+        assert!(reason.starts_with("`threads`: invalid value: integer `-1`, expected u32"), "{reason}");
+        let rejection = cell.study(&crate::Artefacts::new(Path::new("/nosuch"))).unwrap_err();
+        assert_eq!(rejection.to_string(), format!("output: {reason}"));
+    }
+
+    #[test]
     fn every_test_has_one_primary_metric() {
         let registry = Registry::built_in();
         for declaration in registry.declarations() {
             let defaults: Params =
                 declaration.params.iter().filter_map(|p| Some((p.name.clone(), p.default.clone()?))).collect();
-            let metrics = registry.test(declaration.name.as_str()).unwrap().metrics(&defaults);
+            let metrics = registry.test_cell(declaration.name.as_str(), &defaults).unwrap().metrics();
             assert_eq!(metrics.iter().filter(|metric| metric.primary).count(), 1, "{}", declaration.name);
         }
     }

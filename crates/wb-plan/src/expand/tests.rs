@@ -1,5 +1,4 @@
-use wb_model::{Nanos, Requirement, Topology};
-use wb_stats::SamplingRule;
+use wb_model::Nanos;
 
 use super::*;
 use crate::plan::Shortfall;
@@ -14,9 +13,6 @@ impl Catalog for SingleTestCatalog {
     fn names(&self) -> Vec<&str> {
         vec!["t"]
     }
-    fn requires(&self, _: &str, _: &Params) -> Vec<Requirement> {
-        Vec::new()
-    }
     fn is_native(&self, _: &str) -> bool {
         false
     }
@@ -30,17 +26,20 @@ impl Catalog for SingleTestCatalog {
         let all = (1..=facts.cpus_for(2).len() as i64).map(ParamValue::Integer).collect();
         if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
     }
-    fn unsupported(&self, _: &str, params: &Params, _: &Facts) -> Option<String> {
-        (params.get("rw") == Some(&ParamValue::Text("write".into()))).then(|| "read only".to_owned())
+    fn cell(&self, _: &str, params: &Params) -> Option<Box<dyn CatalogCell>> {
+        let writes = params.get("rw") == Some(&ParamValue::Text("write".into()));
+        Some(Box::new(ReadOnlyCell { writes }))
     }
-    fn topology(&self, _: &str, _: &Params) -> Topology {
-        Topology::Single
-    }
-    fn rule(&self, _: &str, _: &Params) -> Option<SamplingRule> {
-        None
-    }
-    fn estimate(&self, _: &str, _: &Params, min_time: Nanos) -> Nanos {
-        min_time
+}
+
+/// A cell that cannot write.
+struct ReadOnlyCell {
+    writes: bool,
+}
+
+impl CatalogCell for ReadOnlyCell {
+    fn unsupported(&self, _: &Facts) -> Option<String> {
+        self.writes.then(|| "read only".to_owned())
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod build;
 mod builtin;
+mod cell;
 mod check;
 mod definition;
 mod error;
@@ -28,21 +29,17 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, ParamValue, Params, Requirement};
+use wb_model::{Declaration, Facts, Nanos, ParamKind, ParamValue, Params, Requirement};
 use wb_record::definition_files::DefinitionFiles;
-use wb_stats::SamplingRule;
 
-use crate::test::{AnyPrepared, NamedFile, unsupported_placement};
-use crate::{
-    Artefacts, Attempt, BuildInputs, Conclusion, Failure, Measurement, Rejection, StudiedCell, Test, WorkerContext,
-};
+use crate::{InvalidParams, SharedParams, Test, TestCell};
 
 pub use builtin::builtin_tests;
+use cell::DeclarativeCell;
 use definition::{Definition, DurationControl};
 pub use error::{DefinitionError, Diagnostic};
-use prepare::Prepared;
 use template::Bindings;
 
 /// A test that is defined in TOML.
@@ -87,7 +84,6 @@ impl DeclarativeTest {
     }
 }
 
-#[async_trait]
 impl Test for DeclarativeTest {
     fn declaration(&self) -> Declaration {
         self.definition.declaration.clone()
@@ -97,76 +93,13 @@ impl Test for DeclarativeTest {
         self.text.as_deref()
     }
 
-    fn files(&self, params: &Params) -> Vec<NamedFile> {
-        self.definition.named_files(params)
-    }
-
-    fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
-        self.definition.source_hashes(params)
-    }
-
-    fn requires(&self, params: &Params) -> Vec<Requirement> {
-        self.definition.requirements(params)
-    }
-
     fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.definition.machine_params.iter().map(|param| param.values(given, facts)).collect()
     }
 
-    fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
-        unsupported_placement(params, facts).unwrap_or_else(Some)
-    }
-
-    fn rule(&self, _params: &Params) -> Option<SamplingRule> {
-        None
-    }
-
-    fn build_inputs(&self, params: &Params) -> BuildInputs {
-        self.definition.build_inputs(params)
-    }
-
-    fn estimate(&self, _params: &Params, min_time: Nanos) -> Nanos {
-        self.definition.estimate(min_time)
-    }
-
-    fn calibration_time(&self, _params: &Params, min_time: Nanos) -> Nanos {
-        self.definition.calibration_time(min_time)
-    }
-
-    fn is_estimated(&self, _params: &Params) -> bool {
-        self.definition.is_estimated()
-    }
-
-    fn metrics(&self, _params: &Params) -> Vec<Metric> {
-        self.definition.metrics.iter().map(|definition| definition.metric.clone()).collect()
-    }
-
-    async fn build(&self, params: &Params, context: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
-        self.definition.build_programs(params, context).await
-    }
-
-    async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<AnyPrepared, Failure> {
-        Ok(Box::new(self.definition.prepare(params, context).await?))
-    }
-
-    async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        let wrong_test = || Failure::refused("prepared state belongs to another test");
-        let prepared: &mut Prepared = prepared.downcast_mut().ok_or_else(wrong_test)?;
-        self.definition.sample(params, prepared, attempt).await
-    }
-
-    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, context: &WorkerContext) -> Result<(), Failure> {
-        let prepared: Box<Prepared> =
-            prepared.downcast().map_err(|_| Failure::refused("prepared state belongs to another test"))?;
-        self.definition.clean_up(params, *prepared, context).await
-    }
-
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        self.definition.study(params, artefacts)
-    }
-
-    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
-        Vec::new()
+    fn cell(self: Arc<Self>, params: &Params) -> Result<Box<dyn TestCell>, InvalidParams> {
+        let (_, shared) = SharedParams::split(params)?;
+        Ok(Box::new(DeclarativeCell { test: self, params: params.clone(), shared }))
     }
 }
 

@@ -8,7 +8,7 @@ use wb_model::{Declaration, Facts, Param, ParamKind, ParamValue, Params};
 use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::{self, MachineProperty, ParamType};
 use super::template::{ArgumentShape, Builtin};
-use crate::test::shared_params;
+use crate::SharedParams;
 
 /// Names that are reserved in plans.
 const RESERVED: [&str; 3] = ["name", "id", "tools"];
@@ -37,7 +37,7 @@ impl ParsedParams {
     /// Parses the parameters.
     pub(super) fn parse(text: &SourceText<'_>, raw: &[Spanned<raw::Param>]) -> Result<Self, DefinitionError> {
         let mut parsed = Self::default();
-        let placement = shared_params();
+        let placement = SharedParams::declarations();
         for param in raw {
             parsed.add(text, param.get_ref(), &placement)?;
         }

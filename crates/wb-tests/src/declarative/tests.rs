@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use wb_agent::Capture;
@@ -32,6 +33,17 @@ fn parse(text: &str) -> Result<DeclarativeTest, DefinitionError> {
     DeclarativeTest::parse("x.toml", text, None)
 }
 
+/// The cell of a test with these parameters.
+fn cell(test: DeclarativeTest, params: &Params) -> Box<dyn TestCell> {
+    Arc::new(test).cell(params).unwrap()
+}
+
+/// The cell of a test with the default values of its parameters.
+fn default_cell(test: DeclarativeTest) -> Box<dyn TestCell> {
+    let params = defaults(&test.declaration());
+    cell(test, &params)
+}
+
 /// Error message for the plain definition with one replacement.
 fn error_message(from: &str, to: &str) -> String {
     assert!(PLAIN.contains(from), "{from}");
@@ -45,7 +57,7 @@ fn a_plain_definition_is_parsed() {
     assert_eq!((declaration.name.as_str(), declaration.version, declaration.scope), ("plain", 1, Scope::Sample));
     assert_eq!(declaration.param("n").unwrap().default, Some(ParamValue::Integer(1)));
     assert!(declaration.param("cpus").is_some());
-    let metrics = test.metrics(&defaults(&declaration));
+    let metrics = default_cell(test).metrics();
     assert_eq!((metrics[0].class, metrics[0].primary), (Class::Throughput, true));
 }
 
@@ -174,7 +186,7 @@ fn same_output(setting: &str, process: &serde_json::Value, stdout: &str) -> BTre
         ("run.stdout", stdout),
     ]);
     let test = parse(&PLAIN.replacen("[[param]]", &format!("same-output = {setting}\n[[param]]"), 1)).unwrap();
-    let measurement = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap();
+    let measurement = default_cell(test).study(&crate::Artefacts::new(folder.path())).unwrap();
     measurement.outputs
 }
 
@@ -207,7 +219,7 @@ fn same_output_requires_a_match_and_a_command() {
         ("run.stdout", "nothing of it"),
     ]);
     let test = parse(&with("'^sum'")).unwrap();
-    let rejection = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap_err();
+    let rejection = default_cell(test).study(&crate::Artefacts::new(folder.path())).unwrap_err();
     assert_eq!(rejection.to_string(), "output: standard output does not match `^sum` of same-output");
 }
 
@@ -238,30 +250,23 @@ fn same_output_determines_the_capture_of_standard_output() {
 #[test]
 fn build_inputs_exclude_whatever_else_is_used() {
     let built_in = |name: &str| builtin_tests().find(|test| test.declaration().name.as_str() == name).unwrap();
-    let inputs_of = |test: &DeclarativeTest, params: &Params| {
-        let inputs = test.build_inputs(params);
+    let inputs_of = |cell: Box<dyn TestCell>| {
+        let inputs = cell.build_inputs();
         (inputs.params.into_iter().collect::<Vec<_>>(), inputs.programs.into_iter().collect::<Vec<_>>())
     };
-    let compile = built_in("compile-c");
-    let params = defaults(&compile.declaration());
     let both = |program: &str| (vec!["cc".to_owned(), "flags".to_owned()], vec![program.to_owned()]);
-    assert_eq!(inputs_of(&compile, &params), both("gcc"));
+    assert_eq!(inputs_of(default_cell(built_in("compile-c"))), both("gcc"));
     let by_path = Params::from([("cc".to_owned(), ParamValue::Text("/opt/gcc/bin/gcc".into()))]);
-    assert_eq!(inputs_of(&compile, &by_path), both("/opt/gcc/bin/gcc"));
-    let openssl = built_in("openssl-speed");
-    assert_eq!(
-        openssl.build_inputs(&defaults(&openssl.declaration())),
-        crate::BuildInputs::default(),
-        "nothing is built"
-    );
+    assert_eq!(inputs_of(cell(built_in("compile-c"), &by_path)), both("/opt/gcc/bin/gcc"));
+    let openssl = default_cell(built_in("openssl-speed"));
+    assert_eq!(openssl.build_inputs(), crate::BuildInputs::default(), "nothing is built");
     // Parameters and programs of the measured command do not affect only the build.
     let text = PLAIN.replace(
         "[[param]]",
         "requires = [{ program = \"maker\", package = \"\" }, { program = \"tool\", package = \"\" }]\n\
          build = { commands = [\"maker {n}\", \"tool x\"], programs = [\"x\"] }\n[[param]]",
     );
-    let test = parse(&text).unwrap();
-    assert_eq!(inputs_of(&test, &defaults(&test.declaration())), (vec![], vec!["maker".to_owned()]));
+    assert_eq!(inputs_of(default_cell(parse(&text).unwrap())), (vec![], vec!["maker".to_owned()]));
 }
 
 #[test]
@@ -301,18 +306,19 @@ fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
 }
 
 /// Calls all methods of a definition that need no worker.
-fn exercise(test: &DeclarativeTest) {
+fn exercise(test: DeclarativeTest) {
     let declaration = test.declaration();
     let mut params = defaults(&declaration);
     for (name, values) in test.resolve(&params, &Facts::default()) {
         params.extend(values.into_iter().next().map(|value| (name, value)));
     }
-    let _ = (test.metrics(&params), test.requires(&params), test.unsupported(&params, &Facts::default()));
-    let _ = test.study(&params, &crate::Artefacts::new(Path::new("/nosuch")));
     let bindings = Bindings { params: &params, builtins: BTreeMap::new() };
     for command in test.definition.build.iter().chain(&test.definition.setup) {
         let _ = command.fill(&bindings);
     }
+    let cell = cell(test, &params);
+    let _ = (cell.metrics(), cell.requires(), cell.unsupported(&Facts::default()));
+    let _ = cell.study(&crate::Artefacts::new(Path::new("/nosuch")));
 }
 
 proptest! {
@@ -327,7 +333,7 @@ proptest! {
             text.splice(at..end, replacement.chars());
         }
         if let Ok(test) = parse(&text.into_iter().collect::<String>()) {
-            exercise(&test);
+            exercise(test);
         }
     }
 
@@ -336,7 +342,7 @@ proptest! {
         let texts: Vec<Vec<&str>> = (0..9).map(|index| builtin::text(index).lines().collect()).collect();
         let text: Vec<&str> = lines.iter().map(|(index, line)| texts[*index][line % texts[*index].len()]).collect();
         if let Ok(test) = parse(&text.join("\n")) {
-            exercise(&test);
+            exercise(test);
         }
     }
 
@@ -354,8 +360,7 @@ proptest! {
         ]);
         let artefacts = crate::Artefacts::new(folder.path());
         for test in builtin_tests() {
-            let params = defaults(&test.declaration());
-            let measurement = crate::evaluate::evaluate(&test, &params, &artefacts);
+            let measurement = crate::evaluate::evaluate(default_cell(test).as_ref(), &artefacts);
             prop_assert_ne!(measurement.validity, wb_model::Validity::Valid);
         }
     }

@@ -101,7 +101,7 @@ fn list_metrics(registry: &Registry, name: Option<&str>, json: bool, console: &C
     let metrics_of = |declaration: &Declaration| -> Vec<Metric> {
         let defaults: Params =
             declaration.params.iter().filter_map(|p| Some((p.name.clone(), p.default.clone()?))).collect();
-        registry.test(declaration.name.as_str()).map(|test| test.metrics(&defaults)).unwrap_or_default()
+        registry.test_cell(declaration.name.as_str(), &defaults).map(|cell| cell.metrics()).unwrap_or_default()
     };
     if json {
         let all: std::collections::BTreeMap<&str, Vec<Metric>> =

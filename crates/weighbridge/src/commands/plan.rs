@@ -90,7 +90,8 @@ async fn plan_on_hosts(
             Some(_) => plan_guests(request, named, &pool, &preflights)?,
             None => {
                 let mut plan = request.plan(Some(&pool.plan_workers()), named)?;
-                wb_run::provenance::check_requirements(&mut plan, &request.registry, &pool).await?;
+                let test_cells = wb_run::active_cell::decode_cells(&plan, &request.registry)?;
+                wb_run::provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
                 plan
             }
         });

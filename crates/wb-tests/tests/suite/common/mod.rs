@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Purpose, Validity};
+use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Purpose, Validity};
 use wb_tests::attempt::worker_failure;
-use wb_tests::test::requested_placement;
-use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, WorkerContext, evaluate};
+use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate};
 
 /// Minimum duration of the measured part of a sample.
 const MIN_TIME: Nanos = Nanos(100_000_000);
@@ -95,7 +94,11 @@ impl Cell {
     }
 
     pub(crate) fn why_unsupported(&self) -> Option<String> {
-        self.test.unsupported(&self.params, &self.facts)
+        self.test_cell().unsupported(&self.facts)
+    }
+
+    fn test_cell(&self) -> Box<dyn TestCell> {
+        self.test.clone().cell(&self.params).unwrap()
     }
 
     /// Takes the first sample, which calibrates its work.
@@ -105,11 +108,13 @@ impl Cell {
 
     /// Takes a sample with an amount of work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
-        let mut attempt = Attempt::new(self.worker_context().await?, Purpose::Sample, 0, self.min_time, work);
+        let cell = self.test_cell();
+        let placement = cell.shared_params().placement.clone();
+        let mut attempt = Attempt::new(self.worker_context(placement).await?, Purpose::Sample, 0, self.min_time, work);
         attempt.stdout_limit = self.stdout_limit;
-        let mut prepared = self.test.prepare(&self.params, &attempt.context).await?;
-        let sample_result = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
-        let cleanup_result = self.test.cleanup(&self.params, prepared, &attempt.context).await;
+        let mut prepared = cell.prepare(&attempt.context).await?;
+        let sample_result = cell.sample(&mut prepared, &mut attempt).await;
+        let cleanup_result = cell.cleanup(prepared, &attempt.context).await;
         let (context, record) = attempt.into_parts();
         context.group.teardown().await.map_err(worker_failure)?;
         sample_result?;
@@ -121,15 +126,15 @@ impl Cell {
             assert!(!path.exists(), "duplicate artefact {name}");
             std::fs::write(path, bytes).unwrap();
         }
-        let measurement = evaluate::evaluate(self.test.as_ref(), &self.params, &Artefacts::new(folder.path()));
+        let measurement = evaluate::evaluate(cell.as_ref(), &Artefacts::new(folder.path()));
         let findings = record.findings.iter().chain(&measurement.findings).cloned().collect();
         Ok(Sample { measurement, work: record.work, findings, folder })
     }
 
-    async fn worker_context(&self) -> Result<WorkerContext, Failure> {
+    async fn worker_context(&self, placement: Placement) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
         let group = self.worker.new_group().await.map_err(worker_failure)?;
-        Ok(WorkerContext::new(group, self.facts.clone(), requested_placement(&self.params).unwrap(), LIMIT, cancel))
+        Ok(WorkerContext::new(group, self.facts.clone(), placement, LIMIT, cancel))
     }
 }
 

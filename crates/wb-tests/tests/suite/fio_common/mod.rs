@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Class, MetricKey, Nanos, Params, Placement, Purpose};
 use wb_tests::attempt::worker_failure;
-use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, WorkerContext, evaluate};
+use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, TestCell, WorkerContext, evaluate};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -48,44 +48,43 @@ pub(crate) fn has(program: &str) -> bool {
 }
 
 /// Takes one sample.
-pub(crate) fn take_sample(test: impl Test, params: &Json) -> Result<TakenSample, Failure> {
+pub(crate) fn take_sample(test: impl Test + 'static, params: &Json) -> Result<TakenSample, Failure> {
     take_samples(test, params).map(|[sample]: [TakenSample; 1]| sample)
 }
 
 /// Takes samples of one cell, prepared once, and cleans up after them.
-pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Result<[TakenSample; N], Failure> {
+pub(crate) fn take_samples<const N: usize>(
+    test: impl Test + 'static,
+    params: &Json,
+) -> Result<[TakenSample; N], Failure> {
     let params: Params = serde_json::from_value(params.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
-        let samples = samples(&test, &params, &worker, N).await;
+        let cell = Arc::new(test).cell(&params).unwrap();
+        let samples = samples(cell.as_ref(), &worker, N).await;
         worker.close().await.unwrap();
         Ok(samples?.try_into().unwrap())
     })
 }
 
-async fn samples(
-    test: &impl Test,
-    params: &Params,
-    worker: &Worker,
-    count: usize,
-) -> Result<Vec<TakenSample>, Failure> {
+async fn samples(cell: &dyn TestCell, worker: &Worker, count: usize) -> Result<Vec<TakenSample>, Failure> {
     let context = worker_context(worker).await?;
-    let mut prepared = test.prepare(params, &context).await?;
+    let mut prepared = cell.prepare(&context).await?;
     let mut all = Vec::new();
     for sample in 0..count {
         let mut attempt =
             Attempt::new(worker_context(worker).await?, Purpose::Sample, sample as u32, Nanos(SECOND / 2), None);
-        test.sample(params, &mut prepared, &mut attempt).await?;
+        cell.sample(&mut prepared, &mut attempt).await?;
         let (_, record) = attempt.into_parts();
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in &record.artefacts {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
-        let measurement = evaluate::evaluate(test, params, &Artefacts::new(folder.path()));
+        let measurement = evaluate::evaluate(cell, &Artefacts::new(folder.path()));
         all.push(TakenSample { measurement, findings: record.findings, folder });
     }
-    test.cleanup(params, prepared, &context).await?;
+    cell.cleanup(prepared, &context).await?;
     Ok(all)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn build_criterion(
 }
 
 fn primary_metric(request: &MeasureRequest, test: &str, params: &Params) -> Option<Metric> {
-    let metrics = request.registry.test(test)?.metrics(params);
+    let metrics = request.registry.test_cell(test, params)?.metrics();
     metrics.into_iter().find(|metric| metric.primary && metric.class != Class::Check)
 }
 

@@ -19,8 +19,10 @@ const OWN_PROGRAM: &str = "weighbridge";
 
 /// The inputs of a cell; empty if its test is unknown.
 pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<VariantSetup, Error> {
-    let Some(test) = registry.test(cell.cell.test.as_str()) else { return Ok(VariantSetup::default()) };
-    let BuildInputs { params, programs } = test.build_inputs(&cell.params);
+    let Some(test_cell) = registry.test_cell(cell.cell.test.as_str(), &cell.params) else {
+        return Ok(VariantSetup::default());
+    };
+    let BuildInputs { params, programs } = test_cell.build_inputs();
     let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
     let compilers: Vec<String> = programs.iter().map(|program| base(program)).collect();
     let mut measured = VariantSetup::default();
