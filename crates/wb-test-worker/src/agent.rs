@@ -107,6 +107,11 @@ impl FakeAgent {
         self.state().announced = announced;
     }
 
+    /// Installs a program with this content, in place of one of the same name.
+    pub fn install(&self, program: &str, content: &str) {
+        self.state().programs.insert(program.to_owned(), content.to_owned());
+    }
+
     /// Sets the telemetry of all further recordings.
     pub fn set_telemetry(&self, telemetry: Telemetry) {
         self.state().telemetry = telemetry;
@@ -151,7 +156,7 @@ impl FakeAgent {
             Request::Facts => value(&self.0.facts),
             Request::Environment { .. } => json(&Environment::default()),
             Request::Doctor => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
-            Request::Which { program } => value(tool(&program)),
+            Request::Which { program } => value(self.installed_program(&program)),
             Request::Scratch { .. } => {
                 let id = self.state().next_id();
                 value(self.place(id))
@@ -241,16 +246,18 @@ impl FakeAgent {
         }
     }
 
+    /// Looks up a program; every program is installed.
+    fn installed_program(&self, program: &str) -> Option<InstalledProgram> {
+        let state = self.state();
+        let content = state.programs.get(program).map_or(program, String::as_str);
+        let sha256 = Sha256::of(content.as_bytes()).to_string();
+        Some(InstalledProgram { path: format!("/usr/bin/{program}"), sha256, version: None })
+    }
+
     fn lost(&self) -> Option<WorkerError> {
         let why = self.state().lost.clone()?;
         Some(WorkerError::Lost { worker: self.0.name.clone(), reason: why })
     }
-}
-
-/// Looks up a program; every program is installed.
-fn tool(program: &str) -> Option<InstalledProgram> {
-    let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
-    Some(InstalledProgram { path: format!("/usr/bin/{program}"), sha256, version: None })
 }
 
 /// Makes a reply without a payload.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wb_agent::worker::ExitReason;
 
-/// Behaviour of a simulated process: its output, duration and exit.
+/// Behaviour of a simulated process: its output, files, duration and exit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FakeProcess {
     /// Its standard output.
@@ -15,6 +15,8 @@ pub struct FakeProcess {
     pub ending: ExitReason,
     /// Its duration.
     pub elapsed: Duration,
+    /// Files that it writes at its start: paths and contents.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 impl FakeProcess {
@@ -25,6 +27,7 @@ impl FakeProcess {
             stderr: Vec::new(),
             ending: ExitReason::Exited { status: 0 },
             elapsed: Duration::from_secs(1),
+            files: Vec::new(),
         }
     }
 
@@ -32,6 +35,13 @@ impl FakeProcess {
     pub fn failing(status: i32, stderr: impl Into<String>) -> Self {
         let stderr = stderr.into().into_bytes();
         Self { stderr, ending: ExitReason::Exited { status }, ..Self::printing("") }
+    }
+
+    /// Adds a file that it writes.
+    #[must_use]
+    pub fn writing(mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((path.into(), content.into()));
+        self
     }
 
     /// Sets the duration.

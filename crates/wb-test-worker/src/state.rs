@@ -16,6 +16,8 @@ pub(crate) struct State {
     files: BTreeMap<String, Vec<u8>>,
     groups: BTreeSet<u32>,
     processes: BTreeMap<u32, Running>,
+    /// Contents of installed programs, by name; that of any other program is its name.
+    pub(crate) programs: BTreeMap<String, String>,
     pub(crate) teardown: TeardownReport,
     pub(crate) telemetry: Telemetry,
     pub(crate) announced: Vec<AgentSession>,
@@ -53,6 +55,9 @@ impl State {
 
     pub(crate) fn start(&mut self, process: FakeProcess, started_ns: Option<u64>) -> u32 {
         let id = self.next_id();
+        for (path, content) in &process.files {
+            self.write(path.clone(), 0, content);
+        }
         self.processes.insert(id, Running { process, started_ns });
         id
     }

@@ -11,7 +11,7 @@ use wb_run::{Progress, RunError};
 use wb_sys::undo::RevertOutcome;
 use wb_test_worker::FakeProcess;
 
-use crate::testbed::{TestBed, figures, paused, seconds, steady};
+use crate::testbed::{FIGURE, TestBed, figures, paused, seconds, steady};
 
 #[test]
 fn a_failing_program_is_retried_up_to_the_limit_and_its_cell_fails_with_the_reason() {
@@ -193,5 +193,56 @@ fn implausible_figures_are_invalid_and_end_the_cell() {
         assert_eq!(cell.samples.len(), 3, "the maximum number of failed attempts");
         let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
         assert!(reason.contains("figure is 1.2e308 1/s"), "{reason}");
+    });
+}
+
+#[test]
+fn invalid_output_is_not_a_value() {
+    for output in ["figure: fast", "rate: 12", "", "figure: nan", "figure: -3", "figure: 0"] {
+        paused(async {
+            let bed = TestBed::new(move |_| FakeProcess::printing(output));
+            bed.measure(&["figure"]).await;
+            let CellOutcome::Failed { reason } = bed.cell().outcome else {
+                panic!("{output}: {:?}", bed.cell().outcome)
+            };
+            assert!(reason.contains("invalid"), "{output}: {reason}");
+        });
+    }
+}
+
+#[test]
+fn values_that_differ_by_1000_fail_the_cell_also_when_it_is_resumed() {
+    paused(async {
+        let mut bed = TestBed::new(figures(|number| if number >= 4 { 1.0 } else { 1000.0 }));
+        bed.define(&FIGURE.replace("unit = \"1/s\"", "unit = \"MB/s\""));
+        bed.sampling.warm_up = 0;
+        let reason =
+            "its values contradict each other: figure is 1 GB/s in sample 0 and 1 MB/s in sample 4, a factor of 1000";
+        for _ in 0..2 {
+            bed.measure(&["figure"]).await;
+            assert_eq!(bed.cell().outcome, CellOutcome::Failed { reason: reason.to_owned() });
+            assert_eq!(bed.attempts().len(), 5);
+        }
+    });
+}
+
+#[test]
+fn contradictions_of_secondary_metrics_are_only_reported() {
+    paused(async {
+        let count = AtomicU32::new(0);
+        let mut bed = TestBed::new(move |_| {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            let response = if number == 2 { 5000 } else { 1 };
+            FakeProcess::printing(format!("figure: {}\nresponse: {response}\n", steady(number)))
+        });
+        let response =
+            "[[metric]]\nname = \"response\"\nclass = \"latency\"\nunit = \"s\"\nregex = 'response: (\\S+)'\n";
+        bed.define(&format!("{FIGURE}{response}"));
+        bed.sampling.warm_up = 0;
+        bed.measure(&["figure"]).await;
+        let cell = bed.cell();
+        assert_eq!(cell.outcome, CellOutcome::Measured);
+        let finding = "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: ";
+        assert!(cell.findings.iter().any(|text| text.contains(finding)), "{:?}", cell.findings);
     });
 }

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod consistency;
 mod estimates;
 mod failures;
 mod resume;
 mod sampling;
 mod schedule;
+mod stdout;
 mod testbed;
 mod workers;

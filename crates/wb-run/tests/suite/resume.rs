@@ -62,6 +62,21 @@ fn more_precision_adds_samples() {
 }
 
 #[test]
+fn a_run_can_be_extended_by_cells_and_samples() {
+    paused(async {
+        let mut bed = TestBed::new(figures(steady));
+        bed.measure(&["figure"]).await;
+        bed.sampling.min_samples = 8;
+        bed.measure(&["figure:n=[1,2]"]).await;
+        let study = bed.study();
+        let counted: Vec<usize> =
+            study.cells.iter().map(|cell| cell.samples.iter().filter(|sample| sample.counted).count()).collect();
+        assert_eq!(counted, [8, 8]);
+        assert_eq!(bed.attempts().len(), 2 * (1 + 8), "a warm-up of each, and nothing is repeated");
+    });
+}
+
+#[test]
 fn a_cell_with_another_definition_is_refused() {
     paused(async {
         let mut bed = TestBed::new(figures(steady));
@@ -81,9 +96,13 @@ fn samples_with_changed_artefacts_are_repeated() {
         bed.measure(&["figure"]).await;
         let first = bed.cell().samples[1].folder.clone();
         std::fs::write(bed.path().join(first).join("run.stdout"), "figure: 1000\n").unwrap();
+        let damaged = bed.cell().samples[1].clone();
+        assert_eq!(damaged.validity.unwrap().to_string(), "invalid (output: its artefacts were modified)");
+        assert!(damaged.values.is_empty(), "{:?}", damaged.values);
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
         assert_eq!(cell.outcome, CellOutcome::Measured);
+        assert_eq!(cell.metrics[0].summary.as_ref().unwrap().n, 6);
         assert_eq!(cell.samples.len(), 8, "the changed sample stays, and one more is taken");
         assert!(
             cell.samples
@@ -91,5 +110,35 @@ fn samples_with_changed_artefacts_are_repeated() {
                 .filter(|sample| sample.counted)
                 .all(|sample| sample.values[&MetricKey::new(Class::Throughput, "figure")] < 11.0)
         );
+    });
+}
+
+#[test]
+fn an_incomplete_last_line_of_the_journal_costs_one_sample_and_an_incomplete_other_line_is_an_error() {
+    paused(async {
+        let mut bed = TestBed::new(figures(steady));
+        bed.sampling.warm_up = 0;
+        bed.measure(&["figure"]).await;
+        let path = bed.path().join("journal.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ended = "\"event\":\"attempt-ended\"";
+        std::fs::write(&path, &text[..text.rfind(ended).unwrap() + 40]).unwrap();
+        bed.measure(&["figure"]).await;
+        assert_eq!(bed.attempts().len(), 6);
+        std::fs::write(&path, text.replacen(ended, "\"event\":\"atte", 1)).unwrap();
+        let error = bed.try_study().unwrap_err().to_string();
+        assert!(error.contains("journal.jsonl:3:"), "{error}");
+    });
+}
+
+#[test]
+fn other_files_in_a_run_folder_are_preserved() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        bed.measure(&["figure"]).await;
+        let notes = ["notes.txt", "Localhost/figure/0000/n=1/notes.txt"].map(|name| bed.path().join(name));
+        notes.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
+        assert_eq!(bed.write_results().cells[0].outcome, CellOutcome::Measured);
+        assert!(notes.iter().all(|path| std::fs::read_to_string(path).unwrap() == "mine"));
     });
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use wb_agent::Command;
 use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
 use wb_plan::{Plan, Sampling, Selection, expand, spec};
+use wb_record::journal::AttemptEnd;
 use wb_record::{JournalEvent, RunFolder};
 use wb_run::{PooledWorker, Progress, RunEnd, RunError, RunSpec, WorkerPool, run};
 use wb_study::result::CellResult;
@@ -52,7 +53,12 @@ pub(crate) struct TestBed {
 /// Makes programs that print figures: the function is called with the number of the process, from 0.
 pub(crate) fn figures(value: impl Fn(u32) -> f64 + Send + Sync + 'static) -> impl Fn(&Command) -> FakeProcess {
     let count = AtomicU32::new(0);
-    move |_| FakeProcess::printing(format!("figure: {}\n", value(count.fetch_add(1, Ordering::Relaxed))))
+    move |_| printing(value(count.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Makes a process that prints this figure.
+pub(crate) fn printing(figure: f64) -> FakeProcess {
+    FakeProcess::printing(format!("figure: {figure}\n"))
 }
 
 /// Returns ten, plus or minus 0.1 %.
@@ -92,6 +98,18 @@ impl TestBed {
     /// Adds a test definition.
     pub(crate) fn define(&mut self, toml: &str) {
         self.registry.add(DeclarativeTest::parse("test.toml", toml, None).unwrap());
+    }
+
+    /// Writes a file beside the definitions of [`TestBed::define_with_files`]; returns its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Adds a test definition that refers to files beside it.
+    pub(crate) fn define_with_files(&mut self, toml: &str) {
+        self.registry.add(DeclarativeTest::parse("test.toml", toml, Some(self.folder.path())).unwrap());
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -162,6 +180,10 @@ impl TestBed {
         wb_study::study(&RunFolder::open(&self.path()).unwrap(), &self.registry)
     }
 
+    pub(crate) fn write_results(&self) -> Study {
+        wb_study::write_results(&RunFolder::open(&self.path()).unwrap(), &self.registry).unwrap()
+    }
+
     /// Returns the only cell.
     pub(crate) fn cell(&self) -> CellResult {
         let [cell] = &self.study().cells[..] else { panic!("one cell") };
@@ -170,24 +192,23 @@ impl TestBed {
 
     /// Lists the attempts in chronological order: case, purpose, sample.
     pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
+        let ended = self.ended_attempts().into_iter();
+        ended.map(|ended| (ended.cell.case.to_string(), ended.purpose, ended.sample)).collect()
+    }
+
+    /// Returns the recorded ends of all attempts, in chronological order.
+    pub(crate) fn ended_attempts(&self) -> Vec<AttemptEnd> {
         let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
-        let attempts = lines.into_iter().filter_map(|line| match line.event {
-            JournalEvent::AttemptEnded(ended) => Some((ended.cell.case.to_string(), ended.purpose, ended.sample)),
+        let ended = lines.into_iter().filter_map(|line| match line.event {
+            JournalEvent::AttemptEnded(ended) => Some(ended),
             _ => None,
         });
-        attempts.collect()
+        ended.collect()
     }
-}
 
-impl TestBed {
     /// Returns the total time of all attempts, in seconds.
     pub(crate) fn measured_seconds(&self) -> f64 {
-        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
-        let seconds = lines.into_iter().filter_map(|line| match line.event {
-            JournalEvent::AttemptEnded(ended) => Some(ended.seconds),
-            _ => None,
-        });
-        seconds.sum()
+        self.ended_attempts().into_iter().map(|ended| ended.seconds).sum()
     }
 }
 

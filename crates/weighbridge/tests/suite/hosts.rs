@@ -181,28 +181,6 @@ fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
 }
 
 #[test]
-fn resuming_on_another_machine_is_refused() {
-    let lab = Lab::new();
-    let line = format!("run steady {QUICK} --into R");
-    assert_eq!(lab.weighbridge(&line).code, 0);
-    // Pretend that it was measured on another machine.
-    let path = lab.path("R/run.json");
-    let mut head: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let facts = head["entries"][0]["facts"]["local"].as_object_mut().unwrap();
-    facts.insert("boot_id".to_owned(), "elsewhere".into());
-    std::fs::write(&path, head.to_string()).unwrap();
-    assert_eq!(lab.weighbridge(&line).code, 4, "the same machine after a reboot");
-    head["entries"][0]["facts"]["local"]["hostname"] = "elsewhere".into();
-    std::fs::write(&path, head.to_string()).unwrap();
-    let ran = lab.weighbridge(&line);
-    assert!(
-        ran.code == 1 && ran.err.contains("on another machine named `local`: elsewhere with"),
-        "{}",
-        ran.transcript()
-    );
-}
-
-#[test]
 fn empty_inventory_is_an_error() {
     let lab = Lab::new();
     lab.write("hosts.toml", "");

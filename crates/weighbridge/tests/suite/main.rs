@@ -41,7 +41,6 @@ mod secrets;
 mod series;
 mod smt_guest;
 mod ssh;
-mod stdout;
 mod tally;
 mod tune;
 mod tune_guest;

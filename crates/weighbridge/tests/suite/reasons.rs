@@ -7,20 +7,15 @@ const QUICK: &str = "--min-time 1ms --warm-up 0";
 /// Flags for `run`, whose samples may be disturbed and vary.
 const STEADY: &str = "--retakes 0 --precision 100";
 
-/// Defines a test with a throughput `figure` and a latency `response`; its shell script sets `f` and `r` depending on
-/// `n`, the number of calls.
+/// Defines a test with a throughput `figure`; its shell script sets `f` depending on `n`, the number of calls.
 fn define(lab: &Lab, script: &str) {
     let count = lab.write("count", "0").display().to_string();
-    let script = format!(
-        "n=$(($(cat {count}) + 1)); echo $n >{count}; f=$((1000 + n % 3)); r=1; {script}; echo figure: $f; echo response: $r"
-    );
+    let script = format!("n=$(($(cat {count}) + 1)); echo $n >{count}; f=$((1000 + n % 3)); {script}; echo figure: $f");
     let command = serde_json::to_string(&script).unwrap();
-    lab.define(
+    lab.define_figure(
         "turns",
         &format!(
-            "name = \"turns\"\nsummary = \"turns at some time\"\nversion = 1\ncommand = [\"sh\", \"-c\", {command}]\n\
-             [[metric]]\nname = \"figure\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = 'figure: (\\S+)'\n\
-             [[metric]]\nname = \"response\"\nclass = \"latency\"\nunit = \"s\"\nregex = 'response: (\\S+)'\n"
+            "name = \"turns\"\nsummary = \"turns at some time\"\nversion = 1\ncommand = [\"sh\", \"-c\", {command}]\n"
         ),
     );
 }
@@ -55,19 +50,6 @@ fn summary_reports_a_damaged_sample() {
     assert_eq!(summary.code, 3, "{}", summary.transcript());
     let reason = "sample 2 is invalid (output: its artefacts were modified): it does not count";
     assert!(words(&summary.out).contains(reason), "{}", summary.out);
-}
-
-#[test]
-fn contradictions_of_secondary_metrics_are_only_reported() {
-    let lab = Lab::new();
-    define(&lab, "[ $n = 3 ] && r=5000");
-    let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --samples 6 --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let finding = "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: ";
-    for line in ["summary R", "format R"] {
-        let ran = lab.weighbridge(line);
-        assert!(ran.code == 0 && words(&ran.out).contains(finding), "{line}: {}", ran.transcript());
-    }
 }
 
 #[test]

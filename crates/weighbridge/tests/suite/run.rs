@@ -31,26 +31,6 @@ fn run_is_recorded_studied_and_summarised() {
 }
 
 #[test]
-fn complete_cells_are_not_repeated_and_runs_can_be_extended() {
-    let lab = Lab::new();
-    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
-    let before = lab.journal("R").len();
-    let again = lab.weighbridge(&format!("run steady {QUICK} --into R"));
-    assert_eq!(again.code, 4, "{}", again.transcript());
-    assert_eq!(lab.journal("R").len(), before);
-    let more = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 8 --retakes 0 --precision 100 --into R");
-    assert_eq!(more.code, 0, "{}", more.transcript());
-    let study = lab.weighbridge("summary R --json").json();
-    let counted = |cell: usize| {
-        let samples = study["cells"][cell]["samples"].as_array().unwrap();
-        samples.iter().filter(|sample| sample["counted"] == true).count()
-    };
-    assert_eq!((counted(0), counted(1)), (8, 8));
-    let attempts = lab.journal("R").iter().filter(|line| line["event"] == "attempt-started").count();
-    assert_eq!(attempts, 1 + 8 + 1 + 8);
-}
-
-#[test]
 fn cell_with_another_definition_is_refused_with_the_difference() {
     let lab = Lab::new();
     assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
