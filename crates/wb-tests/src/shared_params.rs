@@ -36,29 +36,24 @@ pub enum InvalidParams {
 impl SharedParams {
     /// Declarations of the parameters of placement and setup.
     pub fn declarations() -> Vec<Param> {
-        let help = |name: &str| match name {
-            "cpus" => "CPUs that the measured processes may run on; empty: all",
-            "memory-nodes" => "NUMA nodes that their memory must come from; empty: any",
-            "huge-pages" => "transparent huge pages of the measured processes",
-            _ => "address-space randomisation of the measured processes",
+        let text = |word: &str| Some(ParamValue::Text(word.to_owned()));
+        let help_and_default = |name: &str| match name {
+            "cpus" => ("CPUs that the measured processes may run on; empty: all", Some(ParamValue::List(Vec::new()))),
+            "memory-nodes" => {
+                ("NUMA nodes that their memory must come from; empty: any", Some(ParamValue::List(Vec::new())))
+            }
+            "huge-pages" => ("transparent huge pages of the measured processes", text("inherit")),
+            "aslr" => ("address-space randomisation of the measured processes", text("inherit")),
+            // Without a default, cells that were defined without them keep their identity.
+            "env" => ("environment variables of the test's processes, each `NAME=VALUE`", None),
+            _ => ("a command line for sh, run before each attempt; it has to succeed", None),
         };
-        let defaults =
-            serde_json::json!({ "cpus": [], "memory-nodes": [], "huge-pages": "inherit", "aslr": "inherit" });
-        let mut params = Param::from_schema::<Placement>();
-        for param in &mut params {
-            param.help = help(&param.name).to_owned();
-            param.default = serde_json::from_value(defaults[&param.name].clone()).ok();
-        }
-        let help = |name: &str| match name {
-            "env" => "environment variables of the test's processes, each `NAME=VALUE`",
-            _ => "a command line for sh, run before each attempt; it has to succeed",
-        };
-        // They have no default, so that cells that were defined without them keep their identity.
-        params.extend(Param::from_schema::<AttemptSetup>().into_iter().map(|param| {
-            let help = help(&param.name).to_owned();
-            Param { default: None, help, ..param }
-        }));
-        params
+        let params = Param::from_schema::<Placement>().into_iter().chain(Param::from_schema::<AttemptSetup>());
+        let described = params.map(|param| {
+            let (help, default) = help_and_default(&param.name);
+            Param { help: help.to_owned(), default, ..param }
+        });
+        described.collect()
     }
 
     /// Splits the effective parameters of a cell into those of its test and those that every test has. Parameters with

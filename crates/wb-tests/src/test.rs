@@ -83,27 +83,15 @@ pub trait TestCell: CatalogCell + Send + Sync {
     }
 
     /// Prepares what samples need.
-    ///
-    /// # Errors
-    /// If the preparation fails.
     async fn prepare(&self, context: &WorkerContext) -> Result<AnyPrepared, Failure>;
 
     /// Takes one sample and records its artefacts.
-    ///
-    /// # Errors
-    /// If the sample cannot be completed.
     async fn sample(&self, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure>;
 
     /// Removes what was prepared, and checks what can be checked only then.
-    ///
-    /// # Errors
-    /// If the removal or a check fails.
     async fn cleanup(&self, prepared: AnyPrepared, context: &WorkerContext) -> Result<(), Failure>;
 
     /// Extracts the values from a sample's artefacts.
-    ///
-    /// # Errors
-    /// If the sample fails a gate.
     fn study(&self, artefacts: &Artefacts) -> Result<Measurement, Rejection>;
 }
 

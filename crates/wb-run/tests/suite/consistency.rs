@@ -17,13 +17,6 @@ name = "scripted"
 summary = "a figure printed by a script beside the definition"
 version = 1
 command = ["sh", "{here}/load.sh"]
-
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 /// A test that builds a program from a declared file and, unknown to the definition, a library.
@@ -40,13 +33,6 @@ path = "source"
 [build]
 commands = [["make", "{scratch}/program"]]
 programs = ["program"]
-
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 /// Measures, makes a change, and checks that resuming is refused without any attempt. Returns the error.

@@ -41,6 +41,16 @@ primary = true
 regex = 'figure: (\S+)'
 "#;
 
+/// The metric of [`TestBed::define_with_files`].
+const METRIC: &str = r#"
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
 /// The environment of a test.
 pub(crate) struct TestBed {
     folder: TempDir,
@@ -107,9 +117,10 @@ impl TestBed {
         path
     }
 
-    /// Adds a test definition that refers to files beside it.
+    /// Adds the definition of a test that prints a figure; it can refer to files beside it.
     pub(crate) fn define_with_files(&mut self, toml: &str) {
-        self.registry.add(DeclarativeTest::parse("test.toml", toml, Some(self.folder.path())).unwrap());
+        let toml = format!("{toml}{METRIC}");
+        self.registry.add(DeclarativeTest::parse("test.toml", &toml, Some(self.folder.path())).unwrap());
     }
 
     pub(crate) fn path(&self) -> PathBuf {
