@@ -4,6 +4,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
 
+use crate::protocol::ClockReading;
+
 /// Reads CLOCK_MONOTONIC of this machine, in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
@@ -17,17 +19,6 @@ pub(crate) fn wall_ns() -> u64 {
 fn clock_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
-
-/// Clock readings of an agent for one clock-offset exchange, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockReading {
-    /// CLOCK_MONOTONIC when the request arrived.
-    pub received_ns: u64,
-    /// CLOCK_MONOTONIC when the reply was sent.
-    pub replied_ns: u64,
-    /// Wall clock when the reply was sent.
-    pub wall_ns: u64,
 }
 
 /// Offset of a worker's clocks from ours, estimated from one request and reply (NTP).

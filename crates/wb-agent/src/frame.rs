@@ -10,10 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Maximum length of a header, in bytes.
-pub const MAX_HEADER: u32 = 1 << 20;
-/// Maximum length of a payload, in bytes; longer data is split over several frames.
-pub const MAX_PAYLOAD: u32 = 16 << 20;
+/// Maximum length of a header and of a payload, in bytes; longer data is split over several frames.
+pub const MAX_LENGTH: u32 = 16 << 20;
 
 /// Why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +45,7 @@ pub async fn read<T: DeserializeOwned>(
     }
     let [a, b, c, d, e, f, g, h] = lengths;
     let (header, payload) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
-    if header > MAX_HEADER || payload > MAX_PAYLOAD {
+    if header.max(payload) > MAX_LENGTH {
         return Err(FrameError::InvalidLength(String::from_utf8_lossy(&lengths).into_owned()));
     }
     let header = read_bytes(input, header).await?;
@@ -62,10 +60,10 @@ pub async fn write(
     payload: &[u8],
 ) -> Result<(), FrameError> {
     let header = serde_json::to_vec(header)?;
-    let fits = |length: usize, limit: u32| {
-        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLarge(length))
+    let checked = |length: usize| {
+        u32::try_from(length).ok().filter(|length| *length <= MAX_LENGTH).ok_or(FrameError::TooLarge(length))
     };
-    let lengths = [fits(header.len(), MAX_HEADER)?.to_le_bytes(), fits(payload.len(), MAX_PAYLOAD)?.to_le_bytes()];
+    let lengths = [checked(header.len())?.to_le_bytes(), checked(payload.len())?.to_le_bytes()];
     output.write_all(&[lengths.as_flattened(), &header].concat()).await?;
     output.write_all(payload).await?;
     Ok(output.flush().await?)
@@ -94,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use crate::protocol::Call;
+    use crate::protocol::RequestMessage;
 
     use super::*;
 
@@ -127,14 +125,14 @@ mod tests {
 
     #[test]
     fn an_announced_length_allocates_nothing() {
-        let bytes = [MAX_HEADER.to_le_bytes(), MAX_PAYLOAD.to_le_bytes()].concat();
+        let bytes = [MAX_LENGTH.to_le_bytes(); 2].concat();
         assert!(matches!(read_all(&bytes), Err(FrameError::Truncated)));
         assert!(matches!(read_all(&[255; 8]), Err(FrameError::InvalidLength(_))));
     }
 
     #[test]
     fn a_payload_above_the_limit_is_not_sent() {
-        let payload = vec![0; MAX_PAYLOAD as usize + 1];
+        let payload = vec![0; MAX_LENGTH as usize + 1];
         assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLarge(_))));
     }
 
@@ -142,9 +140,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn a_header_that_is_almost_a_call_is_an_error(text in r#"\{"id":[0-9]{1,3},"request":[a-z"{}\[\]:0-9-]{0,30}\}?"#) {
+        fn a_header_that_is_almost_a_request_is_an_error(text in r#"\{"id":[0-9]{1,3},"request":[a-z"{}\[\]:0-9-]{0,30}\}?"#) {
             let bytes = [&(text.len() as u32).to_le_bytes()[..], &[0; 4], text.as_bytes()].concat();
-            let _ = run(read::<Call>(&mut bytes.as_slice()));
+            let _ = run(read::<RequestMessage>(&mut bytes.as_slice()));
         }
 
         #[test]
@@ -167,7 +165,7 @@ mod tests {
                 }
             }
             let _ = read_all(&bytes);
-            let _ = run(read::<Call>(&mut bytes.as_slice()));
+            let _ = run(read::<RequestMessage>(&mut bytes.as_slice()));
             let mut complete = encoded(&json!({ "id": 1 }), b"some payload that is long enough to be cut anywhere");
             complete.truncate(complete.len() - cut);
             prop_assert!(matches!(read_all(&complete), Err(FrameError::Truncated)));

@@ -15,17 +15,18 @@ pub mod frame;
 mod keepalive;
 pub mod protocol;
 mod server;
-pub mod session;
 mod stdio;
 pub mod worker;
 
 pub use clock::ClockOffset;
-pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, PlacementReport, Stream};
+pub use protocol::{
+    ActiveRuns, AgentSession, Capture, Command, Controller, EntryKind, ExitReason, Fault, FileEntry, InstalledProgram,
+    OutputDigest, PlacementReport, RecoveryReport, RestoredChange, SessionConfig, Stream, TeardownReport,
+    UnrevertedChanges,
+};
 pub use server::{AgentError, RUN, announced_runs, serve};
-pub use session::{ActiveRuns, AgentSession, Controller, SessionConfig};
 pub use stdio::stdio;
 pub use worker::{
-    Connection, ExitReason, Group, InstalledProgram, Process, ProcessOutput, ProcessStart, Recording, RecoveryReport,
-    Reply, RestoredChange, Scratch, SynchronizedStart, TeardownReport, TelemetryRecord, UnrevertedChanges, Worker,
-    WorkerError, start_synchronized,
+    Connection, Group, Process, ProcessOutput, ProcessStart, Recording, Scratch, SynchronizedStart, TelemetryRecord,
+    Worker, WorkerError, start_synchronized,
 };

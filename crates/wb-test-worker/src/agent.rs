@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use wb_agent::clock::ClockReading;
 use wb_agent::protocol::{
-    CapturedOutput, Command, ExitReport, FolderHandle, PlacementReport, ProcessHandle, Request, Stream,
+    ActiveRuns, AgentSession, Call, CapturedOutput, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
+    FolderHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Request, Stream, TeardownReport,
+    WithBytes,
 };
-use wb_agent::worker::{InstalledProgram, TeardownReport};
-use wb_agent::{ActiveRuns, AgentSession, Connection, Controller, Fault, RecoveryReport, Reply, Worker, WorkerError};
+use wb_agent::{Connection, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
@@ -142,107 +141,94 @@ impl FakeAgent {
         u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn place(&self, id: u32) -> FolderHandle {
+    fn folder(&self, id: u32) -> FolderHandle {
         FolderHandle { id, path: format!("/tmp/fake-{id}"), cgroup: None }
     }
 
-    async fn answer(&self, request: Request, payload: &[u8]) -> Result<Reply, Fault> {
+    async fn answer(&self, request: Request) -> Result<EncodedReply, Fault> {
         match request {
-            Request::Ping | Request::Signal { .. } | Request::RemoveScratch { .. } | Request::Close => value(()),
-            Request::Clock => {
+            Request::Ping(call) => call.reply(()),
+            Request::Clock(call) => {
                 let now = self.now_ns();
-                value(ClockReading { received_ns: now, replied_ns: now, wall_ns: now })
+                call.reply(ClockReading { received_ns: now, replied_ns: now, wall_ns: now })
             }
-            Request::Facts => value(&self.0.facts),
-            Request::Environment { .. } => json(&Environment::default()),
-            Request::Doctor => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
-            Request::Which { program } => value(self.installed_program(&program)),
-            Request::Scratch { .. } => {
+            Request::Facts(call) => call.reply(self.0.facts.clone()),
+            Request::Environment(call) => call.reply(Environment::default()),
+            Request::Doctor(_) => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
+            Request::Which(call) => call.reply(self.installed_program(&call.program)),
+            Request::Scratch(call) => {
                 let id = self.state().next_id();
-                value(self.place(id))
+                call.reply(self.folder(id))
             }
-            Request::Put { path, offset, .. } => {
-                self.state().write(path, offset, payload);
-                value(())
-            }
-            Request::Get { path, offset } => {
+            Request::RemoveScratch(call) => call.reply(()),
+            Request::Put(call) => call.reply(self.state().write(&call)),
+            Request::Get(call) => {
                 let state = self.state();
-                let bytes = state.read(&path)?;
-                let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
-                let (length, _) = value(bytes.len() as u64)?;
-                Ok((length, bytes[start..].to_vec()))
+                let bytes = state.read(&call.path)?;
+                call.reply(WithBytes { value: bytes.len() as u64, bytes: bytes_from(bytes, call.offset) })
             }
-            Request::List { path } => json(&self.state().list(&path)),
-            Request::Remove { path } => {
-                self.state().remove(&path);
-                value(())
-            }
-            Request::Group { .. } => {
+            Request::List(call) => call.reply(self.state().list(&call.path)),
+            Request::Remove(call) => call.reply(self.state().remove(&call.path)),
+            Request::Group(call) => {
                 let id = self.state().open_group();
-                value(self.place(id))
+                call.reply(self.folder(id))
             }
-            Request::CheckKnobs { .. } => value(Vec::<(String, String)>::new()),
-            Request::Refusal { .. } => value(None::<String>),
-            Request::Tune { .. } => value(Vec::<()>::new()),
-            Request::RecoveryReport => value(RecoveryReport::default()),
-            Request::ApplyStep { .. } => value(true),
-            Request::Teardown { group } => value(self.state().close_group(group)?),
-            Request::Spawn { command, hold, .. } => {
-                let process = (self.0.program)(&command);
-                let started_ns = (!hold).then(|| self.now_ns());
+            Request::CheckKnobs(call) => call.reply(Vec::new()),
+            Request::Refusal(call) => call.reply(None),
+            Request::Tune(call) => call.reply(Vec::new()),
+            Request::Recovery(call) => call.reply(RecoveryReport::default()),
+            Request::ApplyStep(call) => call.reply(true),
+            Request::Teardown(call) => call.reply(self.state().close_group(call.group)?),
+            Request::Spawn(call) => {
+                let process = (self.0.program)(&call.command);
+                let started_ns = (!call.hold).then(|| self.now_ns());
                 let id = self.state().start(process, started_ns);
-                value(ProcessHandle { id, pid: id })
+                call.reply(ProcessHandle { id, pid: id })
             }
-            Request::Release { process } => {
+            Request::Release(call) => {
                 let now = self.now_ns();
-                self.state().process(process)?.started_ns.get_or_insert(now);
-                value(())
+                self.state().process(call.process)?.started_ns.get_or_insert(now);
+                call.reply(())
             }
-            Request::ReleaseAt { process, at_ns } => {
-                sleep(Duration::from_nanos(at_ns.saturating_sub(self.now_ns()))).await;
+            Request::ReleaseAt(call) => {
+                sleep(Duration::from_nanos(call.at_ns.saturating_sub(self.now_ns()))).await;
                 let now = self.now_ns();
-                value(*self.state().process(process)?.started_ns.get_or_insert(now))
+                call.reply(*self.state().process(call.process)?.started_ns.get_or_insert(now))
             }
-            Request::Wait { process, limit } => {
-                let running = self.state().process(process)?.clone();
+            Request::Wait(call) => {
+                let running = self.state().process(call.process)?.clone();
                 let started_ns = running.started_ns.unwrap_or_default();
-                let (ending, elapsed) = running.end(limit);
+                let (exit_reason, elapsed) = running.end(call.limit);
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
-                value(ExitReport {
-                    exit_reason: ending,
+                let report = ExitReport {
+                    exit_reason,
                     started_ns,
                     ended_ns,
                     usage: Default::default(),
                     stdout: CapturedOutput::Kept,
                     placement: PlacementReport::default(),
-                })
+                };
+                call.reply(WithBytes { value: report, bytes: Vec::new() })
             }
-            Request::Inspect { .. } => value(PlacementReport::default()),
-            Request::Output { process, stream, offset, .. } => {
+            Request::Inspect(call) => call.reply(PlacementReport::default()),
+            Request::Signal(call) => call.reply(()),
+            Request::Output(call) => {
                 let mut state = self.state();
-                let running = state.process(process)?;
-                let bytes = match stream {
+                let running = state.process(call.process)?;
+                let bytes = match call.stream {
                     Stream::Stdout => &running.process.stdout,
                     Stream::Stderr => &running.process.stderr,
                 };
-                let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
-                let (more, _) = value(false)?;
-                Ok((more, bytes[start..].to_vec()))
+                call.reply(WithBytes { value: false, bytes: bytes_from(bytes, call.offset) })
             }
-            Request::Forget { process } => {
-                self.state().forget(process);
-                value(())
+            Request::Forget(call) => call.reply(self.state().forget(call.process)),
+            Request::StartRecording(call) => call.reply(self.state().next_id()),
+            Request::FinishRecording(call) => call.reply((self.state().telemetry.clone(), Vec::new())),
+            Request::Announce(call) => {
+                call.reply(ActiveRuns { own: self.holder(), others: self.state().announced.clone() })
             }
-            Request::StartRecording { .. } => value(self.state().next_id()),
-            Request::FinishRecording { .. } => {
-                let (_, telemetry) = json(&self.state().telemetry)?;
-                let (other_runs, _) = value(Vec::<AgentSession>::new())?;
-                Ok((other_runs, telemetry))
-            }
-            Request::Announce { .. } => {
-                value(ActiveRuns { own: self.holder(), others: self.state().announced.clone() })
-            }
+            Request::Close(call) => call.reply(()),
         }
     }
 
@@ -260,16 +246,9 @@ impl FakeAgent {
     }
 }
 
-/// Makes a reply without a payload.
-fn value(value: impl Serialize) -> Result<Reply, Fault> {
-    let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
-    Ok((value, Vec::new()))
-}
-
-/// Makes a reply with a JSON payload.
-fn json(value: &impl Serialize) -> Result<Reply, Fault> {
-    let payload = serde_json::to_vec(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
-    Ok((serde_json::Value::Null, payload))
+/// Returns the bytes from an offset; none beyond the end.
+fn bytes_from(bytes: &[u8], offset: u64) -> Vec<u8> {
+    bytes.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).copied().collect()
 }
 
 impl fmt::Debug for FakeAgent {
@@ -280,7 +259,7 @@ impl fmt::Debug for FakeAgent {
 
 #[async_trait]
 impl Connection for FakeAgent {
-    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
+    async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError> {
         let disconnected = self.0.lost.notified();
         if self.breaks_at(&request) {
             self.disconnect("the cable was pulled");
@@ -289,7 +268,7 @@ impl Connection for FakeAgent {
             return Err(lost);
         }
         let reply = tokio::select! {
-            reply = self.answer(request, &payload) => reply,
+            reply = self.answer(request) => reply,
             () = disconnected => return Err(self.lost().unwrap_or_else(|| unreachable!("a lost connection has a reason"))),
         };
         reply.map_err(|fault| WorkerError::Fault { worker: self.0.name.clone(), fault })
@@ -299,8 +278,8 @@ impl Connection for FakeAgent {
         let mut state = self.state();
         match request {
             // A group that is gone already is ignored.
-            Request::Teardown { group } => drop(state.close_group(group)),
-            Request::Forget { process } => state.forget(process),
+            Request::Teardown(call) => drop(state.close_group(call.group)),
+            Request::Forget(call) => state.forget(call.process),
             _ => {}
         }
     }

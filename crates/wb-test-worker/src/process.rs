@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wb_agent::worker::ExitReason;
+use wb_agent::ExitReason;
 
 /// Behaviour of a simulated process: its output, files, duration and exit.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::worker::{ExitReason, TeardownReport};
-use wb_agent::{AgentSession, EntryKind, Fault, FileEntry};
+use wb_agent::protocol::call;
+use wb_agent::{AgentSession, EntryKind, ExitReason, Fault, FileEntry, TeardownReport};
 use wb_model::Nanos;
 use wb_sys::telemetry::Telemetry;
 
@@ -56,7 +56,7 @@ impl State {
     pub(crate) fn start(&mut self, process: FakeProcess, started_ns: Option<u64>) -> u32 {
         let id = self.next_id();
         for (path, content) in &process.files {
-            self.write(path.clone(), 0, content);
+            self.files.insert(path.clone(), content.clone());
         }
         self.processes.insert(id, Running { process, started_ns });
         id
@@ -70,9 +70,9 @@ impl State {
         self.processes.remove(&id);
     }
 
-    pub(crate) fn write(&mut self, path: String, offset: u64, bytes: &[u8]) {
-        let file = self.files.entry(path).or_default();
-        file.truncate(usize::try_from(offset).unwrap_or(usize::MAX));
+    pub(crate) fn write(&mut self, call::Put { path, offset, bytes, .. }: &call::Put) {
+        let file = self.files.entry(path.clone()).or_default();
+        file.truncate(usize::try_from(*offset).unwrap_or(usize::MAX));
         file.extend_from_slice(bytes);
     }
 

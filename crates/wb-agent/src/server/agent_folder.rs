@@ -45,12 +45,11 @@ impl AgentFolder {
     }
 
     /// Creates a private folder, here or below `base`.
-    pub(super) fn create_scratch(&self, id: u32, base: Option<String>) -> Result<FolderHandle, Fault> {
+    pub(super) fn create_scratch(&self, id: u32, base: Option<&str>) -> Result<FolderHandle, Fault> {
         let path = match base {
             None => self.folder.join(format!("{id:06}")),
             Some(base) => {
-                let path =
-                    fs::canonicalize(&base).map_err(|error| file_fault(&base, &error))?.join(self.unique_name(id));
+                let path = fs::canonicalize(base).map_err(|error| file_fault(base, &error))?.join(self.unique_name(id));
                 // Linked before it is created, so that a later cleanup finds it.
                 let link = self.folder.join(format!("{id:06}"));
                 symlink(&path, &link).map_err(|error| file_fault(link.display(), &error))?;

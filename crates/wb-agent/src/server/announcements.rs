@@ -14,7 +14,7 @@ use wb_sys::FileLock;
 use wb_sys::file_lock::is_locked;
 use wb_sys::process::Owner;
 
-use crate::session::{AgentSession, Controller};
+use crate::protocol::{AgentSession, Controller};
 
 /// Environment variable that sets the folder for announcements, for machines where several systems share the default
 /// one.

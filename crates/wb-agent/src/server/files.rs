@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use wb_model::Sha256;
 use wb_sys::programs;
 
-use crate::protocol::{EntryKind, Fault, FileEntry};
-use crate::worker::InstalledProgram;
+use crate::protocol::{EntryKind, Fault, FileEntry, InstalledProgram, WithBytes, call};
 
 use super::agent_folder::AgentFolder;
 
@@ -46,17 +45,17 @@ pub(super) fn which(program: &str) -> Result<Option<InstalledProgram>, Fault> {
     Ok(Some(InstalledProgram { path: path.display().to_string(), sha256, version: None }))
 }
 
-pub(super) fn put(path: &str, offset: u64, mode: u32, bytes: &[u8]) -> Result<(), Fault> {
-    let first = offset == 0;
+pub(super) fn put(call::Put { path, offset, mode, bytes }: &call::Put) -> Result<(), Fault> {
+    let first = *offset == 0;
     let open = || File::options().write(true).create(first).truncate(first).mode(mode & 0o7777).open(path);
-    open().and_then(|file| file.write_all_at(bytes, offset)).map_err(|error| file_fault(path, &error))
+    open().and_then(|file| file.write_all_at(bytes, *offset)).map_err(|error| file_fault(path, &error))
 }
 
 /// Reads a chunk of a file at `offset`, and the file's length.
-pub(super) fn get(path: &str, offset: u64) -> Result<(u64, Vec<u8>), Fault> {
+pub(super) fn get(path: &str, offset: u64) -> Result<WithBytes<u64>, Fault> {
     let read = || {
         let file = File::open(path)?;
-        Ok((file.metadata()?.len(), read_at_most(&file, offset, CHUNK)?))
+        Ok(WithBytes { value: file.metadata()?.len(), bytes: read_at_most(&file, offset, CHUNK)? })
     };
     read().map_err(|error| file_fault(path, &error))
 }

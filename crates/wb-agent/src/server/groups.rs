@@ -18,8 +18,7 @@ use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Owner, ProcessStat, ReapedChild, ResourceUsage, tree};
 
-use crate::protocol::{Fault, FolderHandle};
-use crate::worker::TeardownReport;
+use crate::protocol::{Fault, FolderHandle, TeardownReport};
 
 use super::{Agent, files};
 

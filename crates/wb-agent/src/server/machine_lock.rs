@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wb_sys::{FileLock, LockError, SysRoot, user_folders};
 
-use crate::session::{AgentSession, Controller};
+use crate::protocol::{AgentSession, Controller};
 
 /// File next to the lock with the number of parent folders created for it. They are removed with the lock, also if the
 /// agent that created them was killed.

@@ -1,4 +1,4 @@
-//! The agent: one thread, one task per call.
+//! The agent: one thread, one task per request.
 //!
 //! It is single-threaded because a child is killed with the thread that started it, and because observing must not
 //! disturb what is measured.
@@ -20,8 +20,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, mpsc};
@@ -31,12 +29,13 @@ use wb_sys::cgroup::Cgroups;
 use wb_sys::process::Owner;
 use wb_sys::{Environment, SysRoot, UndoLog};
 
-use crate::clock::{ClockReading, monotonic_ns, wall_ns};
+use crate::clock::{monotonic_ns, wall_ns};
 use crate::frame::{self, FrameError};
 use crate::keepalive::ActivityReader;
-use crate::protocol::{Call, Fault, Hello, Request, Response, VERSION};
-use crate::session::{ActiveRuns, AgentSession, Controller, HelloReply, SessionConfig};
-use crate::worker::RecoveryReport;
+use crate::protocol::{
+    ActiveRuns, AgentSession, Call, ClockReading, Controller, EncodedReply, Fault, Hello, HelloReply, RecoveryReport,
+    Request, RequestMessage, ResponseMessage, SessionConfig, VERSION,
+};
 
 use agent_folder::AgentFolder;
 pub use announcements::announced_runs;
@@ -125,7 +124,7 @@ async fn run(
     let (responses, queue) = mpsc::channel(64);
     let writer = tokio::task::spawn_local(write_responses(output, queue));
     let result = tokio::select! {
-        result = read_calls(&agent, &mut input, responses) => result,
+        result = read_requests(&agent, &mut input, responses) => result,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
         _ = hangup.recv() => Ok(()),
@@ -150,74 +149,50 @@ async fn handshake(
     }
 }
 
-type ResponseSender = mpsc::Sender<(Response, Vec<u8>)>;
+type ResponseSender = mpsc::Sender<(u64, Result<EncodedReply, Fault>)>;
 
-/// Reads calls and spawns a task for each, until the input ends or a close request arrives.
-async fn read_calls(
+/// Reads requests and spawns a task for each, until the input ends or a close request is fulfilled.
+async fn read_requests(
     agent: &Rc<Agent>,
     input: &mut (impl AsyncRead + Unpin),
     responses: ResponseSender,
 ) -> Result<(), AgentError> {
-    while let Some((Call { id, request }, payload)) = frame::read::<Call>(input).await? {
+    while let Some((RequestMessage { id, mut request }, payload)) = frame::read(input).await? {
         let received_ns = monotonic_ns();
-        if matches!(request, Request::Close) {
-            agent.close().await;
-            let _ = responses.send((Response { id, result: Ok(Value::Null) }, Vec::new())).await;
+        request.set_bytes(payload);
+        let is_close = matches!(request, Request::Close(_));
+        let (agent, responses) = (agent.clone(), responses.clone());
+        let answer = async move {
+            let result = agent.answer(request, received_ns).await;
+            // The writer has ended: nobody reads responses any more.
+            let _ = responses.send((id, result)).await;
+        };
+        if is_close {
+            answer.await;
             return Ok(());
         }
-        let (agent, responses) = (agent.clone(), responses.clone());
-        tokio::task::spawn_local(async move {
-            let (result, payload) = match agent.handle(request, payload, received_ns).await {
-                Ok(CallResult { value, payload }) => (Ok(value), payload),
-                Err(fault) => (Err(fault), Vec::new()),
-            };
-            let _ = responses.send((Response { id, result }, payload)).await;
-        });
+        tokio::task::spawn_local(answer);
     }
     Ok(())
 }
 
 /// Writes responses until the channel is closed or the pipe fails.
-async fn write_responses(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<(Response, Vec<u8>)>) {
-    while let Some((response, payload)) = queue.recv().await {
+async fn write_responses(
+    mut output: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<(u64, Result<EncodedReply, Fault>)>,
+) {
+    while let Some((id, result)) = queue.recv().await {
+        let (response, payload) = ResponseMessage::new(id, result);
         let result = match frame::write(&mut output, &response, &payload).await {
             Err(error @ FrameError::TooLarge(_)) => {
-                let result = Err(Fault::Refused { why: error.to_string() });
-                frame::write(&mut output, &Response { id: response.id, result }, &[]).await
+                let (response, _) = ResponseMessage::new(id, Err(Fault::Refused { why: error.to_string() }));
+                frame::write(&mut output, &response, &[]).await
             }
             result => result,
         };
         if result.is_err() {
             return;
         }
-    }
-}
-
-/// Result of a call: value and payload.
-struct CallResult {
-    value: Value,
-    payload: Vec<u8>,
-}
-
-impl CallResult {
-    fn new(value: impl Serialize) -> Result<Self, Fault> {
-        Self::with_payload(value, Vec::new())
-    }
-
-    /// Creates a result with a JSON payload, for values that may be too long for a header.
-    fn json_payload(value: &impl Serialize) -> Result<Self, Fault> {
-        Self::with_json_payload((), value)
-    }
-
-    /// Creates a result with a value and a JSON payload.
-    fn with_json_payload(value: impl Serialize, payload: &impl Serialize) -> Result<Self, Fault> {
-        let json = serde_json::to_vec(payload).map_err(|error| Fault::Refused { why: error.to_string() })?;
-        Self::with_payload(value, json)
-    }
-
-    fn with_payload(value: impl Serialize, payload: Vec<u8>) -> Result<Self, Fault> {
-        let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
-        Ok(Self { value, payload })
     }
 }
 
@@ -272,69 +247,56 @@ impl Agent {
         self.last_id.get()
     }
 
-    async fn handle(
-        self: &Rc<Self>,
-        request: Request,
-        payload: Vec<u8>,
-        received_ns: u64,
-    ) -> Result<CallResult, Fault> {
+    /// Answers a request, which was received at this time.
+    async fn answer(self: &Rc<Self>, request: Request, received_ns: u64) -> Result<EncodedReply, Fault> {
         match request {
-            Request::Ping => CallResult::new(()),
-            Request::Clock => {
+            Request::Ping(call) => call.reply(()),
+            Request::Clock(call) => {
                 let wall_ns = wall_ns();
-                CallResult::new(ClockReading { received_ns, replied_ns: monotonic_ns(), wall_ns })
+                call.reply(ClockReading { received_ns, replied_ns: monotonic_ns(), wall_ns })
             }
-            Request::Facts => CallResult::new(wb_sys::facts(&self.root)),
-            Request::Environment { programs } => CallResult::json_payload(&Environment::read(&self.root, &programs)),
-            Request::Doctor => CallResult::json_payload(&doctor(&self.root)),
-            Request::Which { program } => CallResult::new(files::which(&program)?),
-            Request::Scratch { base } => CallResult::new(self.home.create_scratch(self.next_id(), base)?),
-            Request::RemoveScratch { id } => CallResult::new(self.home.remove_scratch(id)?),
-            Request::Put { path, offset, mode } => CallResult::new(files::put(&path, offset, mode, &payload)?),
-            Request::Get { path, offset } => {
-                let (length, payload) = files::get(&path, offset)?;
-                CallResult::with_payload(length, payload)
+            Request::Facts(call) => call.reply(wb_sys::facts(&self.root)),
+            Request::Environment(call) => call.reply(Environment::read(&self.root, &call.programs)),
+            Request::Doctor(call) => call.reply(doctor(&self.root)),
+            Request::Which(call) => call.reply(files::which(&call.program)?),
+            Request::Scratch(call) => call.reply(self.home.create_scratch(self.next_id(), call.base.as_deref())?),
+            Request::RemoveScratch(call) => call.reply(self.home.remove_scratch(call.id)?),
+            Request::Put(call) => call.reply(files::put(&call)?),
+            Request::Get(call) => call.reply(files::get(&call.path, call.offset)?),
+            Request::List(call) => call.reply(files::list(&call.path)?),
+            Request::Remove(call) => call.reply(files::remove(&self.home, &call.path)?),
+            Request::Group(call) => call.reply(self.create_group(call.overrides.clone())?),
+            Request::CheckKnobs(call) => call.reply(tuning::check_knobs(&self.root, &call.knobs)),
+            Request::Refusal(call) => call.reply(call.step.refusal(&self.root).map(|refusal| refusal.to_string())),
+            Request::Tune(call) => call.reply(self.tune(&call).await?),
+            Request::Recovery(call) => call.reply(self.recovery.clone()),
+            Request::ApplyStep(call) => call.reply(self.apply_step(&call).await?),
+            Request::Teardown(call) => call.reply(self.teardown(call.group).await?),
+            Request::Spawn(call) => call.reply(self.spawn(&call)?),
+            Request::Release(call) => call.reply(self.process(call.process)?.release(&self.root)?),
+            Request::ReleaseAt(call) => {
+                call.reply(self.process(call.process)?.release_at(&self.root, call.at_ns).await?)
             }
-            Request::List { path } => CallResult::json_payload(&files::list(&path)?),
-            Request::Remove { path } => CallResult::new(files::remove(&self.home, &path)?),
-            Request::Group { overrides } => CallResult::new(self.create_group(overrides)?),
-            Request::CheckKnobs { knobs } => CallResult::new(tuning::check_knobs(&self.root, &knobs)),
-            Request::Refusal { step } => CallResult::new(step.refusal(&self.root).map(|refusal| refusal.to_string())),
-            Request::Tune { group, knobs, strict } => CallResult::new(self.tune(group, &knobs, strict).await?),
-            Request::RecoveryReport => CallResult::new(&self.recovery),
-            Request::ApplyStep { group, step, state } => CallResult::new(self.change(group, *step, state).await?),
-            Request::Teardown { group } => CallResult::new(self.teardown(group).await?),
-            Request::Spawn { group, command, hold } => CallResult::new(self.spawn(group, &command, payload, hold)?),
-            Request::Release { process } => CallResult::new(self.process(process)?.release(&self.root)?),
-            Request::ReleaseAt { process, at_ns } => {
-                CallResult::new(self.process(process)?.release_at(&self.root, at_ns).await?)
+            Request::Wait(call) => call.reply(self.process(call.process)?.wait(call.limit).await?),
+            Request::Inspect(call) => call.reply(self.inspect(call.process)?),
+            Request::Signal(call) => call.reply(self.process(call.process)?.signal(call.signal)?),
+            Request::Output(call) => {
+                let process = self.process(call.process)?;
+                call.reply(process.output(call.stream, call.offset, call.follow).await)
             }
-            Request::Wait { process, limit } => {
-                let (report, tail) = self.process(process)?.wait(limit).await?;
-                CallResult::with_payload(report, tail)
+            Request::Forget(call) => call.reply(self.discard(call.process)),
+            Request::StartRecording(call) => call.reply(self.record(call.group, call.interval)?),
+            Request::FinishRecording(call) => call.reply(self.finish_recording(call.recording)?),
+            Request::Announce(call) => call.reply(self.announce(&call.controller)?),
+            Request::Close(call) => {
+                self.close().await;
+                call.reply(())
             }
-            Request::Inspect { process } => CallResult::new(self.inspect(process)?),
-            Request::Signal { process, signal } => CallResult::new(self.process(process)?.signal(signal)?),
-            Request::Output { process, stream, offset, follow } => {
-                let (more, payload) = self.process(process)?.output(stream, offset, follow).await;
-                CallResult::with_payload(more, payload)
-            }
-            Request::Forget { process } => {
-                self.discard(process);
-                CallResult::new(())
-            }
-            Request::StartRecording { group, interval } => CallResult::new(self.record(group, interval)?),
-            Request::FinishRecording { recording } => {
-                let (telemetry, other_runs) = self.finish_recording(recording)?;
-                CallResult::with_json_payload(other_runs, &telemetry)
-            }
-            Request::Announce { controller } => CallResult::new(self.announce(controller)?),
-            Request::Close => CallResult::new(()),
         }
     }
 
     /// Announces a run and returns the other active runs.
-    fn announce(&self, controller: Controller) -> Result<ActiveRuns, Fault> {
+    fn announce(&self, controller: &Controller) -> Result<ActiveRuns, Fault> {
         let folder = announcements::folder();
         // Withdraw a previous announcement first: its file has the same name.
         self.run.take();
@@ -342,7 +304,7 @@ impl Agent {
         let announcement = Announcement::new(&folder, self.home.owner(), AnnouncementKind::Run, controller.clone());
         let announcement = announcement.map_err(|error| files::file_fault(folder.display(), &error))?;
         let own = announcement.holder.clone();
-        self.run.replace(Some((controller, announcement)));
+        self.run.replace(Some((controller.clone(), announcement)));
         Ok(ActiveRuns { own, others })
     }
 

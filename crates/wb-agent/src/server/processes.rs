@@ -20,9 +20,9 @@ use wb_sys::process::{
 
 use crate::clock::monotonic_ns;
 use crate::protocol::{
-    Capture, Command, ExitReport, Fault, OWN_PROGRAM, PlacementReport, ProcessHandle, Stream, own_program,
+    Capture, Command, ExitReason, ExitReport, Fault, OWN_PROGRAM, PlacementReport, ProcessHandle, Stream, WithBytes,
+    call, own_program,
 };
-use crate::worker::ExitReason;
 
 use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS_FOLDER};
 use super::output::{Output, create_memfd};
@@ -66,15 +66,9 @@ pub(super) struct LiveProcess {
 
 impl Agent {
     /// Starts a process in a group.
-    pub(super) fn spawn(
-        self: &Rc<Self>,
-        group: u32,
-        command: &Command,
-        stdin: Vec<u8>,
-        hold: bool,
-    ) -> Result<ProcessHandle, Fault> {
-        let group = self.group(group)?;
-        let process = Rc::new(self.launch(&group, command, &stdin, hold)?);
+    pub(super) fn spawn(self: &Rc<Self>, call: &call::Spawn) -> Result<ProcessHandle, Fault> {
+        let group = self.group(call.group)?;
+        let process = Rc::new(self.launch(&group, &call.command, call.hold)?);
         let (id, pid) = (self.next_id(), process.pid);
         group.roots.borrow_mut().insert(pid);
         for output in [process.stdout.clone(), process.stderr.clone()] {
@@ -129,7 +123,7 @@ impl Agent {
         replacement().map_or(name, String::as_str).to_owned()
     }
 
-    fn launch(&self, group: &LiveGroup, command: &Command, stdin: &[u8], hold: bool) -> Result<LiveProcess, Fault> {
+    fn launch(&self, group: &LiveGroup, command: &Command, hold: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
         let failed = |why: String| Fault::SpawnFailed { program: name.clone(), reason: why };
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
@@ -141,9 +135,9 @@ impl Agent {
         })?;
         let huge_pages_method = self.huge_pages(command, &program, &mut env);
         let streams = || {
-            let input = if stdin.is_empty() { File::open("/dev/null")? } else { create_memfd()? };
-            if !stdin.is_empty() {
-                input.write_all_at(stdin, 0)?;
+            let input = if command.stdin.is_empty() { File::open("/dev/null")? } else { create_memfd()? };
+            if !command.stdin.is_empty() {
+                input.write_all_at(&command.stdin, 0)?;
             }
             let limit = command.output_limit.0;
             Ok::<_, std::io::Error>((input, Output::new(command.stdout, limit)?, Output::new(Capture::Keep, limit)?))
@@ -253,7 +247,7 @@ impl LiveProcess {
 
     /// Waits for the process to exit, terminating it after the limit; returns its report, and the tail of its standard
     /// output if that is hashed.
-    pub(super) async fn wait(&self, limit: Option<Nanos>) -> Result<(ExitReport, Vec<u8>), Fault> {
+    pub(super) async fn wait(&self, limit: Option<Nanos>) -> Result<WithBytes<ExitReport>, Fault> {
         if let Some(limit) = limit
             && timeout(limit.into(), self.wait_for_exit()).await.is_err()
         {
@@ -283,7 +277,7 @@ impl LiveProcess {
             stdout,
             placement: self.placement_report.borrow().clone(),
         };
-        Ok((report, tail))
+        Ok(WithBytes { value: report, bytes: tail })
     }
 
     /// Sends a signal to the process and its process group.
@@ -295,7 +289,7 @@ impl LiveProcess {
     }
 
     /// Reads a chunk of its output; returns whether more may come.
-    pub(super) async fn output(&self, stream: Stream, offset: u64, follow: bool) -> (bool, Vec<u8>) {
+    pub(super) async fn output(&self, stream: Stream, offset: u64, follow: bool) -> WithBytes<bool> {
         let output = match stream {
             Stream::Stdout => &self.stdout,
             Stream::Stderr => &self.stderr,
@@ -305,7 +299,7 @@ impl LiveProcess {
             output.drain();
             let more = output.is_open() && !output.has_exceeded() && !self.has_ended();
             if !follow || !more || output.length() > offset {
-                return (more, output.chunk_at(offset));
+                return WithBytes { value: more, bytes: output.chunk_at(offset) };
             }
             tokio::select! {
                 () = changed => {}

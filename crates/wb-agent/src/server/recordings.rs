@@ -12,8 +12,7 @@ use wb_model::Nanos;
 use wb_sys::process::tree;
 use wb_sys::telemetry::{Telemetry, TelemetryReader, TelemetryReading, WorkloadUsage};
 
-use crate::protocol::Fault;
-use crate::session::AgentSession;
+use crate::protocol::{AgentSession, Fault};
 
 use super::Agent;
 use super::groups::LiveGroup;

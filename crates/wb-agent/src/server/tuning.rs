@@ -6,11 +6,10 @@ use std::io::{ErrorKind, Write};
 use wb_knobs::knobs::shield::{self, Shield};
 use wb_knobs::tune::{KnobResult, KnobSetting, apply, check_settable};
 use wb_knobs::{Knob, KnobSet};
-use wb_sys::undo::{Change, LockHolder, RevertError, RevertOutcome, Step, UndoError};
+use wb_sys::undo::{Change, LockHolder, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
-use crate::protocol::Fault;
-use crate::worker::{RecoveryReport, RestoredChange, UnrevertedChanges};
+use crate::protocol::{Fault, RecoveryReport, RestoredChange, UnrevertedChanges, call};
 
 use super::Agent;
 
@@ -149,12 +148,8 @@ pub(super) fn enter_shield(root: &SysRoot) {
 
 impl Agent {
     /// Sets knobs until the group is torn down.
-    pub(super) async fn tune(
-        &self,
-        group: u32,
-        knobs: &BTreeMap<String, String>,
-        strict: bool,
-    ) -> Result<Vec<KnobResult>, Fault> {
+    pub(super) async fn tune(&self, call: &call::Tune) -> Result<Vec<KnobResult>, Fault> {
+        let call::Tune { group, knobs, strict } = call;
         if let Some(why) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
             return Err(Fault::Refused { why });
         }
@@ -162,9 +157,9 @@ impl Agent {
         let knobs = requested.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
         let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs };
         let root = self.root.clone();
-        let tuned = self.with_undo_log(group, move |log| apply(&root, &set, log)).await?;
+        let tuned = self.with_undo_log(*group, move |log| apply(&root, &set, log)).await?;
         match tuned.iter().find_map(|one| Some((one, one.outcome.reason()?))) {
-            Some((one, reason)) if strict => {
+            Some((one, reason)) if *strict => {
                 Err(Fault::Refused { why: format!("cannot set {} to {}: {reason}", one.knob, one.requested) })
             }
             _ => Ok(tuned),
@@ -172,8 +167,10 @@ impl Agent {
     }
 
     /// Applies an undo step until the group is torn down.
-    pub(super) async fn change(&self, group: u32, step: Step, state: Option<String>) -> Result<bool, Fault> {
-        self.with_undo_log(group, move |log| log.change(step, state.as_deref().map(str::as_bytes))).await
+    pub(super) async fn apply_step(&self, call: &call::ApplyStep) -> Result<bool, Fault> {
+        let call::ApplyStep { group, step, state } = call;
+        let (step, state) = (step.as_ref().clone(), state.clone());
+        self.with_undo_log(*group, move |log| log.change(step, state.as_deref().map(str::as_bytes))).await
     }
 
     /// Makes a change for a group with the undo log, which is opened if it is not open yet.

@@ -4,22 +4,19 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::protocol::Request;
+use crate::protocol::{EncodedReply, Request};
 
 use super::WorkerError;
-
-/// An agent's reply: its value in JSON, and its payload.
-pub type Reply = (serde_json::Value, Vec<u8>);
 
 /// A connection to an agent: sends requests and returns their replies. A [`super::Worker`] uses one, be it a pipe to a
 /// process or a simulated agent.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync {
-    /// Sends a request with its payload, and waits for the reply.
+    /// Sends a request and waits for the reply.
     ///
     /// # Errors
     /// [`WorkerError::Fault`] if the agent refuses, [`WorkerError::Lost`] if it can no longer be reached.
-    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError>;
+    async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError>;
 
     /// Sends a request whose reply does not matter, without waiting.
     fn notify(&self, request: Request);

@@ -5,8 +5,7 @@ use std::io;
 use wb_model::{Bytes, WorkerName};
 
 use crate::frame::FrameError;
-use crate::protocol::{Fault, VERSION};
-use crate::session::AgentSession;
+use crate::protocol::{AgentSession, Fault, VERSION};
 
 /// Error of a request to a worker.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Handle of a worker: the requests to a machine, the same for local and remote ones.
+//! Handle of a worker: the calls to a machine, the same for local and remote ones.
 
 mod connection;
 mod error;
@@ -14,7 +14,6 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Child;
 use wb_knobs::doctor::Diagnosis;
@@ -23,15 +22,16 @@ use wb_sys::Environment;
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::undo::Step;
 
-use crate::clock::{ClockOffset, ClockReading, monotonic_ns, wall_ns};
-use crate::protocol::{FileEntry, FolderHandle, Request};
-use crate::session::{ActiveRuns, Controller, SessionConfig};
+use crate::clock::{ClockOffset, monotonic_ns, wall_ns};
+use crate::protocol::{
+    ActiveRuns, Call, Controller, FileEntry, InstalledProgram, RecoveryReport, SessionConfig, WithBytes, call,
+};
 
-pub use connection::{Connection, Reply};
+pub use connection::Connection;
 pub use error::WorkerError;
-pub use handles::{Group, RecoveryReport, RestoredChange, Scratch, TeardownReport, UnrevertedChanges};
+pub use handles::{Group, Scratch};
 use pipe::PipeConnection;
-pub use process::{ExitReason, Process, ProcessOutput};
+pub use process::{Process, ProcessOutput};
 pub use recording::{Recording, TelemetryRecord};
 pub use synchronized_start::{ProcessStart, SynchronizedStart, start_synchronized};
 
@@ -41,18 +41,6 @@ const CHUNK: usize = 4 << 20;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of exchanges for one estimate of the clock offset.
 const CLOCK_SAMPLES: usize = 16;
-
-/// A program on a worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct InstalledProgram {
-    /// Its path.
-    pub path: String,
-    /// The SHA-256 of its file, in hexadecimal digits.
-    pub sha256: String,
-    /// Its version as printed by the program, if requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-}
 
 /// A machine driven through its agent. Clones share one agent; when the last is dropped, the agent exits and cleans up.
 #[derive(Debug, Clone)]
@@ -159,40 +147,40 @@ impl Worker {
 
     async fn query_clock(&self) -> Result<ClockOffset, WorkerError> {
         let sent_ns = monotonic_ns();
-        let reading: ClockReading = self.call(Request::Clock).await?;
+        let reading = self.call(call::Clock {}).await?;
         Ok(ClockOffset::from_exchange(sent_ns, reading, monotonic_ns(), wall_ns()))
     }
 
     /// Reads the current facts of the machine.
     pub async fn facts(&self) -> Result<Facts, WorkerError> {
-        self.call(Request::Facts).await
+        self.call(call::Facts {}).await
     }
 
     /// Reads the current environment, with the versions of the given programs; programs without arguments are not run.
     /// This takes a moment and must not run during a sample.
     pub async fn environment(&self, programs: VersionQueries) -> Result<Environment, WorkerError> {
-        self.call_for_payload(Request::Environment { programs }).await
+        self.call(call::Environment { programs }).await
     }
 
     /// Diagnoses sources of noise, observing the machine for 200 ms.
     pub async fn doctor(&self) -> Result<Diagnosis, WorkerError> {
-        self.call_for_payload(Request::Doctor).await
+        self.call(call::Doctor {}).await
     }
 
     /// Returns the knobs (`NAME` or `NAME@TARGET`) that cannot be set to the given values, with reasons. Writes
     /// nothing.
     pub async fn check_knobs(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
-        self.call(Request::CheckKnobs { knobs }).await
+        self.call(call::CheckKnobs { knobs }).await
     }
 
     /// Returns the reason why an undo step cannot be applied; none if it can, as far as reading shows. Writes nothing.
     pub async fn refusal(&self, step: Step) -> Result<Option<String>, WorkerError> {
-        self.call(Request::Refusal { step: Box::new(step) }).await
+        self.call(call::Refusal { step: Box::new(step) }).await
     }
 
     /// Returns the agent's report about its recovery of changes that killed agents left.
     pub async fn recovery_report(&self) -> Result<RecoveryReport, WorkerError> {
-        self.call(Request::RecoveryReport).await
+        self.call(call::Recovery {}).await
     }
 
     /// Lists the changes made through this handle that are not known to be reverted: knobs, files, and commands by
@@ -207,21 +195,20 @@ impl Worker {
     /// # Errors
     /// If the worker's folder for announcements is not writable.
     pub async fn announce(&self, controller: Controller) -> Result<ActiveRuns, WorkerError> {
-        self.call(Request::Announce { controller }).await
+        self.call(call::Announce { controller }).await
     }
 
     /// Finds a program and its hash; none if it is not installed. If `version` arguments are given, the program is run
     /// with them, and the first line that it prints is its version.
     pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<InstalledProgram>, WorkerError> {
-        let tool: Option<InstalledProgram> = self.call(Request::Which { program: program.to_owned() }).await?;
-        let Some(tool) = tool else { return Ok(None) };
+        let Some(tool) = self.call(call::Which { program: program.to_owned() }).await? else { return Ok(None) };
         let version = if version.is_empty() { None } else { self.first_line(&tool.path, version).await? };
         Ok(Some(InstalledProgram { version, ..tool }))
     }
 
     /// Creates a private folder, in the agent's own or below `base`.
     pub async fn new_scratch(&self, base: Option<&str>) -> Result<Scratch, WorkerError> {
-        let handle: FolderHandle = self.call(Request::Scratch { base: base.map(str::to_owned) }).await?;
+        let handle = self.call(call::Scratch { base: base.map(str::to_owned) }).await?;
         Ok(Scratch::new(self.clone(), handle))
     }
 
@@ -230,8 +217,8 @@ impl Worker {
         let mut offset = 0;
         loop {
             let end = bytes.len().min(offset + CHUNK);
-            let request = Request::Put { path: path.to_owned(), offset: offset as u64, mode };
-            let ((), _) = self.call_with_payload(request, bytes[offset..end].to_vec()).await?;
+            let part = bytes[offset..end].to_vec();
+            self.call(call::Put { path: path.to_owned(), offset: offset as u64, mode, bytes: part }).await?;
             offset = end;
             if offset == bytes.len() {
                 return Ok(());
@@ -243,8 +230,8 @@ impl Worker {
     pub async fn get(&self, path: &str, most: Bytes) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = Vec::new();
         loop {
-            let request = Request::Get { path: path.to_owned(), offset: bytes.len() as u64 };
-            let (length, chunk): (u64, _) = self.call_with_payload(request, Vec::new()).await?;
+            let get = call::Get { path: path.to_owned(), offset: bytes.len() as u64 };
+            let WithBytes { value: length, bytes: chunk } = self.call(get).await?;
             if length.max((bytes.len() + chunk.len()) as u64) > most.0 {
                 return Err(WorkerError::FileTooLarge {
                     worker: self.name().clone(),
@@ -261,12 +248,12 @@ impl Worker {
 
     /// Lists a folder, sorted by name.
     pub async fn list(&self, path: &str) -> Result<Vec<FileEntry>, WorkerError> {
-        self.call_for_payload(Request::List { path: path.to_owned() }).await
+        self.call(call::List { path: path.to_owned() }).await
     }
 
     /// Removes a file, or a folder inside a private one with its contents.
     pub async fn remove(&self, path: &str) -> Result<(), WorkerError> {
-        self.call(Request::Remove { path: path.to_owned() }).await
+        self.call(call::Remove { path: path.to_owned() }).await
     }
 
     /// Creates a group for the processes of one attempt.
@@ -279,12 +266,12 @@ impl Worker {
     /// # Errors
     /// Also if one of the programs does not exist.
     pub async fn new_group_with(&self, overrides: ProcessEnvironment) -> Result<Group, WorkerError> {
-        Ok(Group::new(self.clone(), self.call(Request::Group { overrides }).await?))
+        Ok(Group::new(self.clone(), self.call(call::Group { overrides }).await?))
     }
 
     /// Kills all processes and removes all files created through this handle, and ends the agent.
     pub async fn close(self) -> Result<(), WorkerError> {
-        let result = self.call::<()>(Request::Close).await;
+        let result = self.call(call::Close {}).await;
         let child = self.child().take();
         if let Some(mut child) = child
             && tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err()
@@ -325,39 +312,17 @@ impl Worker {
         self.0.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn call<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
-        Ok(self.call_with_payload(request, Vec::new()).await?.0)
+    async fn call<C: Call>(&self, call: C) -> Result<C::Reply, WorkerError> {
+        let reply = self.0.connection.call(call.into()).await?;
+        let invalid = |error| WorkerError::Lost {
+            worker: self.name().clone(),
+            reason: format!("invalid reply from its agent: {error}"),
+        };
+        C::decode_reply(reply).map_err(invalid)
     }
 
-    /// Sends a request and parses the JSON payload of the response.
-    async fn call_for_payload<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
-        Ok(self.call_for_value_and_payload::<(), T>(request).await?.1)
-    }
-
-    /// Sends a request and returns the value of the response and its parsed JSON payload.
-    async fn call_for_value_and_payload<S: serde::de::DeserializeOwned, T: serde::de::DeserializeOwned>(
-        &self,
-        request: Request,
-    ) -> Result<(S, T), WorkerError> {
-        let (short, json) = self.call_with_payload(request, Vec::new()).await?;
-        Ok((short, serde_json::from_slice(&json).map_err(|error| self.invalid_reply(&error))?))
-    }
-
-    async fn call_with_payload<T: serde::de::DeserializeOwned>(
-        &self,
-        request: Request,
-        payload: Vec<u8>,
-    ) -> Result<(T, Vec<u8>), WorkerError> {
-        let (value, payload) = self.0.connection.call(request, payload).await?;
-        Ok((serde_json::from_value(value).map_err(|error| self.invalid_reply(&error))?, payload))
-    }
-
-    fn invalid_reply(&self, error: &serde_json::Error) -> WorkerError {
-        WorkerError::Lost { worker: self.name().clone(), reason: format!("invalid reply from its agent: {error}") }
-    }
-
-    /// Sends a request without waiting for the response, as `Drop` needs it.
-    fn notify(&self, request: Request) {
-        self.0.connection.notify(request);
+    /// Makes a call without waiting for the reply, as `Drop` needs it.
+    fn notify(&self, call: impl Call) {
+        self.0.connection.notify(call.into());
     }
 }

@@ -12,13 +12,12 @@ use wb_model::{Nanos, WorkerName};
 
 use crate::frame;
 use crate::keepalive::{ActivityReader, LastActivity, keepalive_interval};
-use crate::protocol::{Call, Fault, Hello, Request, Response, VERSION};
-use crate::session::{HelloReply, SessionConfig};
+use crate::protocol::{
+    EncodedReply, Fault, Hello, HelloReply, Request, RequestMessage, ResponseMessage, SessionConfig, VERSION, call,
+};
 
 use super::WorkerError;
-use super::connection::{Connection, Reply};
-
-type Calls = mpsc::UnboundedSender<(Call, Vec<u8>)>;
+use super::connection::Connection;
 
 /// How long the transport may take to report why the pipe ended.
 const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(3);
@@ -27,7 +26,7 @@ const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct PipeConnection {
     worker: WorkerName,
-    calls: Calls,
+    calls: mpsc::UnboundedSender<RequestMessage>,
     pending: Arc<Mutex<PendingCalls>>,
     last_id: AtomicU64,
     ended: watch::Receiver<()>,
@@ -36,7 +35,7 @@ pub(super) struct PipeConnection {
 /// Callers waiting for a response, or the reason why the connection is lost.
 #[derive(Debug, Default)]
 struct PendingCalls {
-    callers: HashMap<u64, oneshot::Sender<Result<Reply, Fault>>>,
+    callers: HashMap<u64, oneshot::Sender<Result<EncodedReply, Fault>>>,
     lost_reason: Option<String>,
 }
 
@@ -85,7 +84,7 @@ impl PipeConnection {
 
 #[async_trait]
 impl Connection for PipeConnection {
-    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
+    async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError> {
         let (sender, receiver) = oneshot::channel();
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         {
@@ -96,7 +95,7 @@ impl Connection for PipeConnection {
             waiting.callers.insert(id, sender);
         }
         // If the writer has ended, the reader ends soon too, and it gives the callers the reason.
-        let _ = self.calls.send((Call { id, request }, payload));
+        let _ = self.calls.send(RequestMessage { id, request });
         let Ok(reply) = receiver.await else {
             let why = lock(&self.pending).lost_reason.clone();
             return Err(self.lost(&why.unwrap_or_default()));
@@ -107,7 +106,7 @@ impl Connection for PipeConnection {
     fn notify(&self, request: Request) {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         // Without a writer the connection is closed, and the notification is moot.
-        let _ = self.calls.send((Call { id, request }, Vec::new()));
+        let _ = self.calls.send(RequestMessage { id, request });
     }
 
     async fn closed(&self) {
@@ -141,23 +140,24 @@ async fn handshake(
 
 async fn write_calls(
     mut output: impl AsyncWrite + Unpin,
-    mut queue: mpsc::UnboundedReceiver<(Call, Vec<u8>)>,
+    mut queue: mpsc::UnboundedReceiver<RequestMessage>,
     waiting: Arc<Mutex<PendingCalls>>,
 ) {
-    while let Some((call, payload)) = queue.recv().await {
-        if let Err(error) = frame::write(&mut output, &call, &payload).await {
+    while let Some(mut message) = queue.recv().await {
+        let payload = message.request.take_bytes();
+        if let Err(error) = frame::write(&mut output, &message, &payload).await {
             return fail_pending(&waiting, &error.to_string());
         }
     }
 }
 
 /// Sends keepalives as long as the connection exists.
-async fn send_keepalives(calls: mpsc::WeakUnboundedSender<(Call, Vec<u8>)>, interval: Duration) {
+async fn send_keepalives(calls: mpsc::WeakUnboundedSender<RequestMessage>, interval: Duration) {
     loop {
         tokio::time::sleep(interval).await;
         // No caller waits for this id.
-        let call = Call { id: u64::MAX, request: Request::Ping };
-        if calls.upgrade().is_none_or(|calls| calls.send((call, Vec::new())).is_err()) {
+        let ping = RequestMessage { id: u64::MAX, request: call::Ping {}.into() };
+        if calls.upgrade().is_none_or(|calls| calls.send(ping).is_err()) {
             return;
         }
     }
@@ -190,10 +190,11 @@ impl ResponseReader {
     /// Reads responses until the pipe ends; returns the reason for its end.
     async fn read(&self, input: &mut (impl AsyncRead + Unpin)) -> String {
         loop {
-            match frame::read::<Response>(input).await {
-                Ok(Some((Response { id, result }, payload))) => {
-                    if let Some(caller) = lock(&self.waiting).callers.remove(&id) {
-                        let _ = caller.send(result.map(|value| (value, payload)));
+            match frame::read::<ResponseMessage>(input).await {
+                Ok(Some((response, payload))) => {
+                    if let Some(caller) = lock(&self.waiting).callers.remove(&response.id) {
+                        // A caller that was cancelled meanwhile needs no reply.
+                        let _ = caller.send(response.into_result(payload));
                     }
                 }
                 Ok(None) => return "its agent ended".to_owned(),

@@ -1,68 +1,13 @@
 //! Handle of a process on a worker, and its result.
 
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos, Quantity};
+use wb_model::Nanos;
 use wb_sys::process::ResourceUsage;
 
-use crate::protocol::{CapturedOutput, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Request, Stream};
+use crate::protocol::{
+    CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes, call,
+};
 
 use super::{Worker, WorkerError};
-
-/// Why a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "how", rename_all = "kebab-case")]
-pub enum ExitReason {
-    /// It exited.
-    Exited {
-        /// The exit status.
-        status: i32,
-    },
-    /// It was killed by a signal.
-    Signalled {
-        /// The signal's number.
-        signal: i32,
-    },
-    /// It was terminated at its time limit: SIGTERM first, then SIGKILL.
-    TimedOut {
-        /// The time limit.
-        limit: Nanos,
-    },
-    /// It was killed because it exceeded the output limit.
-    TooMuchOutput {
-        /// The stream.
-        stream: Stream,
-        /// The output limit.
-        limit: Bytes,
-    },
-}
-
-impl ExitReason {
-    /// Whether it exited with status 0.
-    pub fn is_success(self) -> bool {
-        self == Self::Exited { status: 0 }
-    }
-}
-
-impl fmt::Display for ExitReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited { status } => write!(f, "exit status {status}"),
-            Self::Signalled { signal } => write!(f, "killed by signal {signal}"),
-            Self::TimedOut { limit: after } => write!(f, "timeout after {after}"),
-            Self::TooMuchOutput { stream, limit } => {
-                let stream = match stream {
-                    Stream::Stdout => "standard output",
-                    Stream::Stderr => "standard error",
-                };
-                let limit = Quantity { value: limit.0 as f64, unit: "B" };
-                write!(f, "killed for writing more than {limit} to {stream}")
-            }
-        }
-    }
-}
 
 /// Result of a process that has exited.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +57,7 @@ impl Process {
 
     /// Lets a held process start.
     pub async fn release(&self) -> Result<(), WorkerError> {
-        self.worker.call(Request::Release { process: self.id }).await
+        self.worker.call(call::Release { process: self.id }).await
     }
 
     /// Lets a held process start at a time of its worker's CLOCK_MONOTONIC in nanoseconds
@@ -121,7 +66,7 @@ impl Process {
     pub fn release_at(&self, at_ns: u64) -> impl Future<Output = Result<Nanos, WorkerError>> + Send + use<> {
         let (worker, process) = (self.worker.clone(), self.id);
         async move {
-            let released_ns: u64 = worker.call(Request::ReleaseAt { process, at_ns }).await?;
+            let released_ns = worker.call(call::ReleaseAt { process, at_ns }).await?;
             Ok(Nanos(released_ns.saturating_sub(at_ns)))
         }
     }
@@ -129,9 +74,8 @@ impl Process {
     /// Waits for its exit and fetches its output. After the limit, counted from now, it and its process group get
     /// SIGTERM, and SIGKILL two seconds later.
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<ProcessOutput, WorkerError> {
-        let request = Request::Wait { process: self.id, limit };
-        let (report, tail): (ExitReport, _) = self.worker.call_with_payload(request, Vec::new()).await?;
-        let ExitReport { exit_reason: ending, started_ns, ended_ns, usage, stdout, placement: ran } = report;
+        let WithBytes { value: report, bytes: tail } = self.worker.call(call::Wait { process: self.id, limit }).await?;
+        let ExitReport { exit_reason, started_ns, ended_ns, usage, stdout, placement } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
                 let stdout = self.read_output(Stream::Stdout).await?;
@@ -142,26 +86,17 @@ impl Process {
             CapturedOutput::Discarded => (Vec::new(), None),
         };
         let stderr = self.read_output(Stream::Stderr).await?;
-        Ok(ProcessOutput {
-            exit_reason: ending,
-            stdout,
-            stdout_digest,
-            stderr,
-            started_ns,
-            ended_ns,
-            usage,
-            placement: ran,
-        })
+        Ok(ProcessOutput { exit_reason, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, placement })
     }
 
     /// Inspects the effective placement of the process and its descendants.
     pub async fn inspect(&self) -> Result<PlacementReport, WorkerError> {
-        self.worker.call(Request::Inspect { process: self.id }).await
+        self.worker.call(call::Inspect { process: self.id }).await
     }
 
     /// Sends a signal, by number, to the process and its process group.
     pub async fn signal(&self, signal: i32) -> Result<(), WorkerError> {
-        self.worker.call(Request::Signal { process: self.id, signal }).await
+        self.worker.call(call::Signal { process: self.id, signal }).await
     }
 
     /// Reads the output written to a stream so far.
@@ -207,14 +142,14 @@ impl Process {
     }
 
     async fn read_chunk(&self, stream: Stream, offset: usize, follow: bool) -> Result<(Vec<u8>, bool), WorkerError> {
-        let request = Request::Output { process: self.id, stream, offset: offset as u64, follow };
-        let (more, chunk) = self.worker.call_with_payload(request, Vec::new()).await?;
-        Ok((chunk, more))
+        let output = call::Output { process: self.id, stream, offset: offset as u64, follow };
+        let WithBytes { value: more, bytes } = self.worker.call(output).await?;
+        Ok((bytes, more))
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.worker.notify(Request::Forget { process: self.id });
+        self.worker.notify(call::Forget { process: self.id });
     }
 }

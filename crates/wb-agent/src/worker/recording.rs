@@ -2,8 +2,7 @@
 
 use wb_sys::telemetry::Telemetry;
 
-use crate::protocol::Request;
-use crate::session::AgentSession;
+use crate::protocol::{AgentSession, call};
 
 use super::{Worker, WorkerError};
 
@@ -33,8 +32,7 @@ impl Recording {
     /// includes the workload.
     pub async fn finish(mut self) -> Result<TelemetryRecord, WorkerError> {
         self.open = false;
-        let (other_runs, telemetry) =
-            self.worker.call_for_value_and_payload(Request::FinishRecording { recording: self.id }).await?;
+        let (telemetry, other_runs) = self.worker.call(call::FinishRecording { recording: self.id }).await?;
         Ok(TelemetryRecord { telemetry, other_runs })
     }
 }
@@ -42,7 +40,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         if self.open {
-            self.worker.notify(Request::FinishRecording { recording: self.id });
+            self.worker.notify(call::FinishRecording { recording: self.id });
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use wb_agent::RestoredChange;
-use wb_agent::worker::TeardownReport;
+use wb_agent::{RestoredChange, TeardownReport};
 use wb_model::{AttemptOutcome, CellOutcome};
 use wb_plan::SamplingOrder;
 use wb_run::{Progress, RunError};

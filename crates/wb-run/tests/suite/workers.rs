@@ -59,8 +59,8 @@ fn losing_b(
 fn a_worker_lost_before_the_first_sample_ends_only_its_own_cells() {
     for at_announcement in [true, false] {
         let (end, warnings, [a, b]) = losing_b(move |request| match request {
-            Request::Announce { .. } => at_announcement,
-            request => matches!(request, Request::Environment { .. }),
+            Request::Announce(_) => at_announcement,
+            request => matches!(request, Request::Environment(_)),
         });
         assert_eq!(end.unwrap(), RunEnd::Finished);
         let expected = "the worker `b` is lost: the cable was pulled; its environment at the start is not recorded";
@@ -72,7 +72,7 @@ fn a_worker_lost_before_the_first_sample_ends_only_its_own_cells() {
 
 #[test]
 fn a_worker_lost_during_the_lookup_of_programs_leaves_its_cells_unsupported() {
-    let (end, _, [a, b]) = losing_b(|request| matches!(request, Request::Which { .. }));
+    let (end, _, [a, b]) = losing_b(|request| matches!(request, Request::Which(_)));
     assert_eq!(end.unwrap(), RunEnd::Finished);
     let reason = "the worker `b` is lost: the cable was pulled".to_owned();
     assert_eq!((a, b), (CellOutcome::Measured, CellOutcome::Unsupported { reason }));
@@ -82,7 +82,7 @@ fn a_worker_lost_during_the_lookup_of_programs_leaves_its_cells_unsupported() {
 fn a_worker_lost_after_the_last_sample_costs_no_cell() {
     let environments = AtomicU32::new(0);
     let (end, warnings, outcomes) = losing_b(move |request| {
-        matches!(request, Request::Environment { .. }) && environments.fetch_add(1, Ordering::Relaxed) == 1
+        matches!(request, Request::Environment(_)) && environments.fetch_add(1, Ordering::Relaxed) == 1
     });
     assert_eq!(end.unwrap(), RunEnd::Finished);
     let expected = "the worker `b` is lost: the cable was pulled; its environment at the end is not recorded";
@@ -94,7 +94,7 @@ fn a_worker_lost_after_the_last_sample_costs_no_cell() {
 fn losing_the_last_worker_before_the_first_sample_is_an_error_and_ends_all_cells() {
     paused(async {
         let bed = TestBed::new(figures(steady));
-        bed.agents[0].disconnect_at(|request| matches!(request, Request::Environment { .. }));
+        bed.agents[0].disconnect_at(|request| matches!(request, Request::Environment(_)));
         let (end, _) = bed.run(&["figure"]).await;
         assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
         let reason = "its worker `local` is lost".to_owned();

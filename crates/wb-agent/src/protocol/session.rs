@@ -1,9 +1,11 @@
-//! Session configuration that a controller sends, and the agent's reply.
+//! The handshake: what each side sends first. The controllers and runs that share a machine, and its clocks.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
+
+use super::{VERSION, own_program};
 
 /// Configuration of an agent session. The default suits a local pipe, where each side notices the other's exit by the
 /// end of the pipe.
@@ -71,6 +73,27 @@ impl fmt::Display for AgentSession {
     }
 }
 
+/// First message of each side: protocol version, release and session configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The sender's [`VERSION`].
+    pub protocol: u32,
+    /// The sender's release.
+    pub release: String,
+    /// Path of the sender's program.
+    pub program: String,
+    /// Session configuration; only the controller's is used.
+    #[serde(default)]
+    pub terms: SessionConfig,
+}
+
+impl Hello {
+    /// The hello of this program with a session configuration.
+    pub fn new(terms: SessionConfig) -> Self {
+        Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), terms }
+    }
+}
+
 /// Reply of an agent to a controller's session configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,4 +102,15 @@ pub enum HelloReply {
     Ready,
     /// Another controller uses the machine exclusively; which one, if known.
     InUse(Option<AgentSession>),
+}
+
+/// Clock readings of an agent for one clock-offset exchange, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// CLOCK_MONOTONIC when the request arrived.
+    pub received_ns: u64,
+    /// CLOCK_MONOTONIC when the reply was sent.
+    pub replied_ns: u64,
+    /// Wall clock when the reply was sent.
+    pub wall_ns: u64,
 }

@@ -1,0 +1,50 @@
+//! Files, folders and programs on a worker.
+
+use serde::{Deserialize, Serialize};
+
+/// A folder created by the agent, and its id.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FolderHandle {
+    /// The id.
+    pub id: u32,
+    /// The folder.
+    pub path: String,
+    /// The cgroup of a group, if one could be created.
+    #[serde(default)]
+    pub cgroup: Option<String>,
+}
+
+/// An entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: EntryKind,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Type of a folder entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Anything else: a link, a device, a socket.
+    Other,
+}
+
+/// A program on a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct InstalledProgram {
+    /// Its path.
+    pub path: String,
+    /// The SHA-256 of its file, in hexadecimal digits.
+    pub sha256: String,
+    /// Its version as printed by the program, if requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}

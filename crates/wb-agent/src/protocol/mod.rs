@@ -1,0 +1,34 @@
+//! Types of the agent protocol: calls from the controller and replies from the agent, matched by id, in any order. Each
+//! side sends [`Hello`] first; the agent then accepts or refuses the controller's session configuration.
+//!
+//! Start with [`call`]: one type per call, which determines its reply.
+
+pub mod call;
+mod cleanup;
+mod fault;
+mod file;
+mod message;
+mod process;
+mod session;
+
+pub use call::{Call, Request};
+pub use cleanup::{RecoveryReport, RestoredChange, TeardownReport, UnrevertedChanges};
+pub use fault::Fault;
+pub use file::{EntryKind, FileEntry, FolderHandle, InstalledProgram};
+pub use message::{EncodedReply, Reply, WithBytes};
+pub(crate) use message::{RequestMessage, ResponseMessage};
+pub use process::{
+    Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream,
+};
+pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
+
+/// Protocol version: covers every type in this module. Different versions are incompatible.
+pub const VERSION: u32 = 8;
+
+/// Name under which a group can replace the weighbridge program itself.
+pub const OWN_PROGRAM: &str = "weighbridge";
+
+/// Returns the path of this program.
+pub(crate) fn own_program() -> String {
+    std::env::current_exe().unwrap_or_default().display().to_string()
+}
