@@ -9,18 +9,13 @@ use wb_model::{Bytes, Nanos, WorkerName};
 use wb_sys::process::tree;
 
 use crate::background;
+use crate::deploy::Privileges;
 use crate::error::{ConnectErrorKind, FleetError};
 use crate::inventory::Host;
+use crate::limits::{IDLE_TIMEOUT, RESPONSE_TIMEOUT};
 use crate::program::Program;
 use crate::progress::{Progress, Transfer};
 use crate::ssh::{Session, Ssh};
-
-/// Connect timeout of ssh.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a host may take to respond during the connection setup, including jump hosts and login.
-pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Default idle timeout of agent and controller.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Options for connecting to hosts.
 #[derive(Debug, Clone)]
@@ -50,17 +45,6 @@ impl Default for ConnectOptions {
             progress: Progress::default(),
         }
     }
-}
-
-/// Privileges of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Privileges {
-    /// Logged in as root.
-    Root,
-    /// Root through sudo without a password.
-    Sudo,
-    /// An unprivileged user.
-    User,
 }
 
 /// Warning about a connection.
@@ -101,9 +85,16 @@ pub struct ConnectedHost {
 /// Connects to a host: logs in, probes it, deploys the program if it is missing, and starts the agent.
 ///
 /// # Errors
-/// Within [`CONNECT`] if the host does not respond, within [`PATIENCE`] if it stops responding after that.
+/// Within [`CONNECT_TIMEOUT`](crate::limits::CONNECT_TIMEOUT) if the host does not respond, within
+/// [`RESPONSE_TIMEOUT`] if it stops responding after that.
 pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, FleetError> {
-    let failed = |why| FleetError::new(host, options, why);
+    let ssh_config = options.ssh_config.clone();
+    let failed = |kind| FleetError {
+        host: host.name.clone(),
+        address: host.address.clone(),
+        ssh_config: ssh_config.clone(),
+        kind: Box::new(kind),
+    };
     let (owned, program, options) = (host.clone(), program.clone(), options.clone());
     let runtime = background::runtime().map_err(|error| failed(ConnectErrorKind::SshNotStarted(error)))?;
     let task = runtime.spawn(async move { establish(owned, &program, &options).await });

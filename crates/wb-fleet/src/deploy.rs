@@ -11,14 +11,22 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use wb_model::Bytes;
 
-use crate::connect::{Privileges, RESPONSE_TIMEOUT};
 use crate::error::ConnectErrorKind;
+use crate::limits::{MIN_KERNEL, RESPONSE_TIMEOUT};
 use crate::program::Program;
 use crate::progress::Transfer;
 use crate::ssh::{Session, classify_failure, last_line};
 
-/// Oldest supported kernel: of 2018, as in RHEL 8 and Debian 10.
-pub(crate) const MIN_KERNEL: (u32, u32) = (4, 18);
+/// Privileges of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privileges {
+    /// Logged in as root.
+    Root,
+    /// Root through sudo without a password.
+    Sudo,
+    /// An unprivileged user.
+    User,
+}
 
 /// Description of a host, probed before anything is changed on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

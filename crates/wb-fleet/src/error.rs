@@ -6,10 +6,8 @@ use std::time::Duration;
 use wb_agent::{AgentSession, WorkerError};
 use wb_model::{Bytes, WorkerName};
 
-use crate::Host;
-use crate::connect::{CONNECT_TIMEOUT, ConnectOptions, RESPONSE_TIMEOUT};
-use crate::deploy::MIN_KERNEL;
 use crate::inventory::Address;
+use crate::limits::{CONNECT_TIMEOUT, MIN_KERNEL, RESPONSE_TIMEOUT};
 
 /// Error of connecting to a host.
 #[derive(Debug, thiserror::Error)]
@@ -151,11 +149,6 @@ fn message_suffix(message: &str) -> String {
 }
 
 impl FleetError {
-    pub(crate) fn new(host: &Host, options: &ConnectOptions, why: ConnectErrorKind) -> Self {
-        let (address, ssh_config) = (host.address.clone(), options.ssh_config.clone());
-        Self { host: host.name.clone(), address, ssh_config, kind: Box::new(why) }
-    }
-
     /// Advice for the user, if there is any.
     pub fn help(&self) -> Option<String> {
         let command = self.ssh_command_line();

@@ -16,11 +16,13 @@ mod deploy;
 mod elf;
 pub mod error;
 pub mod inventory;
+pub mod limits;
 mod program;
 mod progress;
 mod ssh;
 
-pub use connect::{ConnectOptions, ConnectWarning, ConnectedHost, Privileges, connect, connect_all};
+pub use connect::{ConnectOptions, ConnectWarning, ConnectedHost, connect, connect_all};
+pub use deploy::Privileges;
 pub use error::{ConnectErrorKind, FleetError};
 pub use inventory::{Address, CpuSpec, Host, HostParams, Inventory, ParamMismatch};
 pub use program::Program;

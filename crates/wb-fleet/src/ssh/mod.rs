@@ -15,8 +15,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::connect::CONNECT_TIMEOUT;
 use crate::inventory::Address;
+use crate::limits::CONNECT_TIMEOUT;
 
 /// `ServerAliveInterval` in seconds and `ServerAliveCountMax` of ssh: a broken link is noticed after at most three
 /// intervals.

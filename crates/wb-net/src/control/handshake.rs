@@ -10,9 +10,10 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::channel::{Channel, ChannelInfo, FramedTls};
+use super::display::excerpt;
 use super::error::{ControlError, Role};
 use super::fingerprint::Fingerprint;
-use super::hello::{self, ControlHello};
+use super::hello::ControlHello;
 use super::limits::{ControlLimits, UNAUTHENTICATED_FRAME_LIMIT};
 use super::proof::{self, AuthContext, Binding, EXPORTER_LABEL};
 use super::tls::ALPN;
@@ -63,7 +64,7 @@ where
         let context = auth_context(&tls, role, peer)?;
         let mut frames = FramedTls::new(tls, UNAUTHENTICATED_FRAME_LIMIT);
         proof::authenticate(&mut frames, &context, credentials).await?;
-        let hello = hello::exchange(&mut frames, peer, ControlHello::local()).await?;
+        let hello = exchange_hellos(&mut frames, peer, ControlHello::local()).await?;
         let info = ChannelInfo { local: addresses.local, peer, key: context.peer_key, hello };
         Ok(Channel::new(frames, info, limits.max_frame))
     };
@@ -99,4 +100,23 @@ pub(super) fn auth_context<S>(tls: &TlsStream<S>, role: Role, peer: SocketAddr) 
         TlsStream::Server(tls) => tls.get_ref().1.export_keying_material(Binding::default(), EXPORTER_LABEL, None),
     };
     Ok(AuthContext { role, peer, peer_key: presented, binding: binding.map_err(ControlError::Tls)? })
+}
+
+/// Sends the local hello and receives the peer's; both sides send first, so that both can report both versions
+pub(super) async fn exchange_hellos<S>(
+    frames: &mut FramedTls<S>,
+    peer: SocketAddr,
+    local_hello: ControlHello,
+) -> Result<ControlHello, ControlError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    frames.send(&local_hello).await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
+    let mut peer_hello: ControlHello =
+        frames.expect().await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
+    peer_hello.program = excerpt(&peer_hello.program);
+    match peer_hello.protocol == local_hello.protocol {
+        true => Ok(peer_hello),
+        false => Err(ControlError::VersionMismatch { peer, local_hello, peer_hello }),
+    }
 }

@@ -18,8 +18,8 @@ use rustix::{
 
 use super::{
     clock::{self, Nanos},
-    executor::{self, ExecutorCommand, ExecutorEvent, GroupMetrics, Waker},
-    local::EngineInput,
+    executor::{self, GroupMetrics},
+    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker},
     protocol::{EngineError, Settings, StrandTotals},
     strand::{Strand, StrandStatus},
     usage::Usage,

@@ -1,7 +1,6 @@
 //! Executors: threads that run one blocking strand each, or many by an event loop.
 
 use std::{
-    os::fd::OwnedFd,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender},
@@ -11,77 +10,20 @@ use std::{
 
 use super::{
     clock::{self, Nanos},
+    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker},
     interrupt::InterruptHandle,
     latencies::LatencyBuffer,
     latency::LatencyHistogram,
     perf_counters::PerfCounters,
     plan::GroupPlan,
-    protocol::{EngineError, Settings, StrandTotals},
+    protocol::{EngineError, Settings},
     raw_log::RawLog,
     strand::{Strand, StrandContext, StrandStatus},
-    tally::{FlowopTally, Intervals, LiveCounters, StrandTally, TransactionTally},
+    tally::{FlowopTally, Intervals, LiveCounters, TransactionTally},
     usage::Usage,
     wait,
 };
 use crate::transport::ConnectionInfo;
-
-/// A command to an executor.
-#[derive(Debug)]
-pub(super) enum ExecutorCommand {
-    /// Execute a transaction of a group.
-    Run { group: usize, transaction: usize, began: Nanos, end: Option<Nanos> },
-    /// Poll the waiting strands of a group for progress.
-    Poll { group: usize },
-    /// Receive what the other side sent to these strands and is still in flight.
-    Drain { group: usize, totals: Vec<StrandTotals> },
-    /// Report the metrics and end.
-    Report,
-}
-
-/// An event reported by an executor.
-#[derive(Debug)]
-pub(super) enum ExecutorEvent {
-    /// The executor runs and can be woken.
-    Ready { executor: usize, waker: Waker },
-    /// A strand has finished a transaction.
-    Ended { group: usize, totals: StrandTotals },
-    /// A strand has received what was in flight to it.
-    Drained { group: usize, totals: StrandTotals },
-    /// A strand has failed.
-    Failed(EngineError),
-    /// The metrics of one group.
-    Report(Box<ExecutorReport>),
-}
-
-/// Wakes an executor that is blocked.
-#[derive(Debug, Clone)]
-pub(super) enum Waker {
-    Thread(InterruptHandle),
-    Eventfd(Arc<OwnedFd>),
-}
-
-impl Waker {
-    pub(super) fn wake(&self) {
-        match self {
-            Self::Thread(thread) => thread.interrupt(),
-            Self::Eventfd(fd) => {
-                // Ignored: a saturated counter wakes the reader too.
-                let _: rustix::io::Result<usize> = rustix::io::write(&**fd, &1_u64.to_ne_bytes());
-            }
-        }
-    }
-}
-
-/// Metrics of one group, as one executor measured them.
-#[derive(Debug)]
-pub(super) struct ExecutorReport {
-    pub(super) group: usize,
-    pub(super) transactions: Vec<TransactionTally>,
-    pub(super) strands: Vec<StrandTally>,
-    pub(super) connections: ConnectionInfo,
-    pub(super) usage: Usage,
-    pub(super) refused: u64,
-}
 
 /// Metrics that one executor records for one group.
 pub(super) struct GroupMetrics {
@@ -195,9 +137,9 @@ pub(super) fn run_blocking(
     mut metrics: GroupMetrics,
     settings: &Settings,
     commands: &Receiver<ExecutorCommand>,
-    engine: &Sender<super::local::EngineInput>,
+    engine: &Sender<EngineInput>,
 ) {
-    let send = |event| engine.send(super::local::EngineInput::Executor(event)).is_ok();
+    let send = |event| engine.send(EngineInput::Executor(event)).is_ok();
     prepare_thread(settings, executor);
     if let Err(fault) = metrics.open_counters(settings) {
         send(ExecutorEvent::Failed(fault));

@@ -7,7 +7,7 @@ use hdrhistogram::{
 };
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as _};
 
-use super::latency::Buckets;
+use super::buckets::Buckets;
 
 /// Upper limit for the base64 of a latency histogram, in bytes.
 const MAX_ENCODED_LEN: usize = 1 << 20;

@@ -17,7 +17,7 @@ use std::{
 use self::prepare::PreparedRun;
 use super::{
     clock::{self, Nanos},
-    executor::{ExecutorCommand, ExecutorEvent, ExecutorReport, Waker},
+    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport},
     protocol::{Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals},
     report::{EngineReport, GroupReport},
     tally::LiveCounters,
@@ -25,14 +25,6 @@ use super::{
 use crate::language::Extent;
 use crate::netstat::Netstat;
 use crate::transport::listener::SharedListeners;
-
-/// An input of an engine's driver: from the run's coordinator, or from the engine's own threads.
-#[derive(Debug)]
-pub(super) enum EngineInput {
-    Command(EngineCommand),
-    Executor(ExecutorEvent),
-    Quit,
-}
 
 /// An engine in this process. Dropping it ends its strands and connections.
 #[derive(Debug)]

@@ -4,11 +4,13 @@
 //! [`strand`] (the next step of a strand), and [`executor`] and [`event_loop`] (the threads). [`tally`] has the
 //! counters, [`latency`] the latencies.
 
+mod buckets;
 pub mod clock;
 mod descriptors;
 pub mod engine_set;
 mod event_loop;
 mod executor;
+mod executor_message;
 pub(crate) mod hdr;
 mod interrupt;
 mod latencies;

@@ -7,18 +7,10 @@ use std::{collections::BTreeMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::report::{EngineProgress, ExecutorKind, Side};
 use super::{clock::Nanos, raw_log::LatencyRecord, report::EngineReport};
 use crate::language::NetProfile;
 use crate::transport::{address::HostAddress, link::Announcement};
-
-/// The side of a run that an engine is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Side {
-    /// Executes the profile as written.
-    Client,
-    /// Executes its mirror image.
-    Server,
-}
 
 /// The part of a run that one engine executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -163,31 +155,6 @@ pub enum EngineEvent {
     Report(Box<EngineReport>),
     /// The engine or one of its strands has failed.
     Failed(EngineError),
-}
-
-/// Totals since the start of the run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineProgress {
-    /// Time on the engine's monotonic clock.
-    pub time: Nanos,
-    /// Bytes sent in complete messages.
-    pub sent: u64,
-    /// Bytes received in complete messages.
-    pub received: u64,
-    /// Executions of flowops.
-    pub operations: u64,
-}
-
-/// How strands are executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ExecutorKind {
-    /// One thread per strand, which blocks in the kernel.
-    ThreadPerStrand,
-    /// Many strands per thread, in an event loop.
-    EventLoop {
-        /// Number of threads.
-        threads: u32,
-    },
 }
 
 /// One side's addresses of a link, for one strand.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    protocol::{EngineProgress, ExecutorKind, Side},
+    clock::Nanos,
     tally::{StrandTally, TransactionTally},
     usage::Usage,
 };
@@ -71,4 +71,38 @@ pub struct GroupReport {
     pub connections: ConnectionInfo,
     /// CPU usage of the strands' threads during the data phase: transactions that move data, or all if none does.
     pub usage: Usage,
+}
+
+/// The side of a run that an engine is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// Executes the profile as written.
+    Client,
+    /// Executes its mirror image.
+    Server,
+}
+
+/// Totals since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineProgress {
+    /// Time on the engine's monotonic clock.
+    pub time: Nanos,
+    /// Bytes sent in complete messages.
+    pub sent: u64,
+    /// Bytes received in complete messages.
+    pub received: u64,
+    /// Executions of flowops.
+    pub operations: u64,
+}
+
+/// How strands are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ExecutorKind {
+    /// One thread per strand, which blocks in the kernel.
+    ThreadPerStrand,
+    /// Many strands per thread, in an event loop.
+    EventLoop {
+        /// Number of threads.
+        threads: u32,
+    },
 }

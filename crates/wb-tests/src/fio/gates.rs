@@ -8,7 +8,6 @@ use wb_sys::process::ResourceUsage;
 use super::job::{FioJob, Operation};
 use super::report::FioReport;
 use super::run::{MEMORY_FILE, OUTPUT_NAME};
-use super::values::per_second;
 use crate::{Artefacts, Measurement};
 
 /// Upper bound of a plausible bandwidth of one fio in B/s; a higher figure is probably in another unit.
@@ -60,7 +59,7 @@ pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report:
             measurement.require(counts.runtime as f64 >= 0.95 * requested_ms, Gate::Work, || {
                 format!("{name} did {kind}s for {} ms, {requested_ms:.0} ms requested", counts.runtime)
             });
-            let (rate, limit) = (per_second(counts.total_ios, counts), f64::from(job.rate_iops));
+            let (rate, limit) = (counts.ios_per_second(), f64::from(job.rate_iops));
             // Submissions at the edges of a short sample exceed the rate.
             let edge = f64::from(job.iodepth) / job.runtime.seconds().max(1e-3);
             measurement.require(job.rate_iops == 0 || rate <= 1.1 * limit + edge, Gate::Work, || {
@@ -94,9 +93,8 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
             .operations()
             .iter()
             .map(|operation| {
-                per_second(job_report.operation(*operation).total_ios, job_report.operation(*operation))
-                    * job_report.operation(*operation).lat_ns.mean
-                    / 1e9
+                let counts = job_report.operation(*operation);
+                counts.ios_per_second() * counts.lat_ns.mean / 1e9
             })
             .sum();
         let limit = f64::from(job.iodepth) * EDGES + 1.0;

@@ -83,6 +83,22 @@ impl JobReport {
     }
 }
 
+impl OperationReport {
+    /// Operations per second; 0 if none ran.
+    pub fn ios_per_second(&self) -> f64 {
+        self.per_second(self.total_ios)
+    }
+
+    /// Bytes per second; 0 if no operation ran.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second(self.io_bytes)
+    }
+
+    fn per_second(&self, amount: u64) -> f64 {
+        if self.runtime == 0 { 0.0 } else { amount as f64 / self.runtime as f64 * 1000.0 }
+    }
+}
+
 /// Parses fio's output. Engines and fio itself may print messages before and after the report.
 pub fn parse(output: &str) -> Result<FioReport, String> {
     let start = if output.starts_with('{') { Some(0) } else { output.find("\n{").map(|at| at + 1) };

@@ -8,7 +8,7 @@ use super::gates;
 use super::histogram::Histogram;
 use super::histogram_log;
 use super::job::{FioJob, HISTOGRAM_LOG_PREFIX, Operation, TestType};
-use super::report::{self, FioReport, JobReport, OperationReport};
+use super::report::{self, FioReport, JobReport};
 use super::run::OUTPUT_NAME;
 use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 
@@ -92,21 +92,13 @@ fn measured_seconds(report: &FioReport) -> f64 {
     groups.values().sum::<u64>() as f64 / 1000.0
 }
 
-pub(super) fn per_second(amount: u64, direction: &OperationReport) -> f64 {
-    if direction.runtime == 0 { 0.0 } else { amount as f64 / direction.runtime as f64 * 1000.0 }
-}
-
 fn set_throughput(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     let (mut iops, mut bandwidth) = (0.0, 0.0);
     for operation in operations {
         let prefix = metric_prefix(*operation, operations);
-        let ios = average_over_groups(report, |job| {
-            per_second(job.operation(*operation).total_ios, job.operation(*operation))
-        });
-        let bytes = average_over_groups(report, |job| {
-            per_second(job.operation(*operation).io_bytes, job.operation(*operation))
-        });
+        let ios = average_over_groups(report, |job| job.operation(*operation).ios_per_second());
+        let bytes = average_over_groups(report, |job| job.operation(*operation).bytes_per_second());
         measurement.set(Class::Throughput, &format!("{prefix}iops"), ios);
         measurement.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
         (iops, bandwidth) = (iops + ios, bandwidth + bytes);

@@ -3,7 +3,7 @@
 use wb_model::outcome::Gate;
 use wb_net::result::{GroupResult, RunResult, RunStatus};
 
-use super::values::{PrimaryMetric, RunExpectation};
+use super::expectation::{PrimaryMetric, RunExpectation};
 use crate::Measurement;
 
 /// Share of a window by which the sides' counts may differ. They begin and end their windows by messages over the

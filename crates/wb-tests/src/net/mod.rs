@@ -3,8 +3,10 @@
 //! Start with [`params`]; then [`run`] runs both sides, [`values`] evaluates the result, and [`gates`] checks it. The
 //! test `uperf` uses the same modules.
 
+pub(crate) mod expectation;
 mod gates;
 pub(crate) mod nodes;
+mod output;
 mod params;
 pub(crate) mod run;
 mod server;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
 use wb_net::language::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileDiagnostics, Variables, parse};
 
+use super::expectation::{PrimaryMetric, RunExpectation};
 use super::nodes::SideNodes;
-use super::values::{PrimaryMetric, RunExpectation};
 
 /// Variables that profiles use for their host. Whatever its name, its server runs on the worker.
 const HOST_VARIABLES: [&str; 2] = ["h", "host"];

@@ -6,13 +6,11 @@ use wb_net::control::Token;
 use wb_net::result::RunStatus;
 
 use super::nodes::SideNodes;
+use super::output::{CLIENT_NAME, parse_result};
 use super::server::{NetServer, TOKEN_VARIABLE};
-use super::values::parse_result;
 use crate::attempt::check_success;
 use crate::{Attempt, Failure};
 
-/// Artefact name of the client's output, which is the result.
-pub(super) const CLIENT_NAME: &str = "client";
 /// Name of the program in error messages.
 const PROGRAM: &str = "weighbridge net";
 /// Artefact name of the response times.

@@ -12,7 +12,8 @@ use wb_net::result::{
 };
 use wb_net::transport::ConnectionInfo;
 
-use super::values::{self, PrimaryMetric, RunExpectation};
+use super::expectation::{PrimaryMetric, RunExpectation};
+use super::values;
 use crate::testing::artefact_folder;
 use crate::{Artefacts, Measurement};
 

@@ -4,32 +4,10 @@ use wb_model::{Class, Metric, Nanos};
 use wb_net::engine::usage::Usage;
 use wb_net::result::{GroupResult, LatencySummary, Percentiles, RunResult, TransactionResult};
 
+use super::expectation::{PrimaryMetric, RunExpectation};
 use super::gates;
-use super::run::CLIENT_NAME;
+use super::output::{CLIENT_NAME, parse_result};
 use crate::{Artefacts, LatencySeries, Measurement, Rejection};
-
-/// Primary metric of a network test, which verdicts are based on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PrimaryMetric {
-    /// Bits received per second.
-    Throughput,
-    /// Rounds per second, of requests and responses.
-    Rounds,
-    /// Rounds per second, without data.
-    EmptyRounds,
-}
-
-/// Expected properties of a run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunExpectation {
-    pub(crate) primary: PrimaryMetric,
-    /// Minimum duration of the transfer.
-    pub(crate) window: Option<Nanos>,
-    /// Whether the run may be cut short.
-    pub(crate) may_be_truncated: bool,
-    /// Interval of the latencies over time.
-    pub(crate) interval: Nanos,
-}
 
 /// Metrics of a network test.
 pub(crate) fn metrics(primary: PrimaryMetric) -> Vec<Metric> {
@@ -59,21 +37,6 @@ fn latency_values(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
     let Percentiles { p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, .. } = latency.percentiles;
     let [p50, p90, p99, p99_9, p99_99] = [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns].map(|nanos| nanos as f64);
     [latency.mean_ns, p50, p90, p99, p99_9, p99_99]
-}
-
-/// Parses the output of `net run`, or of a preset with a single combination: one result.
-pub(super) fn parse_result(stdout: &[u8]) -> Result<RunResult, String> {
-    let is_list = stdout.trim_ascii_start().starts_with(b"[");
-    let results = if is_list {
-        serde_json::from_slice(stdout)
-    } else {
-        serde_json::from_slice(stdout).map(|result| vec![result])
-    };
-    let mut results: Vec<RunResult> = results.map_err(|error| error.to_string())?;
-    match (results.len(), results.pop()) {
-        (1, Some(result)) => Ok(result),
-        (count, _) => Err(format!("expected one result, found {count}")),
-    }
 }
 
 /// Evaluates a sample.

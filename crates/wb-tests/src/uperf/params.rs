@@ -8,8 +8,8 @@ use wb_stats::SamplingRule;
 
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
+use crate::net::expectation::{PrimaryMetric, RunExpectation};
 use crate::net::nodes::SideNodes;
-use crate::net::values::{PrimaryMetric, RunExpectation};
 
 /// How a uperf cell is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

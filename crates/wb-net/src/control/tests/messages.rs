@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{bind_listener, channel_pair, handshake_with, tls_client, with_token};
-use crate::control::{Channel, ControlError, ControlHello, ControlLimits, FrameError, PROTOCOL, hello, proof};
+use crate::control::{Channel, ControlError, ControlHello, ControlLimits, FrameError, PROTOCOL, handshake, proof};
 
 #[tokio::test]
 async fn a_closed_channel_ends_cleanly() {
@@ -88,7 +88,7 @@ async fn another_version_is_refused_and_both_sides_name_both() {
     let speak = async {
         let (mut frames, context) = tls_client(peer, &client).await;
         proof::authenticate(&mut frames, &context, &client).await.unwrap();
-        hello::exchange(&mut frames, peer, newer).await.unwrap_err()
+        handshake::exchange_hellos(&mut frames, peer, newer).await.unwrap_err()
     };
     let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };
     let (at_server, at_client) = tokio::join!(serve, speak);

@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use super::{EngineInput, ExecutorCommand, Waker};
 use crate::engine::{
     descriptors,
     event_loop::{self, GroupStrands},
     executor::{self, GroupMetrics},
+    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker},
     plan::GroupPlan,
     protocol::{
         Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
@@ -246,7 +246,7 @@ impl PreparedRun {
                         "cannot start thread for strand {number}: {error}; use fewer strands"
                     ));
                     // Ignored: the engine is the caller, so its channel is open.
-                    let _: Result<(), _> = engine.send(EngineInput::Executor(super::ExecutorEvent::Failed(fault)));
+                    let _: Result<(), _> = engine.send(EngineInput::Executor(ExecutorEvent::Failed(fault)));
                     return;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use super::{StepResult, Strand, StrandOperation, datagram_header, io_error, message};
+use super::{StepResult, Strand, StrandOperation, datagram_header, io_error};
 use crate::engine::{
     clock::{self, Nanos},
     plan::{FlowopPlan, GroupPlan},
@@ -128,7 +128,7 @@ impl Strand {
             StrandOperation::Closing { began, open } => (began, open),
             _ => {
                 let position = self.open.iter().position(|open| open.name == flowop.flowop.connection);
-                let Some(position) = position else { return message::not_connected(flowop) };
+                let Some(position) = position else { return not_connected(flowop) };
                 let open = self.open.remove(position);
                 self.generation += 1;
                 let first = self.closed_info.connections == 0;
@@ -213,4 +213,18 @@ fn is_pending(error: &io::Error) -> bool {
 
 fn no_link_end() -> StepResult {
     StepResult::Failed(io_error(ErrorKind::NotConnected, "no address was exchanged for this connection"))
+}
+
+/// The connection that a flowop uses.
+#[inline]
+pub(super) fn find_connection<'a>(
+    open: &'a mut [OpenConnection],
+    flowop: &FlowopPlan,
+) -> Option<&'a mut OpenConnection> {
+    open.iter_mut().find(|open| open.name == flowop.flowop.connection)
+}
+
+pub(super) fn not_connected(flowop: &FlowopPlan) -> StepResult {
+    let name = flowop.flowop.connection.map_or("without a name".to_owned(), |name| format!("conn={name}"));
+    StepResult::Failed(io_error(ErrorKind::NotConnected, &format!("no connection {name} is open")))
 }

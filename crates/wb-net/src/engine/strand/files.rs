@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, message};
+use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, connections};
 use crate::engine::{clock::Nanos, plan::FlowopPlan, protocol::Side, random::RandomKey};
 use crate::language::{FileSizes, Files, Message, MessageSize, SctpMessage, SyscallFamily};
 
@@ -96,8 +96,8 @@ impl Strand {
     ) -> StepResult {
         let file_message = FILE_MESSAGE;
         let total: u64 = picks.iter().map(|pick| pick.size).sum();
-        let Some(open) = message::find_connection(&mut self.open, flowop) else {
-            return message::not_connected(flowop);
+        let Some(open) = connections::find_connection(&mut self.open, flowop) else {
+            return connections::not_connected(flowop);
         };
         while offset < total {
             let (pick, within) = locate(&picks, offset);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use super::{
     DATAGRAM_GRACE, Intent, Message, StepResult, Strand, StrandContext, StrandOperation,
-    connections::OpenConnection,
+    connections::{find_connection, not_connected},
     datagram_header::{self, DatagramHeader},
     io_error,
 };
@@ -273,18 +273,4 @@ impl Strand {
             }
         }
     }
-}
-
-/// The connection that a flowop uses.
-#[inline]
-pub(super) fn find_connection<'a>(
-    open: &'a mut [OpenConnection],
-    flowop: &FlowopPlan,
-) -> Option<&'a mut OpenConnection> {
-    open.iter_mut().find(|open| open.name == flowop.flowop.connection)
-}
-
-pub(super) fn not_connected(flowop: &FlowopPlan) -> StepResult {
-    let name = flowop.flowop.connection.map_or("without a name".to_owned(), |name| format!("conn={name}"));
-    StepResult::Failed(io_error(ErrorKind::NotConnected, &format!("no connection {name} is open")))
 }
