@@ -78,7 +78,7 @@ async fn time_sample(worker: &Worker, spawn: SpawnMethod) -> Result<f64, String>
         SpawnMethod::Plain => time_plain()?,
     };
     recording.finish().await.map_err(to_message)?;
-    group.teardown().await.map_err(to_message)?;
+    group.close().await.map_err(to_message)?;
     Ok(milliseconds)
 }
 

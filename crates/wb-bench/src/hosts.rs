@@ -83,7 +83,7 @@ fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, St
                 try_join_all(groups.iter().map(|group| group.spawn_held(date()))).await.map_err(to_message)?;
             let together = start_synchronized(&processes.iter().collect::<Vec<_>>()).await.map_err(to_message)?;
             let ended = try_join_all(processes.iter().map(|process| process.wait(None))).await.map_err(to_message)?;
-            try_join_all(groups.into_iter().map(|group| group.teardown())).await.map_err(to_message)?;
+            try_join_all(groups.into_iter().map(|group| group.close())).await.map_err(to_message)?;
             let dates = ended.iter().map(|ended| String::from_utf8_lossy(&ended.stdout).trim().parse());
             let dates = dates.collect::<Result<Vec<u64>, _>>().map_err(to_message)?;
             let error = together.starts.iter().map(|start| start.clock.error_ns).max().unwrap_or(0);
@@ -171,7 +171,7 @@ fn agent_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
             };
             anonymous.push(megabytes(status.rssanon)?);
             peak.push(megabytes(status.vmhwm)?);
-            group.teardown().await.map_err(to_message)?;
+            group.close().await.map_err(to_message)?;
         }
         Ok(())
     })?;

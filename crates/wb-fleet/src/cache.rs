@@ -20,6 +20,9 @@ pub struct CachedProgram {
     pub in_use: bool,
 }
 
+/// Time limit of a command that lists or removes programs.
+const COMMAND_LIMIT: Nanos = Nanos(60_000_000_000);
+
 /// Shell script that removes folders, and their parents if empty; the user's cache only if it was created by us.
 const REMOVE_SCRIPT: &str = r#"
     cache=$1; shift; cd / && rm -rf -- "$@"
@@ -60,9 +63,7 @@ async fn read_last_used(worker: &Worker, programs: &mut [CachedProgram]) -> Resu
     }
     let files = programs.iter().map(|program| format!("{}/weighbridge", program.folder));
     let argv = ["stat", "-c", "%X %Y %n", "--"].map(str::to_owned).into_iter().chain(files);
-    let group = worker.new_group().await?;
-    let finished = group.spawn(Command::new(argv)).await?.wait(Some(Nanos(60_000_000_000))).await?;
-    group.teardown().await?;
+    let finished = worker.run(Command::new(argv), COMMAND_LIMIT).await?;
     for line in String::from_utf8_lossy(&finished.stdout).lines() {
         let mut words = line.splitn(3, ' ');
         let (read, written, file) = (words.next(), words.next(), words.next().unwrap_or_default());
@@ -77,13 +78,10 @@ async fn read_last_used(worker: &Worker, programs: &mut [CachedProgram]) -> Resu
 /// Removes programs from the cache of a worker's host. A running one continues to run.
 pub async fn remove(worker: &Worker, programs: &[CachedProgram]) -> Result<(), WorkerError> {
     let Some((cache, _)) = cache_location(worker) else { return Ok(()) };
-    let group = worker.new_group().await?;
     let valid = programs.iter().filter(|program| is_hash(&program.sha256));
     let folders = valid.map(|program| format!("{cache}/{}", program.sha256));
     let argv = ["sh", "-c", REMOVE_SCRIPT, "sh", &cache].map(str::to_owned).into_iter().chain(folders);
-    group.spawn(Command::new(argv)).await?.wait(Some(Nanos(60_000_000_000))).await?;
-    group.teardown().await?;
-    Ok(())
+    worker.run(Command::new(argv), COMMAND_LIMIT).await.map(drop)
 }
 
 /// Returns the cache folder of a worker's host, and the hash of the program that its agent runs from there, if it does.

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Group, RestoredChange, Scratch, TeardownReport, Worker};
+use wb_agent::{Fault, Group, RestoredChange, Scratch, TeardownReport, Worker, WorkerError};
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, WorkerName};
-use wb_sys::undo::Step;
+use wb_sys::undo::{RevertOutcome, Step};
 use wb_sys::user_folders;
 
 use crate::apply_site::ApplySite;
@@ -109,13 +109,24 @@ pub async fn apply(
             Ok(ActiveProfile { standing, guests, consoles, group, guest_files })
         }
         Err(why) => {
-            let fault = group.teardown().await.map_or_else(|error| Some(error.to_string()), |teardown| teardown.fault);
-            if let Some(fault) = fault {
-                (means.notify)(host.worker.name(), format!("cannot restore the host completely: {fault}"));
+            for problem in cleanup_problems(group.teardown().await) {
+                (means.notify)(host.worker.name(), format!("cannot restore the host completely: {problem}"));
             }
             Err(failed(why))
         }
     }
+}
+
+/// What was not restored after a profile could not be applied.
+fn cleanup_problems(teardown: Result<TeardownReport, WorkerError>) -> Vec<String> {
+    let TeardownReport { killed: _, unkillable, reverted, fault, folder } = match teardown {
+        Ok(report) => report,
+        Err(error) => return vec![error.to_string()],
+    };
+    let processes = unkillable.into_iter().map(|pid| Fault::Unkillable { pid }.to_string());
+    let conflicts = reverted.iter().filter(|change| matches!(change.outcome, RevertOutcome::Conflict { .. }));
+    let conflicts = conflicts.map(|RestoredChange { description, outcome }| format!("{description}: {outcome}"));
+    fault.into_iter().chain(conflicts).chain(processes).chain(folder.map(|fault| fault.to_string())).collect()
 }
 
 /// The knobs and values of a profile's sets, by set name.
@@ -132,12 +143,12 @@ async fn apply_steps(
 ) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
     let mut knobs = match one_thread_per_core(site).await? {
-        Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?,
+        Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?.0,
         None => Vec::new(),
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let targets = set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
-        knobs.extend(site.group.tune_best_effort(targets).await?);
+        knobs.extend(site.group.tune_best_effort(targets).await?.0);
     }
     for file in &profile.files {
         site.group.apply_step(file.step(), Some(file.text.clone())).await?;
@@ -147,7 +158,7 @@ async fn apply_steps(
         require_applied(paired, site).await?;
     }
     if !profile.knobs.is_empty() {
-        knobs.extend(site.group.tune(profile_knobs(profile).collect()).await?);
+        knobs.extend(site.group.tune(profile_knobs(profile).collect()).await?.0);
     }
     let running = match &profile.guests {
         None => None,
@@ -237,13 +248,23 @@ impl ActiveProfile {
             let _ = folder.close().await;
             let _ = keys.close().await;
         }
+        let failed = |kind| ProfileError::new(&standing.name, &host, kind);
         match teardown {
-            Ok(TeardownReport { reverted: put_back, fault: None, .. }) => Ok(put_back),
-            Ok(TeardownReport { reverted: put_back, fault: Some(fault), .. }) => {
-                let restored = put_back.into_iter().map(|item| item.description).collect();
-                Err(ProfileError::new(&standing.name, &host, ProfileErrorKind::NotRestored { fault, restored }))
+            // A process that hangs in the kernel holds no change: the host is restored.
+            Ok(TeardownReport { reverted, fault: None, folder: None, killed: _, unkillable: _ }) => Ok(reverted),
+            Ok(TeardownReport { fault: None, folder: Some(fault), .. }) => {
+                Err(failed(WorkerError::Fault { worker: host.clone(), fault }.into()))
             }
-            Err(error) => Err(ProfileError::new(&standing.name, &host, error.into())),
+            Ok(TeardownReport { reverted, fault: Some(fault), .. }) => {
+                let (restored, left): (Vec<_>, Vec<_>) =
+                    reverted.into_iter().partition(|change| change.outcome == RevertOutcome::Restored);
+                let left =
+                    left.iter().map(|RestoredChange { description, outcome }| format!("{description}: {outcome}"));
+                let fault = std::iter::once(fault).chain(left).collect::<Vec<_>>().join("; ");
+                let restored = restored.into_iter().map(|change| change.description).collect();
+                Err(failed(ProfileErrorKind::NotRestored { fault, restored }))
+            }
+            Err(error) => Err(failed(error.into())),
         }
     }
 }

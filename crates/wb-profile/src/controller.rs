@@ -69,7 +69,7 @@ impl Controller {
     ) -> Result<ProgramOutput, WorkerError> {
         let group = self.worker.new_group().await?;
         let ended = self.run_in(&group, program, limit, on_line).await;
-        group.teardown().await?;
+        group.close().await?;
         ended
     }
 

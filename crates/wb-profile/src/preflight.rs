@@ -40,9 +40,9 @@ pub async fn preflight(
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let outlook = inspect(named, &ApplySite::new(&group, host, means)).await;
-    let teardown = group.teardown().await;
+    let closed = group.close().await;
     let outlook = outlook.map_err(failed)?;
-    teardown.map_err(|error| failed(error.into()))?;
+    closed.map_err(|error| failed(error.into()))?;
     let GuestPreflight { guests, obstacles, software } = outlook;
     Ok(Preflight { profile: named.name.clone(), host: host.worker.name().clone(), guests, obstacles, software })
 }

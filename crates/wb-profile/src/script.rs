@@ -162,7 +162,7 @@ impl Script {
         let argv = interpreter(&self.text).into_iter().chain([file]).chain(self.arguments.iter().cloned());
         let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(MAX_OUTPUT);
         let finished = group.spawn(command).await?.wait(Some(limit)).await?;
-        group.teardown().await?;
+        group.close().await?;
         Ok(finished)
     }
 }

@@ -7,10 +7,13 @@ use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, SamplingDecision, SamplingRule};
 use wb_study::{StudiedAttempt, judge};
-use wb_tests::{BUILT_PREFIX, Registry, TestCell};
+use wb_tests::test::AnyPrepared;
+use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 
 use crate::RunError;
-use crate::role_sample::PreparedSite;
+
+/// What a role assignment prepared for all samples of a cell, and its site.
+pub(crate) type PreparedSite = Option<(WorkerContext, AnyPrepared)>;
 
 /// A cell while it is being measured, with its attempts.
 pub struct ActiveCell {

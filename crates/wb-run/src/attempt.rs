@@ -7,7 +7,6 @@ use std::fs;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wb_agent::AgentSession;
 use wb_model::{AttemptOutcome, Bytes, Purpose, Roles, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::AttemptEnd;
@@ -18,7 +17,8 @@ use wb_tests::attempt::AttemptRecord;
 use wb_tests::start_barrier::BarrierSlot;
 
 use crate::RunError;
-use crate::active_cell::ActiveCell;
+use crate::active_cell::{ActiveCell, PreparedSite};
+use crate::cleanup::CleanupReport;
 use crate::other_runs::OtherRuns;
 use crate::role_sample::{AttemptContext, RoleSample, SampleSpec};
 use crate::worker_pool::WorkerPool;
@@ -48,8 +48,6 @@ struct AttemptResult {
     result: Result<(), Failure>,
     record: AttemptRecord,
     works: BTreeMap<WorkerName, u64>,
-    disturbances: Vec<String>,
-    other_runs: BTreeSet<(WorkerName, AgentSession)>,
 }
 
 impl RunContext {
@@ -75,8 +73,7 @@ impl RunContext {
         })?;
 
         let start = Instant::now();
-        let AttemptResult { result, record, works, disturbances, other_runs } =
-            self.take_sample(cell, purpose, sample).await;
+        let AttemptResult { result, record, works } = self.take_sample(cell, purpose, sample).await;
         let seconds = start.elapsed().as_secs_f64();
         let outcome = match result {
             Ok(()) => AttemptOutcome::Completed,
@@ -97,13 +94,13 @@ impl RunContext {
             work: record.work,
             workers: concurrent_workers(&cell.cell.teams).into_iter().cloned().collect(),
             work_by_worker: works,
-            disturbances,
+            disturbances: record.disturbances,
             findings: record.findings,
             artefacts,
         }))?;
         let ended = self.history.attempts(&id).last().cloned();
         cell.add_attempt(ended);
-        Ok(self.other_runs.add(other_runs))
+        Ok(self.other_runs.add(record.other_runs))
     }
 
     /// Adds the last console lines to the failure of a lost guest.
@@ -148,24 +145,13 @@ impl RunContext {
         taken
     }
 
-    /// Cleans up what a cell's test prepared for all its samples; records and returns the problems, one sentence each.
-    pub async fn clean_up(&mut self, cell: &mut ActiveCell) -> Result<Vec<String>, RunError> {
+    /// Cleans up what a cell's test prepared for all its samples; returns the problems, a sentence each.
+    pub(crate) async fn clean_up(&self, cell: &mut ActiveCell) -> Vec<String> {
         let prepared = std::mem::take(&mut cell.prepared);
         let measured = &*cell;
         let context = self.attempt_context(prepared.len());
-        let results = join_all(prepared.into_iter().map(|prepared| context.clean_up(measured, prepared))).await;
-        let is_single = cell.cell.teams.len() == 1;
-        let mut problems = Vec::new();
-        for (team, result) in cell.cell.teams.iter().zip(results) {
-            let team_problems = result.unwrap_or_else(|failure| vec![failure.to_string()]);
-            let label = |problem| if is_single { problem } else { format!("{}: {problem}", team.worker) };
-            problems.extend(team_problems.into_iter().map(label));
-        }
-        if !problems.is_empty() {
-            let (cell, key) = (cell.cell.id.clone(), cell.definition.key.clone());
-            self.write(JournalEvent::CleanupFailed { cell, key, problems: problems.clone() })?;
-        }
-        Ok(problems)
+        let reports = join_all(prepared.into_iter().map(|prepared| context.clean_up(measured, prepared))).await;
+        reports.into_iter().zip(&cell.cell.teams).flat_map(|(report, team)| cell.problems(team, report)).collect()
     }
 
     /// Creates the context of a number of concurrent role samples.
@@ -188,27 +174,18 @@ fn concurrent_workers(teams: &[Roles]) -> Vec<&WorkerName> {
 
 /// Merges the role samples of an attempt, and collects what stays prepared. With several workers, each one's artefacts
 /// are in a folder with its name.
-fn merge_role_samples(
-    workers: &[WorkerName],
-    parts: Vec<RoleSample>,
-) -> (Vec<crate::role_sample::PreparedSite>, AttemptResult) {
+fn merge_role_samples(workers: &[WorkerName], parts: Vec<RoleSample>) -> (Vec<PreparedSite>, AttemptResult) {
     let is_single = parts.len() == 1;
     let mut prepared = Vec::new();
-    let mut merged = AttemptResult {
-        result: Ok(()),
-        record: AttemptRecord::default(),
-        works: BTreeMap::new(),
-        disturbances: Vec::new(),
-        other_runs: BTreeSet::new(),
-    };
+    let mut merged = AttemptResult { result: Ok(()), record: AttemptRecord::default(), works: BTreeMap::new() };
     for (worker, part) in workers.iter().zip(parts) {
         let label = |text: String| if is_single { text } else { format!("{worker}: {text}") };
         let file = |(name, bytes)| if is_single { (name, bytes) } else { (format!("{worker}/{name}"), bytes) };
         merged.record.artefacts.extend(part.record.artefacts.into_iter().map(file));
         merged.record.findings.extend(part.record.findings.into_iter().map(label));
         merged.record.workload_seconds = merged.record.workload_seconds.max(part.record.workload_seconds);
-        merged.disturbances.extend(part.interference.disturbances.into_iter().map(label));
-        merged.other_runs.extend(part.interference.other_runs);
+        merged.record.disturbances.extend(part.record.disturbances.into_iter().map(label));
+        merged.record.other_runs.extend(part.record.other_runs);
         match part.record.work {
             work if is_single => merged.record.work = work,
             Some(work) => drop(merged.works.insert(worker.clone(), work)),
@@ -225,6 +202,13 @@ fn merge_role_samples(
 }
 
 impl ActiveCell {
+    /// Converts a report to problems, with the name of the worker if there are several.
+    pub(crate) fn problems(&self, team: &Roles, report: CleanupReport) -> Vec<String> {
+        let is_single = self.cell.teams.len() == 1;
+        let label = |problem| if is_single { problem } else { format!("{}: {problem}", team.worker) };
+        report.into_problems().into_iter().map(label).collect()
+    }
+
     fn add_attempt(&mut self, attempt: Option<wb_record::RecordedAttempt>) {
         if let Some(attempt) = attempt {
             let studied = StudiedAttempt::of(self.test_cell.as_ref(), attempt);

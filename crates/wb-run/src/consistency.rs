@@ -42,7 +42,7 @@ pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunErr
 }
 
 /// Builds the programs of a cell that has samples, and refuses the cell if the result differs from theirs. Programs
-/// that already differed between earlier builds are not compared.
+/// that already differed between earlier builds are not compared. Returns the problems of cleaning up after the builds.
 ///
 /// # Errors
 /// With the first program that differs.
@@ -51,14 +51,17 @@ pub async fn check_build(
     pool: &WorkerPool,
     sampling: &Sampling,
     cancel: &watch::Receiver<bool>,
-) -> Result<(), RunError> {
+) -> Result<Vec<String>, RunError> {
+    let mut problems = Vec::new();
     if !cell.has_finished() || !cell.uses_built_programs() {
-        return Ok(());
+        return Ok(problems);
     }
     let context = AttemptContext { pool, sampling, cancel, remaining_stdout: Bytes(0) };
     for team in &cell.cell.teams {
+        let (built, cleanup) = context.build(cell, team).await;
+        problems.extend(cell.problems(team, cleanup));
         // A build that fails here fails in the first attempt too, and is recorded there.
-        let Ok(built) = context.build(cell, team).await else { continue };
+        let Ok(built) = built else { continue };
         for (program, hash) in &built {
             let worker = worker_suffix(cell, team);
             if let Some(before) = changed_hash(&sample_hashes(cell, &format!("{BUILT_PREFIX}{program}"), &worker), hash)
@@ -67,7 +70,7 @@ pub async fn check_build(
             }
         }
     }
-    Ok(())
+    Ok(problems)
 }
 
 fn worker_suffix(cell: &ActiveCell, team: &Roles) -> String {

@@ -2,7 +2,8 @@
 //!
 //! A run executes a plan on its workers and records everything; rendering and interpretation are done elsewhere. The
 //! order of samples is decided in [`schedule`], an attempt is made in [`attempt`], and the share of each role
-//! assignment in `part`. What must be the same for all samples of a cell is checked in [`resume`] and [`series`].
+//! assignment in `role_sample`; `cleanup` has what cleaning up finds. What must be the same for all samples of a cell is
+//! checked in [`resume`] and [`consistency`].
 //!
 //! Start with [`run()`], a run from start to end.
 
@@ -10,9 +11,11 @@
 
 pub mod active_cell;
 pub mod attempt;
+mod cleanup;
 pub mod consistency;
 pub mod environment;
 pub mod error;
+mod knobs;
 pub mod other_runs;
 pub mod preparation;
 pub mod progress;

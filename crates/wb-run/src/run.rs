@@ -119,8 +119,10 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let (other_runs, warnings) = OtherRuns::announce(&pool).await?;
     watch(started_event(&cells, &plan, open));
     warnings.into_iter().for_each(|warning| watch(Progress::Warning(warning)));
+    let mut build_problems = Vec::new();
     for index in (0..cells.len()).filter(|index| is_open(*index)) {
-        consistency::check_build(&cells[index], &pool, &plan.sampling, &job.cancel).await?;
+        let problems = consistency::check_build(&cells[index], &pool, &plan.sampling, &job.cancel).await?;
+        build_problems.push((index, problems));
     }
     resume::kernel_change_notes(&earlier, &cells, &pool).into_iter().for_each(|note| watch(Progress::Note(note)));
     if let Some(note) = resume::work_change_note(&earlier, &cells, &plan.sampling) {
@@ -162,6 +164,9 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let (stopping_rule, publisher) = (job.stopping_rule, job.publisher);
     let mut sampler =
         SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
+    for (index, problems) in build_problems {
+        sampler.record_problems(index, problems)?;
+    }
     let sampling_result = match sampler.record_environment(entry).await {
         Ok(()) => schedule(&blocks, order, job.seed, &mut sampler).await,
         Err(error) => Err(error),
@@ -449,12 +454,10 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     }
 
     async fn end(&mut self, index: usize, by: String) -> Result<(), RunError> {
-        let cell = &mut self.cells[index];
-        let id = cell.cell.id.clone();
-        let problems = self.context.clean_up(cell).await?;
-        let key = cell.definition.key.clone();
         // A failed cleanup does not end the run: the group was torn down all the same.
-        self.warn_cleanup_problems(&id, problems);
+        let problems = self.context.clean_up(&mut self.cells[index]).await;
+        self.record_problems(index, problems)?;
+        let (id, key) = (self.cells[index].cell.id.clone(), self.cells[index].definition.key.clone());
         if self.context.history.end_reason(&id) != Some(by.as_str()) {
             self.context.write(JournalEvent::CellEnded { cell: id.clone(), key, reason: by.clone() })?;
         }
@@ -497,15 +500,21 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
 
     async fn clean_up(&mut self) -> Result<(), RunError> {
         for index in 0..self.cells.len() {
-            let problems = self.context.clean_up(&mut self.cells[index]).await?;
-            self.warn_cleanup_problems(&self.cells[index].cell.id.clone(), problems);
+            let problems = self.context.clean_up(&mut self.cells[index]).await;
+            self.record_problems(index, problems)?;
         }
         Ok(())
     }
 
-    fn warn_cleanup_problems(&mut self, cell: &CellId, cleanup_problems: Vec<String>) {
-        for problem in cleanup_problems {
+    /// Records the problems of a cleanup outside of attempts, and warns about them.
+    fn record_problems(&mut self, index: usize, problems: Vec<String>) -> Result<(), RunError> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let (cell, key) = (self.cells[index].cell.id.clone(), self.cells[index].definition.key.clone());
+        for problem in &problems {
             (self.watch)(Progress::Warning(format!("cleanup of {cell} failed: {problem}")));
         }
+        self.context.write(JournalEvent::CleanupFailed { cell, key, problems })
     }
 }

@@ -1,14 +1,17 @@
 //! User tools that run alongside a sample, such as `perf stat -a` or `sar 1`; their output is recorded.
 
-use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput, Worker};
+use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput};
 use wb_model::Nanos;
 use wb_model::secrets::mask_words;
 use wb_plan::tools::split_words;
-use wb_tests::attempt::worker_failure;
 use wb_tests::{Attempt, Failure};
+
+use crate::cleanup::{CleanupReport, add_failure};
 
 /// SIGINT, which ends such tools like Ctrl-C on a terminal.
 const INTERRUPT: i32 = 2;
+/// Name of the end of the tools in messages.
+const STEP: &str = "the end of the tools";
 /// How long a tool may take to print its results and exit.
 const EXIT_TIMEOUT: Nanos = Nanos(5_000_000_000);
 
@@ -19,52 +22,50 @@ pub struct RunningTools {
 }
 
 impl RunningTools {
-    /// Starts the tools in a group of their own, so that their usage does not count as the workload's.
-    pub async fn start(worker: &Worker, commands: &[String]) -> Result<Option<Self>, Failure> {
+    /// Starts the tools of an attempt in a group of their own, so that their usage does not count as the workload's.
+    pub async fn start(attempt: &mut Attempt, commands: &[String]) -> Result<Option<Self>, Failure> {
         if commands.is_empty() {
             return Ok(None);
         }
-        let group = worker.new_group().await.map_err(worker_failure)?;
-        let mut tools = Vec::new();
-        for line in commands {
-            let argv = split_words(line)
-                .ok_or_else(|| Failure::refused(format!("invalid tool command `{line}`: unclosed quote")))?;
-            let process = group.spawn(Command::new(argv)).await.map_err(worker_failure)?;
-            tools.push((line.clone(), process));
+        let group = attempt.context.worker().new_group().await?;
+        match start_all(&group, commands).await {
+            Ok(tools) => Ok(Some(Self { group, tools })),
+            Err(failure) => CleanupReport::of_group(group).await.record(STEP, &mut attempt.record, Err(failure)),
         }
-        Ok(Some(Self { group, tools }))
     }
 
-    /// Ends the tools and records their output; a failed tool is a finding, because its figures are missing or wrong.
-    pub async fn finish_into(self, attempt: &mut Attempt) -> Result<(), Failure> {
-        for (number, FinishedTool { line, finished }) in self.end().await?.into_iter().enumerate() {
-            if let Some(reason) = failure_reason(&finished) {
-                attempt.add_finding(format!("tool `{line}` {reason}"));
-            }
-            for (name, bytes) in files(number, &line, finished) {
-                attempt.add_artefact(&name, bytes);
-            }
-        }
-        Ok(())
-    }
-
-    async fn end(self) -> Result<Vec<FinishedTool>, Failure> {
-        let mut finished_tools = Vec::new();
-        for (line, process) in self.tools {
+    /// Ends the tools, records their output and returns the result of the attempt. A failed tool is a finding, because
+    /// its figures are missing or wrong.
+    pub async fn finish(self, attempt: &mut Attempt, mut result: Result<(), Failure>) -> Result<(), Failure> {
+        for (number, (line, process)) in self.tools.into_iter().enumerate() {
             // The signal fails if the tool has exited already.
             let _ = process.signal(INTERRUPT).await;
-            let finished = process.wait(Some(EXIT_TIMEOUT)).await.map_err(worker_failure)?;
-            finished_tools.push(FinishedTool { line: mask_words(&line), finished });
+            match process.wait(Some(EXIT_TIMEOUT)).await {
+                Ok(finished) => record_output(attempt, number, &mask_words(&line), finished),
+                Err(error) => result = add_failure(&mut attempt.record, STEP, result, error.into()),
+            }
         }
-        self.group.teardown().await.map_err(worker_failure)?;
-        Ok(finished_tools)
+        CleanupReport::of_group(self.group).await.record(STEP, &mut attempt.record, result)
     }
 }
 
-/// A tool that has exited, with its result.
-struct FinishedTool {
-    line: String,
-    finished: ProcessOutput,
+async fn start_all(group: &Group, commands: &[String]) -> Result<Vec<(String, Process)>, Failure> {
+    let mut tools = Vec::new();
+    for line in commands {
+        let argv = split_words(line)
+            .ok_or_else(|| Failure::refused(format!("invalid tool command `{line}`: unclosed quote")))?;
+        tools.push((line.clone(), group.spawn(Command::new(argv)).await?));
+    }
+    Ok(tools)
+}
+
+fn record_output(attempt: &mut Attempt, number: usize, line: &str, finished: ProcessOutput) {
+    if let Some(reason) = failure_reason(&finished) {
+        attempt.add_finding(format!("tool `{line}` {reason}"));
+    }
+    for (name, bytes) in files(number, line, finished) {
+        attempt.add_artefact(&name, bytes);
+    }
 }
 
 fn files(number: usize, line: &str, finished: ProcessOutput) -> [(String, Vec<u8>); 3] {

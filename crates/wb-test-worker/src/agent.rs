@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use wb_agent::protocol::{
     ActiveRuns, AgentSession, Call, CapturedOutput, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
     FolderHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Request, Stream, TeardownReport,
-    WithBytes,
+    TuneReport, WithBytes, call,
 };
 use wb_agent::{Connection, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
@@ -25,9 +25,6 @@ use crate::state::State;
 #[derive(Clone)]
 pub struct FakeAgent(Arc<Inner>);
 
-/// Predicate over requests.
-type RequestFilter = Box<dyn Fn(&Request) -> bool + Send + Sync>;
-
 struct Inner {
     name: WorkerName,
     facts: Facts,
@@ -35,8 +32,6 @@ struct Inner {
     started: Instant,
     state: Mutex<State>,
     lost: Notify,
-    /// Requests at which the connection breaks.
-    breaks_at: Mutex<Option<RequestFilter>>,
 }
 
 /// Facts of a machine with two CPUs and 8 GiB of memory.
@@ -76,7 +71,6 @@ impl FakeAgent {
             started: Instant::now(),
             state: Mutex::default(),
             lost: Notify::new(),
-            breaks_at: Mutex::default(),
         }))
     }
 
@@ -91,8 +85,13 @@ impl FakeAgent {
     }
 
     /// Sets the result of all further teardowns.
-    pub fn set_teardown(&self, teardown: TeardownReport) {
-        self.state().teardown = teardown;
+    pub fn set_teardown(&self, teardown: impl Fn() -> TeardownReport + Send + 'static) {
+        self.state().teardown = Some(Box::new(teardown));
+    }
+
+    /// Sets the result of setting knobs from now on; without it, there is none for any knob.
+    pub fn set_tune(&self, tune: impl Fn(&call::Tune) -> Result<TuneReport, Fault> + Send + 'static) {
+        self.state().tune = Some(Box::new(tune));
     }
 
     /// Returns its announcement of a run by this process; it differs from those of agents with other names.
@@ -123,13 +122,8 @@ impl FakeAgent {
     }
 
     /// Breaks the connection at the first matching request, before it is answered.
-    pub fn disconnect_at(&self, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
-        *self.0.breaks_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(matches));
-    }
-
-    fn breaks_at(&self, request: &Request) -> bool {
-        let breaks_at = self.0.breaks_at.lock().unwrap_or_else(PoisonError::into_inner);
-        breaks_at.as_ref().is_some_and(|matches| matches(request))
+    pub fn disconnect_at(&self, matches: impl Fn(&Request) -> bool + Send + 'static) {
+        self.state().breaks_at = Some(Box::new(matches));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -175,7 +169,10 @@ impl FakeAgent {
             }
             Request::CheckKnobs(call) => call.reply(Vec::new()),
             Request::Refusal(call) => call.reply(None),
-            Request::Tune(call) => call.reply(Vec::new()),
+            Request::Tune(call) => {
+                let report = self.state().tune.as_ref().map_or_else(|| Ok(TuneReport(Vec::new())), |tune| tune(&call));
+                call.reply(report?)
+            }
             Request::Recovery(call) => call.reply(RecoveryReport::default()),
             Request::ApplyStep(call) => call.reply(true),
             Request::Teardown(call) => call.reply(self.state().close_group(call.group)?),
@@ -261,7 +258,8 @@ impl fmt::Debug for FakeAgent {
 impl Connection for FakeAgent {
     async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError> {
         let disconnected = self.0.lost.notified();
-        if self.breaks_at(&request) {
+        let breaks = self.state().breaks_at.as_ref().is_some_and(|matches| matches(&request));
+        if breaks {
             self.disconnect("the cable was pulled");
         }
         if let Some(lost) = self.lost() {

@@ -2,15 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::protocol::call;
-use wb_agent::{AgentSession, EntryKind, ExitReason, Fault, FileEntry, TeardownReport};
+use wb_agent::protocol::{Request, call};
+use wb_agent::{AgentSession, EntryKind, ExitReason, Fault, FileEntry, TeardownReport, TuneReport};
 use wb_model::Nanos;
 use wb_sys::telemetry::Telemetry;
 
 use crate::FakeProcess;
 
+/// Predicate over requests.
+pub(crate) type RequestFilter = Box<dyn Fn(&Request) -> bool + Send>;
+/// Makes the result of a teardown.
+pub(crate) type Teardown = Box<dyn Fn() -> TeardownReport + Send>;
+/// Makes the result of setting knobs.
+pub(crate) type Tune = Box<dyn Fn(&call::Tune) -> Result<TuneReport, Fault> + Send>;
+
 /// Files, groups and processes of a simulated machine, and its predefined results.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct State {
     last_id: u32,
     files: BTreeMap<String, Vec<u8>>,
@@ -18,10 +25,13 @@ pub(crate) struct State {
     processes: BTreeMap<u32, Running>,
     /// Contents of installed programs, by name; that of any other program is its name.
     pub(crate) programs: BTreeMap<String, String>,
-    pub(crate) teardown: TeardownReport,
+    pub(crate) teardown: Option<Teardown>,
+    pub(crate) tune: Option<Tune>,
     pub(crate) telemetry: Telemetry,
     pub(crate) announced: Vec<AgentSession>,
     pub(crate) lost: Option<String>,
+    /// Requests at which the connection breaks.
+    pub(crate) breaks_at: Option<RequestFilter>,
 }
 
 /// A started process. Times are in nanoseconds of the machine's clock.
@@ -45,8 +55,10 @@ impl State {
     }
 
     pub(crate) fn close_group(&mut self, id: u32) -> Result<TeardownReport, Fault> {
-        let unknown = Fault::NoSuchId { noun: "group".to_owned(), id };
-        if self.groups.remove(&id) { Ok(self.teardown.clone()) } else { Err(unknown) }
+        if !self.groups.remove(&id) {
+            return Err(Fault::NoSuchId { noun: "group".to_owned(), id });
+        }
+        Ok(self.teardown.as_ref().map_or_else(TeardownReport::clean, |teardown| teardown()))
     }
 
     pub(crate) fn open_groups(&self) -> usize {

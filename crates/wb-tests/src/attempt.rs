@@ -1,14 +1,15 @@
 //! Context of a test on a worker, and one attempt at a sample.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{
-    Capture, Command, ExitReason, Group, PlacementReport, Process, ProcessOutput, ProcessStart, Worker, WorkerError,
+    AgentSession, Capture, Command, ExitReason, Group, PlacementReport, Process, ProcessOutput, ProcessStart, Worker,
 };
 use wb_model::secrets::{mask_arguments, mask_value};
-use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Quantity, Roles, Sha256};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Quantity, Roles, Sha256, WorkerName};
 use wb_sys::process::{HugePagesMethod, ResourceUsage};
 
 use crate::Failure;
@@ -76,7 +77,7 @@ impl WorkerContext {
 
     /// Starts a process without waiting for its end.
     pub async fn start(&self, command: Command) -> Result<Process, Failure> {
-        self.group.spawn(command).await.map_err(worker_failure)
+        self.group.spawn(command).await.map_err(Failure::from)
     }
 
     /// Starts a server that measured processes connect to.
@@ -95,13 +96,13 @@ impl WorkerContext {
     /// any.
     async fn run_together(&self, command: Command) -> Result<(ProcessOutput, Option<ProcessStart>), Failure> {
         let Some(slot) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
-        let process = Arc::new(self.group.spawn_held(command).await.map_err(worker_failure)?);
+        let process = Arc::new(self.group.spawn_held(command).await?);
         let start = self.until_cancelled(slot.start(process.clone())).await??;
         Ok((self.wait(&process).await?, Some(start)))
     }
 
     async fn wait(&self, process: &Process) -> Result<ProcessOutput, Failure> {
-        self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(worker_failure)
+        self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(Failure::from)
     }
 
     /// Runs a process that has to succeed, and returns its standard output.
@@ -149,12 +150,12 @@ impl WorkerContext {
 
     /// Reads a file of the worker.
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        self.worker().get(path, Bytes(1 << 30)).await.map_err(worker_failure)
+        self.worker().get(path, Bytes(1 << 30)).await.map_err(Failure::from)
     }
 
     /// Writes a file on the worker.
     pub async fn put(&self, path: &str, bytes: &[u8]) -> Result<(), Failure> {
-        self.worker().put(path, bytes, 0o600).await.map_err(worker_failure)
+        self.worker().put(path, bytes, 0o600).await.map_err(Failure::from)
     }
 }
 
@@ -174,10 +175,11 @@ pub struct Attempt {
     pub work: Option<u64>,
     /// Bytes of standard output that may still be recorded in the run.
     pub stdout_limit: Bytes,
-    record: AttemptRecord,
+    /// Its results.
+    pub record: AttemptRecord,
 }
 
-/// Results of an attempt: artefacts, work, run time and findings.
+/// Results of an attempt: artefacts, work, run time, findings and interference from outside.
 #[derive(Debug, Default)]
 pub struct AttemptRecord {
     /// Files by name.
@@ -188,6 +190,10 @@ pub struct AttemptRecord {
     pub workload_seconds: f64,
     /// Observations, a sentence each.
     pub findings: Vec<String>,
+    /// Influences that make a sample incomparable, a sentence each.
+    pub disturbances: Vec<String>,
+    /// Runs of other controllers that were active meanwhile, by machine.
+    pub other_runs: BTreeSet<(WorkerName, AgentSession)>,
 }
 
 /// Content of NAME.process.json: how a process was started, how it ended, what it used.
@@ -345,7 +351,7 @@ impl Attempt {
 
     /// Records how a server runs, as `NAME.process.json`.
     pub async fn record_service(&mut self, name: &str, service: &RunningService) -> Result<(), Failure> {
-        let ran = service.inspect().await.map_err(worker_failure)?;
+        let ran = service.inspect().await?;
         let RunningService { argv, env, placement, .. } = service;
         let masked = mask_arguments(argv);
         self.record_process(
@@ -414,14 +420,6 @@ fn last_line(stream: &[u8]) -> Option<String> {
     let line = std::str::from_utf8(lines.find(|line| !line.is_empty())?).ok()?;
     let line: String = line.chars().filter(|letter| !letter.is_control()).take(300).collect();
     (!line.is_empty()).then_some(line)
-}
-
-/// Converts a worker's error into the failure of an attempt.
-pub fn worker_failure(error: WorkerError) -> Failure {
-    match error {
-        WorkerError::Lost { worker, reason: why } => Failure::Lost { worker, why },
-        other => Failure::refused(other.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Failures of an attempt at a sample.
 
+use wb_agent::WorkerError;
 use wb_model::{AttemptOutcome, Nanos, WorkerName};
 
 /// Why an attempt did not complete.
@@ -79,6 +80,15 @@ impl Failure {
             Self::Refused { reason } => AttemptOutcome::Refused { reason },
             Self::Cancelled => AttemptOutcome::Cancelled,
             Self::Lost { worker, why } => AttemptOutcome::Lost { worker, reason: why },
+        }
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Lost { worker, reason: why } => Self::Lost { worker, why },
+            other => Self::refused(other.to_string()),
         }
     }
 }

@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 use wb_agent::{Process, ProcessStart, start_synchronized};
 
 use crate::Failure;
-use crate::attempt::worker_failure;
 
 /// A participant's slot in a start barrier; dropping it reduces the number of participants.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ async fn start_all(arrived: Vec<Arrival>) {
     let starts: Vec<Result<ProcessStart, Failure>> = match started {
         Ok(together) => together.starts.into_iter().map(Ok).collect(),
         Err(error) => {
-            let failure = worker_failure(error);
+            let failure = Failure::from(error);
             processes.iter().map(|_| Err(failure.clone())).collect()
         }
     };

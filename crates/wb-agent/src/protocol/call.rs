@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wb_knobs::doctor::Diagnosis;
-use wb_knobs::tune::KnobResult;
 use wb_model::{Nanos, ProcessEnvironment};
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::telemetry::Telemetry;
@@ -13,7 +12,7 @@ use wb_sys::undo::Step;
 use super::{
     ActiveRuns, AgentSession, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault, FileEntry,
     FolderHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, Stream, TeardownReport,
-    WithBytes,
+    TuneReport, WithBytes,
 };
 
 /// A call to an agent.
@@ -165,7 +164,7 @@ calls! {
         knobs: BTreeMap<String, String>,
         /// Whether a knob that cannot be set is a fault; otherwise it is only reported in the result.
         strict: bool,
-    } -> Vec<KnobResult>;
+    } -> TuneReport;
 
     /// Reports the recovery done at this agent's start of changes that killed agents left.
     Recovery {} -> RecoveryReport;

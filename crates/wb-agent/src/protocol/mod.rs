@@ -4,7 +4,7 @@
 //! Start with [`call`]: one type per call, which determines its reply.
 
 pub mod call;
-mod cleanup;
+mod changes;
 mod fault;
 mod file;
 mod message;
@@ -12,7 +12,7 @@ mod process;
 mod session;
 
 pub use call::{Call, Request};
-pub use cleanup::{RecoveryReport, RestoredChange, TeardownReport, UnrevertedChanges};
+pub use changes::{RecoveryReport, RestoredChange, TeardownReport, TuneReport, UnrevertedChanges};
 pub use fault::Fault;
 pub use file::{EntryKind, FileEntry, FolderHandle, InstalledProgram};
 pub use message::{EncodedReply, Reply, WithBytes};

@@ -11,8 +11,6 @@ use wb_sys::programs;
 
 use crate::protocol::{EntryKind, Fault, FileEntry, InstalledProgram, WithBytes, call};
 
-use super::agent_folder::AgentFolder;
-
 /// Maximum part of a file or an output in one response, in bytes.
 pub(super) const CHUNK: usize = 4 << 20;
 
@@ -93,11 +91,12 @@ pub(super) fn list(path: &str) -> Result<Vec<FileEntry>, Fault> {
     Ok(entries)
 }
 
-pub(super) fn remove(home: &AgentFolder, path: &str) -> Result<(), Fault> {
+/// Removes a file, or a folder with its contents if it is inside a private one.
+pub(super) fn remove(path: &str, is_private: bool) -> Result<(), Fault> {
     let metadata = fs::symlink_metadata(path).map_err(|error| file_fault(path, &error))?;
     let removed = if !metadata.is_dir() {
         fs::remove_file(path)
-    } else if home.contains(Path::new(path)) {
+    } else if is_private {
         fs::remove_dir_all(path)
     } else {
         let why = format!("cannot remove folder `{path}`: only folders inside the agent's own are removed recursively");

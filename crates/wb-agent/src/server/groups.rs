@@ -90,6 +90,13 @@ impl LiveGroup {
     }
 }
 
+/// Process ids of the processes that were killed, and of those among them that survived.
+#[must_use]
+struct Killed {
+    killed: Vec<u32>,
+    unkillable: Vec<u32>,
+}
+
 impl Agent {
     /// Creates a group.
     pub(super) fn create_group(&self, overrides: ProcessEnvironment) -> Result<FolderHandle, Fault> {
@@ -128,7 +135,7 @@ impl Agent {
         // A change of the machine in progress does not run inside the group; the lock waits for it.
         let mut log = self.log.lock().await;
         let group = self.group(id)?;
-        let mut report = self.kill_all(&|| self.members(&group), group.cgroup.as_ref()).await;
+        let Killed { killed, unkillable } = self.kill_all(&|| self.members(&group), group.cgroup.as_ref()).await;
         if let Some(cgroup) = &group.cgroup {
             // A cgroup is busy for a moment after its last process was reaped.
             for _ in 0..100 {
@@ -139,14 +146,16 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
-        (report.reverted, report.fault) = Self::put_back(&mut log, group.changes.take()).await;
-        self.home.remove_scratch(id)?;
-        Ok(report)
+        let (reverted, fault) = Self::put_back(&mut log, group.changes.take()).await;
+        // Reported with the rest: the group is gone, and a fault in place of the report would lose it.
+        let folder = self.home.remove_scratch(id).err();
+        Ok(TeardownReport { killed, unkillable, reverted, fault, folder })
     }
 
     /// Kills all descendants of the agent that no longer belong to a group.
     pub(super) async fn kill_strays(&self) {
-        self.kill_all(&|| self.own_descendants(), None).await;
+        // The agent is ending: nobody is left to report to.
+        let _ = self.kill_all(&|| self.own_descendants(), None).await;
     }
 
     /// Lists the living processes of a group.
@@ -198,19 +207,15 @@ impl Agent {
     }
 
     /// Kills members until none is left, reaping meanwhile.
-    async fn kill_all(&self, members: &dyn Fn() -> Vec<ProcessStat>, cgroup: Option<&Cgroup>) -> TeardownReport {
+    async fn kill_all(&self, members: &dyn Fn() -> Vec<ProcessStat>, cgroup: Option<&Cgroup>) -> Killed {
         let start_time = Instant::now();
         let mut killed = BTreeSet::new();
         self.reap();
         loop {
             let alive = members();
             if alive.is_empty() || start_time.elapsed() > KILL_TIMEOUT {
-                let left = alive.into_iter().map(|entry| entry.pid).collect();
-                return TeardownReport {
-                    killed: killed.into_iter().collect(),
-                    unkillable: left,
-                    ..TeardownReport::default()
-                };
+                let unkillable = alive.into_iter().map(|entry| entry.pid).collect();
+                return Killed { killed: killed.into_iter().collect(), unkillable };
             }
             killed.extend(alive.iter().map(|entry| entry.pid));
             match cgroup {

@@ -17,6 +17,7 @@ mod tuning;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -264,7 +265,7 @@ impl Agent {
             Request::Put(call) => call.reply(files::put(&call)?),
             Request::Get(call) => call.reply(files::get(&call.path, call.offset)?),
             Request::List(call) => call.reply(files::list(&call.path)?),
-            Request::Remove(call) => call.reply(files::remove(&self.home, &call.path)?),
+            Request::Remove(call) => call.reply(files::remove(&call.path, self.home.contains(Path::new(&call.path)))?),
             Request::Group(call) => call.reply(self.create_group(call.overrides.clone())?),
             Request::CheckKnobs(call) => call.reply(tuning::check_knobs(&self.root, &call.knobs)),
             Request::Refusal(call) => call.reply(call.step.refusal(&self.root).map(|refusal| refusal.to_string())),
@@ -350,6 +351,7 @@ impl Agent {
         // Latest first: its changes may depend on those of an earlier group.
         let groups: Vec<u32> = self.groups.borrow().keys().rev().copied().collect();
         for group in groups {
+            // What cannot be reverted stays in the undo log: the next agent tries again and reports it.
             let _ = self.teardown(group).await;
         }
         self.kill_strays().await;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 
 use wb_knobs::knobs::shield::{self, Shield};
-use wb_knobs::tune::{KnobResult, KnobSetting, apply, check_settable};
+use wb_knobs::tune::{KnobSetting, apply, check_settable};
 use wb_knobs::{Knob, KnobSet};
 use wb_sys::undo::{Change, LockHolder, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
-use crate::protocol::{Fault, RecoveryReport, RestoredChange, UnrevertedChanges, call};
+use crate::protocol::{Fault, RecoveryReport, RestoredChange, TuneReport, UnrevertedChanges, call};
 
 use super::Agent;
 
@@ -148,7 +148,7 @@ pub(super) fn enter_shield(root: &SysRoot) {
 
 impl Agent {
     /// Sets knobs until the group is torn down.
-    pub(super) async fn tune(&self, call: &call::Tune) -> Result<Vec<KnobResult>, Fault> {
+    pub(super) async fn tune(&self, call: &call::Tune) -> Result<TuneReport, Fault> {
         let call::Tune { group, knobs, strict } = call;
         if let Some(why) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
             return Err(Fault::Refused { why });
@@ -162,7 +162,7 @@ impl Agent {
             Some((one, reason)) if *strict => {
                 Err(Fault::Refused { why: format!("cannot set {} to {}: {reason}", one.knob, one.requested) })
             }
-            _ => Ok(tuned),
+            _ => Ok(TuneReport(tuned)),
         }
     }
 

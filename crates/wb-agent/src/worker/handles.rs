@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use wb_knobs::tune::KnobResult;
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
-use crate::protocol::{Command, FolderHandle, TeardownReport, call};
+use crate::protocol::{Command, FolderHandle, TeardownReport, TuneReport, call};
 
 use super::{Process, Recording, Worker, WorkerError};
 
@@ -53,7 +52,7 @@ impl Group {
     ///
     /// # Errors
     /// If a knob cannot be set to its value, or another process is changing the machine.
-    pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<Vec<KnobResult>, WorkerError> {
+    pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
     }
 
@@ -61,7 +60,7 @@ impl Group {
     ///
     /// # Errors
     /// If a knob is unknown, or another process is changing the machine.
-    pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<Vec<KnobResult>, WorkerError> {
+    pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
 
@@ -75,7 +74,7 @@ impl Group {
         self.worker.call(call::ApplyStep { group: self.handle.id, step: Box::new(step), state }).await
     }
 
-    async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<Vec<KnobResult>, WorkerError> {
+    async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<TuneReport, WorkerError> {
         self.track_changes(knobs.keys().map(|knob| format!("the knob {knob}")));
         self.worker.call(call::Tune { group: self.handle.id, knobs, strict }).await
     }
@@ -99,6 +98,15 @@ impl Group {
             self.worker.changes().remove(&self.handle.id);
         }
         report
+    }
+
+    /// Like [`Group::teardown`], for a group in which nothing was changed.
+    ///
+    /// # Errors
+    /// Also if something is left on the machine.
+    pub async fn close(self) -> Result<(), WorkerError> {
+        let worker = self.worker.name().clone();
+        self.teardown().await?.into_result().map_err(|fault| WorkerError::Fault { worker, fault })
     }
 
     async fn start(&self, command: Command, hold: bool) -> Result<Process, WorkerError> {

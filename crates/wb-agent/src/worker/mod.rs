@@ -24,7 +24,7 @@ use wb_sys::undo::Step;
 
 use crate::clock::{ClockOffset, monotonic_ns, wall_ns};
 use crate::protocol::{
-    ActiveRuns, Call, Controller, FileEntry, InstalledProgram, RecoveryReport, SessionConfig, WithBytes, call,
+    ActiveRuns, Call, Command, Controller, FileEntry, InstalledProgram, RecoveryReport, SessionConfig, WithBytes, call,
 };
 
 pub use connection::Connection;
@@ -39,6 +39,8 @@ pub use synchronized_start::{ProcessStart, SynchronizedStart, start_synchronized
 const CHUNK: usize = 4 << 20;
 /// How long an agent may take to exit after it has confirmed the close.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of a program that only reports something, such as its version.
+const PROBE_LIMIT: Nanos = Nanos(10_000_000_000);
 /// Number of exchanges for one estimate of the clock offset.
 const CLOCK_SAMPLES: usize = 16;
 
@@ -283,22 +285,29 @@ impl Worker {
         result
     }
 
-    /// Runs a program and returns whether it succeeds within ten seconds.
-    pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
-        Ok(self.run_to_end(program, arguments).await?.exit_reason.is_success())
+    /// Runs a process in a group of its own, up to the limit.
+    ///
+    /// # Errors
+    /// If it cannot be started, or something of it is left.
+    pub async fn run(&self, command: Command, limit: Nanos) -> Result<ProcessOutput, WorkerError> {
+        let group = self.new_group().await?;
+        let output = group.spawn(command).await?.wait(Some(limit)).await?;
+        group.close().await?;
+        Ok(output)
     }
 
-    async fn run_to_end(&self, program: &str, arguments: &[&str]) -> Result<ProcessOutput, WorkerError> {
-        let group = self.new_group().await?;
+    /// Runs a program and returns whether it succeeds within ten seconds.
+    pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
+        Ok(self.probe(program, arguments).await?.exit_reason.is_success())
+    }
+
+    async fn probe(&self, program: &str, arguments: &[&str]) -> Result<ProcessOutput, WorkerError> {
         let argv = [program].into_iter().chain(arguments.iter().copied());
-        let process = group.spawn(crate::Command::new(argv).output_limit(Bytes(1 << 20))).await?;
-        let finished = process.wait(Some(Nanos(10_000_000_000))).await?;
-        group.teardown().await?;
-        Ok(finished)
+        self.run(Command::new(argv).output_limit(Bytes(1 << 20)), PROBE_LIMIT).await
     }
 
     async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
-        let finished = self.run_to_end(program, arguments).await?;
+        let finished = self.probe(program, arguments).await?;
         let output = [finished.stdout, finished.stderr].concat();
         let text = String::from_utf8_lossy(&output);
         Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))

@@ -31,7 +31,7 @@ fn overhead_of_an_attempt() {
             let start = Instant::now();
             let group = worker.new_group().await.unwrap();
             group.spawn(Command::new(["true"])).await.unwrap().wait(None).await.unwrap();
-            group.teardown().await.unwrap();
+            group.close().await.unwrap();
             times.push(start.elapsed().as_micros());
         }
         times.sort_unstable();

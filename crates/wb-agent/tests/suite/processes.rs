@@ -138,7 +138,7 @@ fn held_processes_start_when_they_are_released() {
         for (process, letter) in ready.iter().zip(["a", "b"]) {
             assert_eq!(text(&process.wait(None).await.unwrap().stdout), letter);
         }
-        group.teardown().await.unwrap();
+        group.close().await.unwrap();
         assert!(never.wait(None).await.unwrap().stdout.is_empty());
     });
 }
@@ -212,7 +212,7 @@ fn the_time_to_join_the_cgroup_does_not_count() {
         let thawed_ns = thaw.join().unwrap();
         let (started_ns, ended_ns) = (finished.started_ns, finished.ended_ns);
         assert!(thawed_ns <= started_ns && started_ns < ended_ns, "{thawed_ns} {started_ns} {ended_ns}");
-        group.teardown().await.unwrap();
+        group.close().await.unwrap();
     });
 }
 
@@ -279,7 +279,7 @@ fn a_process_that_moves_itself_is_detected() {
         let process =
             server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(placed_on(&[here]))).await.unwrap();
         assert!(process.inspect().await.unwrap().escapes.is_empty());
-        server.teardown().await.unwrap();
+        server.close().await.unwrap();
     });
 }
 

@@ -43,7 +43,7 @@ fn groups_without_cgroups_are_distinguished_and_killed_completely() {
         let report = one.teardown().await.unwrap();
         assert!(pids.len() == 2 && pids.iter().all(|pid| !alive(*pid)), "{pids:?} {report:?}");
         assert!(alive(bystander.pid()));
-        other.teardown().await.unwrap();
+        other.close().await.unwrap();
         worker.close().await.unwrap();
         nothing_is_left_of(agent);
     });

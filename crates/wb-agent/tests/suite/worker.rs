@@ -203,7 +203,7 @@ fn telemetry_separates_the_workload_from_the_rest() {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
         let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
         let telemetry = recording.finish().await.unwrap().telemetry;
-        group.teardown().await.unwrap();
+        group.close().await.unwrap();
         assert!(telemetry.series.len() >= 2);
         assert!(telemetry.readings().is_sorted_by_key(|reading| reading.at_ns));
         assert!(telemetry.start.at_ns < finished.started_ns && telemetry.end.at_ns > finished.ended_ns);

@@ -63,9 +63,7 @@ pub async fn remove_guest_logs(worker: &Worker, logs: &[GuestLog]) -> Result<(),
 }
 
 async fn shell(worker: &Worker, words: Vec<String>) -> Result<String, WorkerError> {
-    let group = worker.new_group().await?;
-    let finished = group.spawn(Command::new(words)).await?.wait(Some(LIMIT)).await?;
-    group.teardown().await?;
+    let finished = worker.run(Command::new(words), LIMIT).await?;
     Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
 }
 

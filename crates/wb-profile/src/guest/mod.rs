@@ -457,6 +457,7 @@ async fn huge_pages(sizes: &[GuestSize], params: &HostParams, site: &ApplySite<'
         knobs.insert(format!("nr-hugepages@node{node}"), bytes.div_ceil(kibibytes << 10).to_string());
     }
     match site.group.tune(knobs).await {
+        // Without an error all of them are set, and the record of each guest has the result.
         Ok(_) => Ok(true),
         Err(error) => {
             site.notify(format!("guests have no huge pages: {error}"));

@@ -142,7 +142,7 @@ pub(super) async fn send_request<T: DeserializeOwned>(
             stderr: message,
         });
     };
-    group.teardown().await?;
+    group.close().await?;
     match serde_json::from_str(&line) {
         Ok(ImageEvent::Done(value)) => serde_json::from_value(value).map_err(|error| invalid_reply(worker, &error)),
         Ok(ImageEvent::Failed(failure)) => Err(ImageError::Failed { worker: worker.name().clone(), failure }),

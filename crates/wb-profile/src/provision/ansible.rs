@@ -94,7 +94,7 @@ impl Ansible {
             stdin: Vec::new(),
         };
         let ended = controller.run_in(&group, program, limit_or_default(self.limit), |_| {}).await;
-        group.teardown().await?;
+        group.close().await?;
         ended
     }
 }

@@ -20,7 +20,7 @@ command = ["sh", "{here}/load.sh"]
 "#;
 
 /// A test that builds a program from a declared file and, unknown to the definition, a library.
-const BUILT: &str = r#"
+pub(crate) const BUILT: &str = r#"
 name = "built"
 summary = "a figure printed by a built program"
 version = 1
@@ -79,7 +79,7 @@ fn resuming_with_another_program_is_refused() {
 }
 
 /// Defines the test `built`. Its program differs in each version of the library.
-fn built(definition: &str, library: impl Fn() -> u32 + Send + Sync + 'static) -> TestBed {
+pub(crate) fn built(definition: &str, library: impl Fn() -> u32 + Send + Sync + 'static) -> TestBed {
     let count = AtomicU32::new(0);
     let mut bed = TestBed::new(move |command: &Command| match command.argv[0].as_str() {
         "make" => FakeProcess::printing("").writing(&command.argv[1], format!("program with library {}", library())),

@@ -3,11 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use wb_agent::{RestoredChange, TeardownReport};
 use wb_model::{AttemptOutcome, CellOutcome};
 use wb_plan::SamplingOrder;
-use wb_run::{Progress, RunError};
-use wb_sys::undo::RevertOutcome;
+use wb_run::RunError;
 use wb_test_worker::FakeProcess;
 
 use crate::testbed::{FIGURE, TestBed, figures, paused, seconds, steady};
@@ -82,88 +80,6 @@ fn cells_whose_only_worker_was_lost_before_their_start_fail() {
         assert_eq!(lost, "lost (local: the cable was pulled)");
         let reason = "its worker `local` is lost".to_owned();
         assert_eq!(second.outcome, CellOutcome::Failed { reason });
-    });
-}
-
-#[test]
-fn a_setting_changed_by_another_process_marks_the_sample_with_both_values() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        let how = RevertOutcome::Conflict { found: "888".to_owned() };
-        let put_back =
-            vec![RestoredChange { description: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome: how }];
-        bed.agents[0].set_teardown(TeardownReport { reverted: put_back, ..TeardownReport::default() });
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
-        assert!(
-            cell.samples.iter().all(|sample| sample.disturbances == [expected]),
-            "{:?}",
-            cell.samples[1].disturbances
-        );
-    });
-}
-
-#[test]
-fn processes_that_survive_sigkill_are_a_finding() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(TeardownReport { unkillable: vec![4711], ..TeardownReport::default() });
-        bed.measure(&["figure"]).await;
-        assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
-    });
-}
-
-/// A test that prepares once for all samples and has a cleanup command.
-const PREPARED: &str = r#"
-name = "prepared"
-summary = "a figure"
-version = 1
-scope = "cell"
-command = ["figure"]
-cleanup = [["cleanup"]]
-
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
-"#;
-
-#[test]
-fn a_cleanup_that_fails_is_reported_and_recorded() {
-    paused(async {
-        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
-            "cleanup" => FakeProcess::failing(1, "device is busy"),
-            _ => FakeProcess::printing("figure: 10"),
-        });
-        bed.define(PREPARED);
-        let reported = bed.measure(&["prepared"]).await;
-        let is_warning =
-            |progress: &&Progress| matches!(progress, Progress::Warning(text) if text.contains("device is busy"));
-        assert_eq!(reported.iter().filter(is_warning).count(), 1, "{reported:?}");
-        let cell = bed.cell();
-        assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert!(
-            cell.findings
-                .iter()
-                .any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy"))
-        );
-    });
-}
-
-#[test]
-fn a_failed_cleanup_is_the_reason_of_a_failed_sample() {
-    paused(async {
-        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
-            "cleanup" => FakeProcess::failing(9, "device is busy"),
-            _ => FakeProcess::printing("figure: 10"),
-        });
-        bed.define(&PREPARED.replace("scope = \"cell\"", "scope = \"sample\""));
-        bed.measure(&["prepared"]).await;
-        let CellOutcome::Failed { reason } = bed.cell().outcome else { panic!("{:?}", bed.cell().outcome) };
-        assert!(reason.starts_with("crashed (cleanup failed: cleanup: exit status 9"), "{reason}");
     });
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct TestBed {
     registry: Registry,
     pub(crate) agents: Vec<FakeAgent>,
     pub(crate) sampling: Sampling,
+    /// User tools around the samples of every test.
+    pub(crate) tools: Vec<String>,
     cancel: watch::Sender<bool>,
 }
 
@@ -102,7 +104,8 @@ impl TestBed {
         registry.add(DeclarativeTest::parse("figure.toml", FIGURE, None).unwrap());
         let sampling = Sampling { seed: Some(7), ..Sampling::default() };
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, registry, agents: names.iter().map(agent).collect(), sampling, cancel: watch::channel(false).0 }
+        let (agents, cancel) = (names.iter().map(agent).collect(), watch::channel(false).0);
+        Self { folder, registry, agents, sampling, tools: Vec::new(), cancel }
     }
 
     /// Adds a test definition.
@@ -142,7 +145,8 @@ impl TestBed {
 
     /// Expands tests, as typed, to a plan.
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
-        let requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
+        let mut requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
+        requests.iter_mut().for_each(|request| request.tools = self.tools.clone());
         let profile = ProfileName::new("Localhost").unwrap();
         let workers = self.pool().await.plan_workers();
         let selection = Selection::default();
@@ -201,25 +205,38 @@ impl TestBed {
         cell.clone()
     }
 
-    /// Lists the attempts in chronological order: case, purpose, sample.
-    pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
-        let ended = self.ended_attempts().into_iter();
-        ended.map(|ended| (ended.cell.case.to_string(), ended.purpose, ended.sample)).collect()
+    fn events(&self) -> impl Iterator<Item = JournalEvent> {
+        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
+        lines.into_iter().map(|line| line.event)
     }
 
-    /// Returns the recorded ends of all attempts, in chronological order.
+    /// Returns the ends of all attempts, in chronological order.
     pub(crate) fn ended_attempts(&self) -> Vec<AttemptEnd> {
-        let lines = RunFolder::open(&self.path()).unwrap().journal_lines().unwrap();
-        let ended = lines.into_iter().filter_map(|line| match line.event {
+        let ended = |event| match event {
             JournalEvent::AttemptEnded(ended) => Some(ended),
             _ => None,
-        });
-        ended.collect()
+        };
+        self.events().filter_map(ended).collect()
+    }
+
+    /// Returns the problems of all cleanups outside of attempts.
+    pub(crate) fn cleanup_problems(&self) -> Vec<String> {
+        let problems = |event| match event {
+            JournalEvent::CleanupFailed { problems, .. } => problems,
+            _ => Vec::new(),
+        };
+        self.events().flat_map(problems).collect()
+    }
+
+    /// Lists the attempts in chronological order: case, purpose, sample.
+    pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
+        let attempt = |ended: AttemptEnd| (ended.cell.case.to_string(), ended.purpose, ended.sample);
+        self.ended_attempts().into_iter().map(attempt).collect()
     }
 
     /// Returns the total time of all attempts, in seconds.
     pub(crate) fn measured_seconds(&self) -> f64 {
-        self.ended_attempts().into_iter().map(|ended| ended.seconds).sum()
+        self.ended_attempts().iter().map(|ended| ended.seconds).sum()
     }
 }
 

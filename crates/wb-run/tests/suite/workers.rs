@@ -39,8 +39,8 @@ fn one_machine_under_two_names_is_not_measured() {
 
 /// Runs a cell on each of two workers, of which `b` is lost at the first matching request; returns the result of the
 /// run, its warnings, and the outcomes of both cells.
-fn losing_b(
-    matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
+pub(crate) fn losing_b(
+    matches: impl Fn(&Request) -> bool + Send + 'static,
 ) -> (Result<RunEnd, RunError>, Vec<String>, [CellOutcome; 2]) {
     paused(async {
         let bed = TestBed::with_workers(&["a", "b"], figures(steady));

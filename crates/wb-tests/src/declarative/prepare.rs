@@ -10,7 +10,6 @@ use super::params::cpu_and_core_counts;
 use super::port;
 use super::raw::TargetFolder;
 use super::template::{Bindings, Builtin, CommandTemplate};
-use crate::attempt::worker_failure;
 use crate::{Failure, WorkerContext};
 
 /// Prepared state of a definition.
@@ -126,7 +125,7 @@ impl File {
                 return Err(Failure::refused(format!("missing exact copy of file `{}` in the run: {why}", self.name)));
             }
         };
-        context.worker().put(&path, &bytes, 0o700).await.map_err(worker_failure)
+        context.worker().put(&path, &bytes, 0o700).await.map_err(Failure::from)
     }
 }
 
@@ -138,7 +137,7 @@ impl Service {
         match &self.ready {
             Readiness::Line(stream, pattern) => {
                 let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));
-                let line = context.until_cancelled(line).await?.map_err(worker_failure)?;
+                let line = context.until_cancelled(line).await??;
                 line.ok_or_else(|| {
                     Failure::crashed(format!("{name} exited, or not ready within {}: no line `{pattern}`", self.limit))
                 })?;

@@ -10,7 +10,7 @@ use super::prepare::Prepared;
 use super::raw::{TargetFolder, WorkLimits};
 use super::sample_output::{DurationSource, PROBE_NAME, PROVENANCE_FILE, RUN_NAME, SampleProvenance};
 use super::template::{Bindings, Builtin, CommandTemplate};
-use crate::attempt::{check_success, program_name, worker_failure};
+use crate::attempt::{check_success, program_name};
 use crate::{Attempt, DEFINITION_FILE_PREFIX, Failure, external};
 
 /// A probe does the work divided by this number.
@@ -48,7 +48,7 @@ impl Definition {
         for (at, service) in prepared.services.iter().enumerate() {
             attempt.record_service(&format!("service-{at}"), service).await?;
             for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
-                let output = service.read_output(stream).await.map_err(worker_failure)?;
+                let output = service.read_output(stream).await?;
                 if !output.is_empty() {
                     let end = output.len().saturating_sub(MAX_SERVER_OUTPUT);
                     attempt.add_artefact(&format!("service-{at}.{name}"), &output[end..]);
@@ -188,7 +188,7 @@ impl Definition {
             let bytes = attempt.context.get(&scratch.join(&file)).await?;
             attempt.add_artefact(&format!("files/{file}"), bytes);
         }
-        scratch.close().await.map_err(worker_failure)?;
+        scratch.close().await?;
         Ok(seconds)
     }
 
@@ -202,7 +202,7 @@ impl Definition {
         let (scratch, bindings) = self.sample_folder(attempt, bindings).await?;
         let command = self.command(argv, attempt, &bindings, scratch.path())?;
         external::sample(params, command, scratch.path(), attempt).await?;
-        scratch.close().await.map_err(worker_failure)?;
+        scratch.close().await?;
         Ok(DurationSource::Runner)
     }
 
@@ -212,7 +212,7 @@ impl Definition {
         attempt: &Attempt,
         bindings: &Bindings<'a>,
     ) -> Result<(Scratch, Bindings<'a>), Failure> {
-        let scratch = attempt.context.worker().new_scratch(None).await.map_err(worker_failure)?;
+        let scratch = attempt.context.worker().new_scratch(None).await?;
         let bindings = bindings.clone().with(Builtin::Sample, ParamValue::Text(scratch.path().to_owned()));
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Sample) {
             file.write_to(&attempt.context, scratch.path(), &bindings).await?;

@@ -5,7 +5,6 @@ use wb_model::Nanos;
 use wb_sys::proc::mountinfo::{self, MountInfo};
 use wb_sys::proc::swaps;
 
-use crate::attempt::worker_failure;
 use crate::{Failure, WorkerContext};
 
 /// A block device, or a partition of one.
@@ -38,7 +37,7 @@ impl TargetDevice {
         let folder = String::from_utf8_lossy(&folder).trim().to_owned();
         let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
         let mut nodes = vec![read_node(context, &folder, &name).await?];
-        for entry in context.worker().list(&folder).await.map_err(worker_failure)? {
+        for entry in context.worker().list(&folder).await? {
             // Partitions are folders whose names start with that of their disk.
             if entry.kind == EntryKind::Folder && entry.name.starts_with(&name) {
                 nodes.push(read_node(context, &format!("{folder}/{}", entry.name), &entry.name).await?);
@@ -72,7 +71,7 @@ async fn read_node(context: &WorkerContext, folder: &str, name: &str) -> Result<
     let holders = match context.worker().list(&format!("{folder}/holders")).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
         Err(WorkerError::Fault { .. }) => Vec::new(),
-        Err(error) => return Err(worker_failure(error)),
+        Err(error) => return Err(error.into()),
     };
     Ok(DeviceNode { name: name.to_owned(), number: read_line(context, &format!("{folder}/dev")).await?, holders })
 }
@@ -86,15 +85,15 @@ async fn read_line(context: &WorkerContext, path: &str) -> Result<String, Failur
 pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Result<Option<Process>, Failure> {
     const PROGRAM: &str = "use Fcntl; sysopen(my $device, $ARGV[0], O_RDWR | O_EXCL) or die \"$!\\n\"; \
                            $| = 1; print \"held\\n\"; sleep 1e9 while 1";
-    if context.worker().which("perl", &[]).await.map_err(worker_failure)?.is_none() {
+    if context.worker().which("perl", &[]).await?.is_none() {
         return Ok(None);
     }
     let holder = context.start(wb_agent::Command::new(["perl", "-e", PROGRAM, path])).await?;
     let opened = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == "held");
-    if context.until_cancelled(opened).await?.map_err(worker_failure)?.is_some() {
+    if context.until_cancelled(opened).await??.is_some() {
         return Ok(Some(holder));
     }
-    let why = holder.read_output(Stream::Stderr).await.map_err(worker_failure)?;
+    let why = holder.read_output(Stream::Stderr).await?;
     let why = String::from_utf8_lossy(&why).trim().to_owned();
     Err(Failure::refused(format!("cannot open `{path}` exclusively: {why}")))
 }
@@ -102,8 +101,8 @@ pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Res
 /// Ends the process that holds a device open.
 pub(super) async fn release(holder: Process) -> Result<(), Failure> {
     const SIGKILL: i32 = 9;
-    holder.signal(SIGKILL).await.map_err(worker_failure)?;
-    holder.wait(None).await.map_err(worker_failure)?;
+    holder.signal(SIGKILL).await?;
+    holder.wait(None).await?;
     Ok(())
 }
 

@@ -4,7 +4,6 @@ use wb_agent::Command;
 use wb_model::ProgramFeature;
 
 use super::job::HISTOGRAM_LOG_PREFIX;
-use crate::attempt::worker_failure;
 use crate::{Attempt, Failure, WorkerContext};
 
 /// Artefact name of fio's output.
@@ -30,7 +29,7 @@ pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Resul
     let command = attempt.context.command(["fio", "--output-format=json+", "--eta=never", &path]);
     attempt.run(OUTPUT_NAME, command).await.map_err(|failure| refuse_denied_engine(failure, ioengine))?;
     let folder = attempt.context.group.folder().to_owned();
-    for entry in attempt.context.worker().list(&folder).await.map_err(worker_failure)? {
+    for entry in attempt.context.worker().list(&folder).await? {
         if entry.name.starts_with(&format!("{HISTOGRAM_LOG_PREFIX}_clat_hist.")) {
             let log = attempt.context.get(&format!("{folder}/{}", entry.name)).await?;
             attempt.add_artefact(&entry.name, log);

@@ -5,7 +5,6 @@ use wb_model::Bytes;
 
 use super::device::{self, TargetDevice};
 use super::job::{FioJob, escape_path, find_unsupported_char};
-use crate::attempt::worker_failure;
 use crate::{Failure, WorkerContext};
 
 /// A prepared target: it exists and is completely written.
@@ -30,7 +29,7 @@ impl FioTarget {
     /// Removes it if it is a private file.
     pub(crate) async fn remove(self) -> Result<(), Failure> {
         match self.folder {
-            Some(folder) => folder.close().await.map_err(worker_failure),
+            Some(folder) => folder.close().await.map_err(Failure::from),
             None => Ok(()),
         }
     }
@@ -144,7 +143,7 @@ async fn prepare_private_file(
     base: Option<&str>,
     name: &str,
 ) -> Result<FioTarget, Failure> {
-    let folder = context.worker().new_scratch(base).await.map_err(worker_failure)?;
+    let folder = context.worker().new_scratch(base).await?;
     let (path, filesystem) = (folder.join(name), read_filesystem(context, folder.path()).await?);
     let memory = memory_filesystem_of(job, folder.path(), &filesystem)?;
     if filesystem.free < job.file_size.0 {

@@ -4,7 +4,6 @@ use wb_agent::{Command, Scratch, Stream};
 use wb_model::Nanos;
 
 use super::ExportTest;
-use crate::attempt::worker_failure;
 use crate::fio::targets::{FioTarget, prepare_target};
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
@@ -49,7 +48,7 @@ impl RunningExport {
     pub(super) async fn start<T: ExportTest>(context: &WorkerContext, params: &T::Params) -> Result<Self, Failure> {
         let job = T::job(params, "");
         let target = prepare_target(context, &job, T::target(params), T::allow_destroy(params)).await?;
-        let folder = context.worker().new_scratch(None).await.map_err(worker_failure)?;
+        let folder = context.worker().new_scratch(None).await?;
         let (socket, ready) = (folder.join("export.sock"), folder.join("ready"));
         let paths = ExportPaths { target: &target.path, is_device: target.is_device(), socket: &socket, ready: &ready };
         let ServerCommand { argv, probe } = T::server(params, &paths);
@@ -72,11 +71,11 @@ impl RunningExport {
                 Err(failure) => failure,
             },
             ended = self.server.wait(None) => {
-                let ending = ended.map_err(worker_failure)?.exit_reason;
+                let ending = ended?.exit_reason;
                 Failure::crashed(format!("{program}: {ending} before it was ready"))
             }
         };
-        let stderr = self.server.read_output(Stream::Stderr).await.map_err(worker_failure)?;
+        let stderr = self.server.read_output(Stream::Stderr).await?;
         match (failure, String::from_utf8_lossy(&stderr).trim()) {
             (Failure::Crashed { status }, stderr) if !stderr.is_empty() => {
                 Err(Failure::crashed(format!("{status}: {stderr}")))
@@ -93,9 +92,9 @@ impl RunningExport {
     /// Stops the server, and removes the socket, and the target if it is a private file.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         const SIGTERM: i32 = 15;
-        self.server.signal(SIGTERM).await.map_err(worker_failure)?;
-        self.server.wait(Some(SERVER_TIMEOUT)).await.map_err(worker_failure)?;
+        self.server.signal(SIGTERM).await?;
+        self.server.wait(Some(SERVER_TIMEOUT)).await?;
         self.target.remove().await?;
-        self.folder.close().await.map_err(worker_failure)
+        self.folder.close().await.map_err(Failure::from)
     }
 }

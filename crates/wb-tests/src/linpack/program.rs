@@ -11,7 +11,6 @@ use super::external::input::{HplInput, LinInput, LinTest};
 use super::external::{hpcc, hpl, intel};
 use super::params::ProgramKind;
 use super::{Params, Solution, parameter_error, process_seconds, reject_output, summarize_solutions};
-use crate::attempt::worker_failure;
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection};
 
 /// Artefact name of the program's output.
@@ -100,7 +99,7 @@ pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(),
 async fn record_blas(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
     let context = &attempt.context;
     let binary = &params.linpack_binary;
-    let tool = context.worker().which(binary, &[]).await.map_err(worker_failure)?;
+    let tool = context.worker().which(binary, &[]).await?;
     let path = tool.ok_or_else(|| Failure::refused(format!("no such program: `{binary}`")))?.path;
     // The status is not 0 for `not a dynamic executable`.
     let ldd = context.run_to_end(Command::new(["ldd", &path])).await?.stdout;

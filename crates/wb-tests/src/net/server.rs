@@ -6,7 +6,7 @@ use wb_agent::{Command, Stream};
 use wb_model::{Nanos, Placement};
 use wb_net::control::Token;
 
-use crate::attempt::{check_success, worker_failure};
+use crate::attempt::check_success;
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
 /// Time limit for a server to listen after its start, and to exit after its session.
@@ -45,10 +45,10 @@ impl NetServer {
         let process =
             context.start_service(command.placement(placement.clone()).env(TOKEN_VARIABLE, token.reveal())).await?;
         let listens = process.wait_for_line(Stream::Stderr, SERVER_TIMEOUT, |line| parse_address(line).is_some());
-        match context.until_cancelled(listens).await?.map_err(worker_failure)?.as_deref().and_then(parse_address) {
+        match context.until_cancelled(listens).await??.as_deref().and_then(parse_address) {
             Some(address) => Ok(Self { process, address }),
             None => {
-                let log = process.read_output(Stream::Stderr).await.map_err(worker_failure)?;
+                let log = process.read_output(Stream::Stderr).await?;
                 let log = String::from_utf8_lossy(&log);
                 let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
                 Err(Failure::crashed(format!("{PROGRAM} does not listen: {last}")))
@@ -68,8 +68,7 @@ impl NetServer {
 
     /// Waits until it exits successfully after its session; returns its log.
     pub(super) async fn wait_for_exit(self, context: &WorkerContext) -> Result<Vec<u8>, Failure> {
-        let finished =
-            context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
+        let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await??;
         check_success(PROGRAM, &finished)?;
         Ok(finished.stderr)
     }

@@ -4,7 +4,6 @@ use wb_agent::{Command, Stream};
 use wb_model::{HugePages, Nanos};
 
 use super::params::{Params, RedisCommand};
-use crate::attempt::worker_failure;
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
 /// Time limit for the server to reply after its start, and to exit.
@@ -62,7 +61,7 @@ impl RedisServer {
         tokio::select! {
             ready = context.poll_until("redis-server", SERVER_TIMEOUT, answers) => ready,
             ended = self.process.wait(None) => {
-                let ended = ended.map_err(worker_failure)?;
+                let ended = ended?;
                 let log = String::from_utf8_lossy(&ended.stdout).into_owned();
                 let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
                 Err(Failure::crashed(format!("redis-server: {} before it replied: {last}", ended.exit_reason)))
@@ -117,8 +116,7 @@ impl RedisServer {
         // The connection is closed by the server: the error of redis-cli is expected.
         let words = self.address.iter().map(String::as_str).chain(["SHUTDOWN", "NOSAVE"]);
         context.run_to_end(words.fold(Command::new(["redis-cli"]), Command::arg)).await?;
-        let finished =
-            context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await?.map_err(worker_failure)?;
+        let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await??;
         if !finished.exit_reason.is_success() {
             return Err(Failure::crashed(format!("redis-server: {} on shutdown", finished.exit_reason)));
         }

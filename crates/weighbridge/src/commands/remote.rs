@@ -140,7 +140,7 @@ async fn spawn_and_wait(
     });
     let argv = [worker.program().to_owned()].into_iter().chain(words);
     let finished = group.spawn(Command::new(argv).output_limit(MAX_OUTPUT)).await?.wait(Some(COMMAND_TIMEOUT)).await?;
-    group.teardown().await?;
+    group.close().await?;
     Ok(finished)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 pub(crate) async fn finish(worker: &Worker, command: Command) -> ProcessOutput {
     let group = worker.new_group().await.unwrap();
     let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
-    group.teardown().await.unwrap();
+    group.close().await.unwrap();
     finished
 }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Purpose, Validity};
-use wb_tests::attempt::worker_failure;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate};
 
 /// Minimum duration of the measured part of a sample.
@@ -116,7 +115,7 @@ impl Cell {
         let sample_result = cell.sample(&mut prepared, &mut attempt).await;
         let cleanup_result = cell.cleanup(prepared, &attempt.context).await;
         let (context, record) = attempt.into_parts();
-        context.group.teardown().await.map_err(worker_failure)?;
+        context.group.close().await?;
         sample_result?;
         cleanup_result?;
         let folder = tempfile::tempdir().unwrap();
@@ -133,7 +132,7 @@ impl Cell {
 
     async fn worker_context(&self, placement: Placement) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
-        let group = self.worker.new_group().await.map_err(worker_failure)?;
+        let group = self.worker.new_group().await?;
         Ok(WorkerContext::new(group, self.facts.clone(), placement, LIMIT, cancel))
     }
 }

@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Class, MetricKey, Nanos, Params, Placement, Purpose};
-use wb_tests::attempt::worker_failure;
 use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, TestCell, WorkerContext, evaluate};
 
 const SECOND: u64 = 1_000_000_000;
@@ -90,7 +89,7 @@ async fn samples(cell: &dyn TestCell, worker: &Worker, count: usize) -> Result<V
 
 async fn worker_context(worker: &Worker) -> Result<WorkerContext, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
-    let facts = Arc::new(worker.facts().await.map_err(worker_failure)?);
-    let group = worker.new_group().await.map_err(worker_failure)?;
+    let facts = Arc::new(worker.facts().await?);
+    let group = worker.new_group().await?;
     Ok(WorkerContext::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
 }

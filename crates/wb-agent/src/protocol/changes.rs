@@ -1,21 +1,48 @@
-//! What an agent found when it ended groups and reverted changes.
+//! What changing a machine did, and what ending groups and reverting their changes found.
 
 use serde::{Deserialize, Serialize};
+use wb_knobs::tune::KnobResult;
 use wb_sys::undo::RevertOutcome;
 
-/// Result of tearing down a group.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+use super::Fault;
+
+/// Result of setting knobs, to be recorded: one for each knob and target.
+#[must_use = "what setting knobs did must be recorded"]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TuneReport(pub Vec<KnobResult>);
+
+/// Result of tearing down a group, to be recorded.
+#[must_use = "what a teardown found must be recorded"]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeardownReport {
     /// Processes that were alive and were killed.
     pub killed: Vec<u32>,
     /// Processes that survived SIGKILL because they hang inside the kernel.
     pub unkillable: Vec<u32>,
     /// Changes made for the group and the outcome of reverting each, latest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverted: Vec<RestoredChange>,
     /// Why some changes could not be reverted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// Why the private folder could not be removed.
+    pub folder: Option<Fault>,
+}
+
+impl TeardownReport {
+    /// The report of a group that had neither processes nor changes.
+    pub fn clean() -> Self {
+        Self { killed: Vec::new(), unkillable: Vec::new(), reverted: Vec::new(), fault: None, folder: None }
+    }
+
+    /// Converts the report of a group without changes, where only what is left on the machine matters.
+    ///
+    /// # Errors
+    /// The first thing that is left.
+    pub fn into_result(self) -> Result<(), Fault> {
+        let Self { killed: _, unkillable, reverted: _, fault, folder } = self;
+        let process = unkillable.first().map(|pid| Fault::Unkillable { pid: *pid });
+        process.or(fault.map(|why| Fault::Refused { why })).or(folder).map_or(Ok(()), Err)
+    }
 }
 
 /// A change of a group and the outcome of reverting it.
@@ -29,6 +56,7 @@ pub struct RestoredChange {
 }
 
 /// What was recovered after agents were killed without reverting their changes.
+#[must_use = "changes that killed agents left must be reported"]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecoveryReport {
     /// Changes that were reverted, latest first.
@@ -65,5 +93,25 @@ impl std::fmt::Display for UnrevertedChanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { what, reason: why, is_locked: _ } = self;
         if what.is_empty() { f.write_str(why) } else { write!(f, "{why}; still changed: {}", what.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_group_leaves_is_an_error() {
+        let refused = |why: &str| Fault::Refused { why: why.to_owned() };
+        let result = |report: TeardownReport| report.into_result();
+        assert_eq!(result(TeardownReport { killed: vec![7], ..TeardownReport::clean() }), Ok(()));
+        assert_eq!(
+            result(TeardownReport { unkillable: vec![7], ..TeardownReport::clean() }),
+            Err(Fault::Unkillable { pid: 7 })
+        );
+        let report = TeardownReport { fault: Some("changed".to_owned()), ..TeardownReport::clean() };
+        assert_eq!(result(report), Err(refused("changed")));
+        let report = TeardownReport { folder: Some(refused("busy")), ..TeardownReport::clean() };
+        assert_eq!(result(report), Err(refused("busy")));
     }
 }
