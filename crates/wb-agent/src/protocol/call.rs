@@ -70,40 +70,32 @@ macro_rules! calls {
 calls! {
     /// Keepalive: resets the idle timeouts of both sides.
     Ping {} -> ();
-
     /// Reads the clocks.
     Clock {} -> ClockReading;
-
     /// Reads the machine's facts.
     Facts {} -> wb_model::Facts;
-
     /// Reads the machine's environment.
     Environment {
         /// Programs whose versions to record, with the arguments that print the version.
         programs: VersionQueries,
     } -> wb_sys::Environment;
-
     /// Diagnoses sources of noise.
     Doctor {} -> Diagnosis;
-
     /// Searches the agent's `PATH` for a program; none if it is not installed.
     Which {
         /// Name or path of the program.
         program: String,
     } -> Option<InstalledProgram>;
-
     /// Creates a private folder.
     Scratch {
         /// Parent folder; the agent's own by default.
         base: Option<String>,
     } -> FolderHandle;
-
     /// Removes a private folder.
     RemoveScratch {
         /// Id of the folder.
         id: u32,
     } -> ();
-
     /// Writes a part of a file.
     Put {
         /// The file.
@@ -116,7 +108,6 @@ calls! {
         #[serde(skip)]
         bytes: Vec<u8>,
     } -> ();
-
     /// Reads a part of a file: its bytes, with the length of the whole file in bytes.
     Get {
         /// The file.
@@ -124,38 +115,32 @@ calls! {
         /// Offset in bytes.
         offset: u64,
     } -> WithBytes<u64>;
-
     /// Lists a folder.
     List {
         /// The folder.
         path: String,
     } -> Vec<FileEntry>;
-
     /// Removes a file, or a folder inside a private one with its contents.
     Remove {
         /// The file or folder.
         path: String,
     } -> ();
-
     /// Creates a process group, and its private folder.
     Group {
         /// Environment variables and program replacements of all its processes.
         overrides: ProcessEnvironment,
     } -> FolderHandle;
-
     /// Checks, without writing, whether knobs (`NAME` or `NAME@TARGET`) can be set to these values: key and reason of
     /// each that cannot.
     CheckKnobs {
         /// Values by knob.
         knobs: BTreeMap<String, String>,
     } -> Vec<(String, String)>;
-
     /// Checks, without writing, whether an undo step can be applied: the reason against it.
     Refusal {
         /// The step.
         step: Box<Step>,
     } -> Option<String>;
-
     /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
     Tune {
         /// The group.
@@ -165,10 +150,8 @@ calls! {
         /// Whether a knob that cannot be set is a fault; otherwise it is only reported in the result.
         strict: bool,
     } -> TuneReport;
-
     /// Reports the recovery done at this agent's start of changes that killed agents left.
     Recovery {} -> RecoveryReport;
-
     /// Applies an undo step until the group is torn down: whether anything had to be changed.
     ApplyStep {
         /// The group.
@@ -178,13 +161,11 @@ calls! {
         /// Target state; none if the target must not exist.
         state: Option<String>,
     } -> bool;
-
     /// Kills the processes of a group, reverts its changes and removes it.
     Teardown {
         /// The group.
         group: u32,
     } -> TeardownReport;
-
     /// Starts a process.
     Spawn {
         /// The group to start it in.
@@ -194,13 +175,11 @@ calls! {
         /// Whether to hold it until [`Release`] or [`ReleaseAt`].
         hold: bool,
     } -> ProcessHandle;
-
     /// Lets a held process start.
     Release {
         /// The process.
         process: u32,
     } -> ();
-
     /// Lets a held process start at a given time: the actual start time by the same clock.
     ReleaseAt {
         /// The process.
@@ -208,7 +187,6 @@ calls! {
         /// Start time by the machine's CLOCK_MONOTONIC, in nanoseconds.
         at_ns: u64,
     } -> u64;
-
     /// Waits for a process to exit: its report, with the tail of its standard output if that is hashed.
     Wait {
         /// The process.
@@ -216,13 +194,11 @@ calls! {
         /// Time from now after which the process is terminated.
         limit: Option<Nanos>,
     } -> WithBytes<ExitReport>;
-
     /// Inspects the effective placement of a process and its descendants now.
     Inspect {
         /// The process.
         process: u32,
     } -> PlacementReport;
-
     /// Sends a signal to the process and its process group.
     Signal {
         /// The process.
@@ -230,7 +206,6 @@ calls! {
         /// The signal's number.
         signal: i32,
     } -> ();
-
     /// Reads a part of the output of a process: its bytes, with whether more may come.
     Output {
         /// The process.
@@ -242,13 +217,11 @@ calls! {
         /// Whether to wait until there is output or the process has exited.
         follow: bool,
     } -> WithBytes<bool>;
-
     /// Discards a process that has exited, and its output.
     Forget {
         /// The process.
         process: u32,
     } -> ();
-
     /// Starts recording telemetry: the recording's id.
     StartRecording {
         /// The group whose processes are the workload.
@@ -256,19 +229,16 @@ calls! {
         /// Time between two readings.
         interval: Nanos,
     } -> u32;
-
     /// Ends a recording: its telemetry, and the other runs that were active meanwhile.
     FinishRecording {
         /// The recording.
         recording: u32,
     } -> (Telemetry, Vec<AgentSession>);
-
     /// Announces a run to the other agents on the machine until this agent exits.
     Announce {
         /// The run's controller.
         controller: Controller,
     } -> ActiveRuns;
-
     /// Kills all processes and removes all files; the agent exits after the reply.
     Close {} -> ();
 }
