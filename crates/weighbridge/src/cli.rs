@@ -10,6 +10,7 @@ pub(crate) mod net;
 mod preparation;
 pub(crate) mod profile;
 pub(crate) mod run_perf;
+mod session;
 pub(crate) mod tune;
 pub(crate) mod variants;
 
@@ -21,7 +22,7 @@ use serde::de::DeserializeOwned;
 use wb_model::{HugePages, Nanos};
 use wb_plan::{Sampling, SamplingOrder, tools};
 
-use crate::commands::schema_names;
+use crate::commands::schema::schema_names;
 use crate::exit;
 
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};

@@ -3,6 +3,7 @@
 use miette::{Diagnostic, SourceCode};
 
 use wb_plan::suggestion::suggest;
+use wb_session::{ErrorClass, SessionError};
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -79,48 +80,33 @@ pub(crate) enum Error {
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),
-    /// A host that cannot be reached.
-    #[error(transparent)]
-    Fleet(#[from] wb_fleet::FleetError),
     /// An image that is not available.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
-    /// An unknown or invalid profile.
-    #[error(transparent)]
-    InvalidProfile(wb_profile::ProfileSelectionError),
-    /// A profile that could not be applied to a host.
-    #[error(transparent)]
-    ProfileNotApplied(#[from] wb_profile::ProfileError),
     /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
-    /// A host on which changes of a run remain.
-    #[error("`{host}`: {still}")]
-    StillChanged {
-        /// The host.
-        host: wb_model::WorkerName,
-        /// What is still changed, and why.
-        still: wb_agent::UnrevertedChanges,
-    },
-    /// A secret that cannot be protected.
+    /// A session that failed.
     #[error(transparent)]
-    Secret(#[from] crate::secrets::SecretError),
-    /// The user interrupted the preparation.
-    #[error("interrupted before anything was measured: run the same command again to resume")]
-    Interrupted,
+    Session(SessionError),
     /// An internal error, or a kernel that could not be run.
     #[error("{0}")]
     Internal(String),
 }
 
-impl From<wb_profile::ProfileSelectionError> for Error {
-    /// Keeps the source position of an error in a profile's file.
-    fn from(bad: wb_profile::ProfileSelectionError) -> Self {
-        match bad {
-            wb_profile::ProfileSelectionError::Profile(wb_profile::ProfileCatalogError::Text(error)) => {
-                Self::Plan(error)
-            }
-            other => Self::InvalidProfile(other),
+impl From<SessionError> for Error {
+    /// Treats errors that other commands meet too alike, wherever they come from.
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Plan(error) => Self::Plan(error),
+            SessionError::Record(error) => Self::Record(error),
+            SessionError::Run(error) => Self::Run(error),
+            SessionError::Study(error) => Self::Study(error),
+            SessionError::Worker(error) => Self::Worker(error),
+            SessionError::Source(error) => Self::Source(error),
+            SessionError::Nearest(error) => Self::Nearest(error),
+            SessionError::File { path, source } => Self::File { path, source },
+            other => Self::Session(other),
         }
     }
 }
@@ -150,14 +136,10 @@ impl Diagnostic for Error {
             Self::Run(wb_run::RunError::Provision(error)) => {
                 error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
             }
-            Self::Secret(error) => Some(Box::new(error.help())),
-            Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::InvalidProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::ProfileNotApplied(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::Session(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Locked { .. }) => {
                 Some(Box::new("wait for it to finish or stop it: its changes are reverted when it ends"))
             }
-            Self::StillChanged { still, .. } => Some(Box::new(still.help())),
             Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => Some(Box::new(
                 "each line has an original value as `before`: restore these values by hand, then remove the file",
             )),
@@ -290,7 +272,12 @@ impl Error {
             | Self::Source(wb_compare::SourceError::Records { .. } | wb_compare::SourceError::Outdated { .. }) => {
                 Exit::Incomplete
             }
-            Self::Interrupted => Exit::Interrupted,
+            Self::Session(error) => match error.class() {
+                ErrorClass::Failure => Exit::Error,
+                ErrorClass::Incomplete => Exit::Incomplete,
+                ErrorClass::NothingToDo => Exit::NothingToDo,
+                ErrorClass::Interrupted => Exit::Interrupted,
+            },
             _ => Exit::Error,
         }
     }

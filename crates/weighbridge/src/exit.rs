@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use wb_session::SessionStatus;
+
 /// Exit status of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -33,6 +35,16 @@ impl Exit {
             Self::NothingToDo => 4,
             Self::Interrupted => 130,
             Self::Code(index) => index,
+        }
+    }
+}
+
+impl From<SessionStatus> for Exit {
+    fn from(status: SessionStatus) -> Self {
+        match status {
+            SessionStatus::Complete => Self::Success,
+            SessionStatus::Incomplete => Self::Incomplete,
+            SessionStatus::Interrupted => Self::Interrupted,
         }
     }
 }

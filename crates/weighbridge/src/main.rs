@@ -12,10 +12,13 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod format;
 mod frame;
+mod output;
 mod progress;
-mod secrets;
+mod session_events;
 mod telemetry;
+mod transfer;
 
 use std::process::ExitCode;
 

@@ -6,15 +6,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wb_model::{CellId, Purpose, pluralize, unescape_lossy};
 use wb_run::Progress;
 
-use crate::commands::{format_duration, format_estimate, group_by_reason};
 use crate::console::Console;
+use crate::format::{format_duration, format_estimate, group_by_reason};
 
 /// Prints the progress of a run.
 pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
     quiet: bool,
     folder: PathBuf,
-    has_started: bool,
     cells_done: usize,
     cells: usize,
 }
@@ -27,12 +26,7 @@ impl ProgressReporter {
                 ProgressStyle::with_template("{bar:20} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1000).with_style(style)
         });
-        Self { bar, quiet: console.quiet, folder: folder.to_owned(), has_started: false, cells_done: 0, cells: 0 }
-    }
-
-    /// Whether measuring has started.
-    pub(crate) fn has_started(&self) -> bool {
-        self.has_started
+        Self { bar, quiet: console.quiet, folder: folder.to_owned(), cells_done: 0, cells: 0 }
     }
 
     /// Prints a progress event.
@@ -40,7 +34,6 @@ impl ProgressReporter {
         match progress {
             Progress::Started { cells, complete, unsupported, duration } => {
                 self.cells = *cells;
-                self.has_started = true;
                 self.print_unless_quiet(&format!("recording in {}", self.folder.display()));
                 let done = if *complete > 0 { format!(", {complete} already complete") } else { String::new() };
                 let remaining = match (*cells, format_estimate(*duration)) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// Selection of hosts
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostSelectionFlags {
     /// Hosts to use instead of this machine: hosts or groups of the inventory, or ssh addresses with an optional name:
@@ -21,7 +21,7 @@ pub(crate) struct HostSelectionFlags {
 }
 
 /// Selection of hosts, with their parameters and profiles
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostFlags {
     /// Selection of hosts
@@ -49,13 +49,6 @@ impl HostSelectionFlags {
     /// Whether any host or inventory was given.
     pub(crate) fn is_given(&self) -> bool {
         !self.hosts.is_empty() || self.inventory.is_some()
-    }
-}
-
-impl From<HostSelectionFlags> for HostFlags {
-    /// A selection of hosts without parameters or profiles.
-    fn from(machines: HostSelectionFlags) -> Self {
-        Self { selection: machines, ..Self::default() }
     }
 }
 

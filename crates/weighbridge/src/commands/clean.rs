@@ -10,13 +10,15 @@ use wb_profile::image::cache::{self as images, CachedImage};
 use wb_profile::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 use wb_report::text::{Align, Table};
 use wb_run::PooledWorker;
+use wb_session::HostSelection;
+use wb_session::hosts::connect_hosts;
+use wb_session::program::runtime;
 
-use super::hosts::{close, connect_hosts};
-use super::{print_text, runtime};
 use crate::cli::clean::CleanArgs;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Environment variable with the folder of guest logs, if not libvirt's default.
 const GUEST_LOGS_VARIABLE: &str = "WEIGHBRIDGE_GUEST_LOGS";
@@ -39,10 +41,10 @@ enum CleanupItem {
 /// Shows the selected items, asks for confirmation, and removes them.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = connect_hosts(&args.hosts.clone().into(), console).await?;
+        let hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
         let done = clean_all(args, console, &hosts.pool.workers).await;
         let absent = !hosts.pool.unreachable.is_empty();
-        close(hosts).await?;
+        hosts.close().await?;
         let done = done?;
         // Items on an unreachable host are not removed.
         Ok(if absent && matches!(done, Exit::Success | Exit::NothingToDo) { Exit::Incomplete } else { done })

@@ -2,14 +2,15 @@
 
 use wb_knobs::doctor::{Diagnosis, Finding, Verdict};
 use wb_report::text::{Align, Table, TableCell, Tone};
+use wb_session::remote::RemoteArgument;
 use wb_sys::SysRoot;
 
-use super::remote::{OutputMode, RemoteArgument, RemoteTarget, run_on_hosts};
-use super::{print_json, print_text};
+use super::remote::{OutputMode, RemoteTarget, run_on_hosts};
 use crate::cli::DoctorArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Diagnoses this machine or other machines.
 pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {

@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{himeno, linpack, ramspeed};
 use wb_model::serde_message::humanize_serde_error;
+use wb_session::program::runtime;
 use wb_sys::SysRoot;
 
-use super::print_text;
 use crate::cli::Kernel;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Runs a kernel and prints its report as one line of JSON.
 pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
@@ -50,7 +51,7 @@ pub(crate) fn run_image_order(order: &str) -> Result<Exit, Error> {
 /// Runs the agent until the controller disconnects.
 pub(crate) fn serve_agent() -> Result<Exit, Error> {
     let internal_error = |error: &dyn std::fmt::Display| Error::Internal(error.to_string());
-    super::runtime()?.block_on(async {
+    runtime()?.block_on(async {
         let (input, output) = wb_agent::stdio().map_err(|error| internal_error(&error))?;
         wb_agent::serve(input, output, SysRoot::real()).await.map_err(|error| internal_error(&error))
     })?;

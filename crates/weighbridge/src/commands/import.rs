@@ -7,15 +7,16 @@ use wb_model::secrets::mask_arguments;
 use wb_model::{CellId, pluralize};
 use wb_plan::Catalog;
 use wb_record::RunFolder;
+use wb_session::definitions::registry;
+use wb_session::program::current_program_hash;
 use wb_sys::SysRoot;
 use wb_tests::Registry;
 
-use super::definitions::registry;
-use super::{current_program_hash, print_json, print_text};
 use crate::cli::import::ImportArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Imports results into a run, studies it, and prints the summary.
 pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error> {
@@ -51,7 +52,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         return Err(nothing_imported(&report));
     }
     let run = RunFolder::open(&args.into)?;
-    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests_folder()))?)?;
+    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests_folder()), &console.events())?)?;
     if args.json {
         print_json(&study)?;
     } else {

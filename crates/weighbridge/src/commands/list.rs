@@ -3,18 +3,18 @@
 use wb_model::{Declaration, Metric, Params};
 use wb_plan::{Catalog, builtin, suggestion::suggest};
 use wb_report::text::{Align, Table};
+use wb_session::definitions::registry;
 use wb_tests::Registry;
 
-use super::selection::registry;
-use super::{print_json, print_text};
 use crate::cli::ListArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Lists tests, metrics or plans, or shows one of them.
 pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
-    let registry = registry(&args.tests_d, None)?;
+    let registry = registry(&args.tests_d, None, &console.events())?;
     match (args.what.as_str(), args.name.as_deref()) {
         ("tests", None) => list_tests(&registry, args.json, console),
         ("tests", Some(name)) => show_test(&registry, name, args.json, console),

@@ -7,10 +7,10 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::write_file;
 use crate::cli::Cli;
 use crate::error::Error;
 use crate::exit::MEANINGS;
+use crate::output::write_file;
 
 /// Environment variables that the program reads.
 const ENVIRONMENT: [(&str, &str); 5] = [

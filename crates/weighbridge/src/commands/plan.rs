@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wb_model::roles::all_workers;
 use wb_model::{Bytes, ProfileName, Quantity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, TimeEstimate};
 use wb_profile::profile::VirtType;
-use wb_profile::{NamedProfile, PlannedGuest as Guest, Preflight, ProfileErrorKind};
+use wb_profile::{PlannedGuest as Guest, Preflight};
 use wb_report::text::{Align, Table};
-use wb_run::WorkerPool;
+use wb_session::HostOptions;
+use wb_session::hosts::{HostPreparation, connect_hosts, requested_profiles};
+use wb_session::preview::{plan_on_hosts, plan_without_workers};
+use wb_session::program::runtime;
+use wb_session::publishing::require_program;
 
-use super::hosts::{
-    ConnectedHosts, HostPreparation, close, connect_hosts, exclude_changed_hosts, preflight_hosts, requested_profiles,
-};
-use super::selection::{MeasureRequest, resolve_request};
-use super::{format_duration, format_estimate, group_by_reason, print_json, print_text, publishing, runtime};
-use crate::cli::{HostFlags, PlanArgs};
+use super::selection::resolve_request;
+use crate::cli::PlanArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::format::{format_duration, format_estimate, group_by_reason};
+use crate::output::{print_json, print_text};
 
 /// Preview of a run: its plan, and the guests that it would create.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,27 +44,40 @@ struct HostGuests {
     emulation_reason: Option<String>,
 }
 
+impl HostGuests {
+    /// The guests that profiles would create on hosts.
+    fn of(preflights: Vec<Preflight>) -> Vec<Self> {
+        let guests = |Preflight { profile, host, guests, software, .. }| Self {
+            profile,
+            host,
+            guests,
+            emulation_reason: software,
+        };
+        preflights.into_iter().filter(|one| !one.guests.is_empty()).map(guests).collect()
+    }
+}
+
 /// Shows what a run would do, and what of it cannot be measured.
 pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
-    let request = resolve_request(&args.measurement)?;
+    let events = console.events();
+    let request = resolve_request(&args.measurement, &events)?;
     let publish = args.publish.as_deref().or(request.publish.as_deref());
     if let Some(words) = publish.and_then(wb_plan::tools::split_words) {
-        publishing::require_program(&words)?;
+        require_program(&words)?;
     }
     // Check that programs and scripts exist, as a run does, without running any.
-    HostPreparation::from_flags(&args.preparation)?;
-    let profiles = requested_profiles(&args.measurement.hosts)?;
+    HostPreparation::new(&(&args.preparation).into())?;
+    let host_options = HostOptions::from(&args.measurement.hosts);
+    let profiles = requested_profiles(&host_options)?;
     let planned = match args.no_worker {
-        true => {
-            let plans = profiles.iter().map(|named| request.plan(None, named)).collect::<Result<_, _>>()?;
-            PlanPreview { plan: merge_plans(plans), guests: Vec::new() }
-        }
+        true => PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() },
         false => runtime()?.block_on(async {
-            let mut hosts = connect_hosts(&args.measurement.hosts, console).await?;
-            exclude_changed_hosts(&mut hosts).await?;
-            let planned = plan_on_hosts(&request, &profiles, &args.measurement.hosts, &mut hosts).await;
-            close(hosts).await?;
-            planned
+            let mut hosts = connect_hosts(&host_options, &events).await?;
+            hosts.exclude_changed().await?;
+            let planned = plan_on_hosts(&request, &profiles, &hosts, &events).await;
+            hosts.close().await?;
+            let (plan, preflights) = planned?;
+            Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::of(preflights) })
         })?,
     };
     if args.json {
@@ -73,94 +87,6 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     }
     let falls_short = planned.plan.cells.iter().any(|cell| cell.unsupported.is_some());
     Ok(if falls_short { Exit::Incomplete } else { Exit::Success })
-}
-
-/// Plans for the hosts in each profile, after checking the profile without changing anything.
-async fn plan_on_hosts(
-    request: &MeasureRequest,
-    profiles: &[NamedProfile],
-    flags: &HostFlags,
-    hosts: &mut ConnectedHosts,
-) -> Result<PlanPreview, Error> {
-    let (mut plans, mut guests) = (Vec::new(), Vec::new());
-    for named in profiles {
-        let preflights = preflight_hosts(named, hosts, flags).await?;
-        let pool = exclude_unfit_hosts(&hosts.pool, &preflights);
-        plans.push(match named.profile.guests {
-            Some(_) => plan_guests(request, named, &pool, &preflights)?,
-            None => {
-                let mut plan = request.plan(Some(&pool.plan_workers()), named)?;
-                let test_cells = wb_run::active_cell::decode_cells(&plan, &request.registry)?;
-                wb_run::provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
-                plan
-            }
-        });
-        guests.extend(preflights.into_iter().filter(|one| !one.guests.is_empty()).map(|one| HostGuests {
-            profile: one.profile,
-            host: one.host,
-            guests: one.guests,
-            emulation_reason: one.software,
-        }));
-    }
-    Ok(PlanPreview { plan: merge_plans(plans), guests })
-}
-
-/// The workers, with those to which a profile cannot be applied marked as absent with the reason.
-fn exclude_unfit_hosts(pool: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
-    let mut pool = pool.clone();
-    for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
-        let reason = |obstacle: &ProfileErrorKind| match (obstacle.message_on(&one.host), obstacle.help()) {
-            (message, Some(help)) => format!("{message} ({help})"),
-            (message, None) => message,
-        };
-        let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
-        pool.workers.retain(|member| *member.worker.name() != one.host);
-        pool.unreachable
-            .insert(one.host.clone(), format!("`{}` on `{}`: {}", one.profile, one.host, reasons.join("; ")));
-    }
-    pool
-}
-
-/// Plans for guests that do not exist yet, so values that depend on them stay unresolved. A cell cannot be measured if
-/// the profile cannot be applied to one of the hosts that the same test would use without guests.
-fn plan_guests(
-    request: &MeasureRequest,
-    named: &NamedProfile,
-    pool: &WorkerPool,
-    preflights: &[Preflight],
-) -> Result<Plan, Error> {
-    let mut plan = request.plan(None, named)?;
-    let mut workers = pool.plan_workers();
-    for one in preflights {
-        let on_host = |guest: &Guest| (guest.name.to_string(), vec![one.host.clone()]);
-        workers.groups.extend(one.guests.iter().map(on_host));
-    }
-    // If there is no plan for the hosts themselves, assume that each cell needs all of them.
-    let below = request.expand(Some(&workers), named).ok();
-    for cell in &mut plan.cells {
-        let same_test = |other: &&Cell| (&other.id.test, &other.id.serial) == (&cell.id.test, &cell.id.serial);
-        cell.unsupported = match &below {
-            None => pool.unreachable.values().next().cloned(),
-            Some(below) => {
-                let mut teams = below.cells.iter().filter(same_test).flat_map(|other| all_workers(&other.teams));
-                teams.find_map(|worker| pool.unreachable.get(worker).cloned())
-            }
-        };
-    }
-    Ok(plan)
-}
-
-/// Merges plans, numbering their blocks consecutively.
-fn merge_plans(plans: Vec<Plan>) -> Plan {
-    let mut plans = plans.into_iter();
-    let mut all = plans.next().unwrap_or_else(|| unreachable!("at least one profile"));
-    for mut plan in plans {
-        let blocks = all.cells.iter().map(|cell| cell.block + 1).max().unwrap_or(0);
-        plan.cells.iter_mut().for_each(|cell| cell.block += blocks);
-        all.cells.extend(plan.cells);
-        all.skipped.extend(plan.skipped);
-    }
-    all
 }
 
 fn render_plan(planned: &PlanPreview, console: &Console) -> String {

@@ -3,14 +3,16 @@
 use wb_profile::image::request::ImageProgress;
 use wb_profile::image::{self, ImageSpec};
 use wb_report::text::{Align, Table};
+use wb_session::hosts::{connect_hosts, profile_catalog};
+use wb_session::program::runtime;
+use wb_session::{HostSelection, SessionError};
 use wb_sys::undo::RevertOutcome;
 
-use super::hosts::{close, connect_hosts, profile_catalog, reset_kernels};
-use super::{print_text, runtime};
 use crate::cli::profile::{CatalogFlags, ImageArgs, ProfileCommand, ProfileRevertArgs, ProfileShowArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Runs a subcommand of `profile`.
 pub(crate) fn profile(command: &ProfileCommand, console: &Console) -> Result<Exit, Error> {
@@ -36,7 +38,8 @@ fn list(args: &CatalogFlags, console: &Console) -> Result<Exit, Error> {
 
 fn show(args: &ProfileShowArgs) -> Result<Exit, Error> {
     let catalog = profile_catalog(&args.catalog.paths)?;
-    let named = catalog.get(&args.name).map_err(wb_profile::ProfileSelectionError::from)?;
+    let unknown = |error| SessionError::from(wb_profile::ProfileSelectionError::from(error));
+    let named = catalog.get(&args.name).map_err(unknown)?;
     print_text(&named.profile.to_toml())?;
     Ok(Exit::Success)
 }
@@ -47,7 +50,7 @@ fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
         help: "docs/images.md describes the forms of an image name".to_owned(),
     })?;
     runtime()?.block_on(async {
-        let hosts = connect_hosts(&args.hosts.clone().into(), console).await?;
+        let hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
         let mut is_complete = hosts.pool.unreachable.is_empty();
         for member in &hosts.pool.workers {
             let name = member.worker.name();
@@ -64,16 +67,15 @@ fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
                 }
             }
         }
-        close(hosts).await?;
+        hosts.close().await?;
         Ok(if is_complete { Exit::Success } else { Exit::Incomplete })
     })
 }
 
 /// Reverts what killed runs left on hosts. Each agent does so when it starts, so this reports the results.
 fn revert(args: &ProfileRevertArgs, console: &Console) -> Result<Exit, Error> {
-    let flags = args.hosts.clone().into();
     runtime()?.block_on(async {
-        let mut hosts = connect_hosts(&flags, console).await?;
+        let mut hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
         let (mut is_reverted, mut is_held) = (hosts.pool.unreachable.is_empty(), false);
         for member in &hosts.pool.workers {
             let name = member.worker.name();
@@ -91,19 +93,19 @@ fn revert(args: &ProfileRevertArgs, console: &Console) -> Result<Exit, Error> {
             if let Some(still) = left.unreverted {
                 is_reverted = false;
                 is_held |= still.is_locked;
-                Error::StillChanged { host: name.clone(), still }.report(console);
+                Error::from(SessionError::StillChanged { host: name.clone(), still }).report(console);
             }
         }
-        for (name, result) in reset_kernels(&mut hosts, args.reboot_limit, &flags).await? {
+        for (name, result) in hosts.reset_kernels(args.reboot_limit).await? {
             match result {
                 Ok(added) => print_text(&format!("`{name}`: rebooted without {added}, which a profile had added\n"))?,
                 Err(error) => {
-                    error.warn();
+                    Error::from(SessionError::from(error)).warn();
                     is_reverted = false;
                 }
             }
         }
-        close(hosts).await?;
+        hosts.close().await?;
         Ok(match (is_held, is_reverted) {
             (true, _) => Exit::Error,
             (false, true) => Exit::Success,

@@ -2,25 +2,25 @@
 
 use wb_plan::Selection;
 use wb_record::RunFolder;
+use wb_session::definitions::registry;
 use wb_study::Study;
 
-use super::selection::registry;
-use super::{print_json, print_text};
 use crate::cli::{FormatArgs, ReadArgs, SolveArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Reads a run folder and studies it.
-pub(crate) fn load_study(args: &ReadArgs) -> Result<(RunFolder, Study), Error> {
+pub(crate) fn load_study(args: &ReadArgs, console: &Console) -> Result<(RunFolder, Study), Error> {
     let run = RunFolder::open(&args.run)?;
-    let study = wb_study::study(&run, &registry(&args.tests_d, Some(&run.tests_folder()))?)?;
+    let study = wb_study::study(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
     Ok((run, study))
 }
 
 /// Prints one line per cell.
 pub(crate) fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
-    let (_, study) = load_study(args)?;
+    let (_, study) = load_study(args, console)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -32,7 +32,7 @@ pub(crate) fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error>
 /// Prints all details of each cell.
 pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
     let selection = Selection::new(&args.select, &args.ignore)?;
-    let (_, mut study) = load_study(&args.read)?;
+    let (_, mut study) = load_study(&args.read, console)?;
     let all = study.cells.len();
     study.cells.retain(|cell| selection.skip_reason(&cell.cell).is_none());
     if study.cells.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error
 /// Recomputes the values and writes them to the result.json files.
 pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
     let run = RunFolder::open(&args.run)?;
-    let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests_folder()))?)?;
+    let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -64,7 +64,7 @@ pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
 /// Prints conclusions from the recorded results.
 pub(crate) fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
     let run = RunFolder::open(&args.read.run)?;
-    let registry = registry(&args.read.tests_d, Some(&run.tests_folder()))?;
+    let registry = registry(&args.read.tests_d, Some(&run.tests_folder()), &console.events())?;
     let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
     if args.read.json {
         print_json(&answers)?;

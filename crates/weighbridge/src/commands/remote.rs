@@ -1,22 +1,20 @@
 //! Runs a command of this program on other machines and prints its output.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use wb_agent::{Command, ExitReason, ProcessOutput, Worker, WorkerError};
-use wb_model::{Bytes, Nanos, WorkerName};
+use wb_agent::ExitReason;
+use wb_model::WorkerName;
+use wb_session::HostSelection;
+use wb_session::hosts::connect_hosts;
+use wb_session::program::runtime;
+use wb_session::remote::{RemoteArgument, upload_and_run};
 
-use super::hosts::{close, connect_hosts, report_all_leftovers};
-use super::{print_json, print_text, runtime};
 use crate::cli::HostSelectionFlags;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
-
-/// Time limit for a command on a machine.
-const COMMAND_TIMEOUT: Nanos = Nanos(600_000_000_000);
-/// Maximum size of its output.
-const MAX_OUTPUT: Bytes = Bytes(64 << 20);
+use crate::output::{print_json, print_text};
 
 /// How the output of a command on a machine is printed.
 pub(crate) enum OutputMode<'a> {
@@ -36,21 +34,6 @@ pub(crate) struct RemoteTarget {
     pub(crate) options: Vec<String>,
 }
 
-/// A command-line argument for the other machines.
-pub(crate) enum RemoteArgument {
-    /// Passed as it is.
-    Plain(String),
-    /// A local file, which is uploaded first.
-    File(PathBuf),
-}
-
-impl RemoteArgument {
-    /// An argument that is passed as it is.
-    pub(crate) fn plain(word: &str) -> Self {
-        Self::Plain(word.to_owned())
-    }
-}
-
 /// Runs a command of this program on machines and prints its output.
 ///
 /// # Errors
@@ -62,8 +45,9 @@ pub(crate) fn run_on_hosts(
     console: &Console,
 ) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = connect_hosts(&machines.clone().into(), console).await?;
-        report_all_leftovers(&hosts).await?;
+        let selection = HostSelection::from(machines);
+        let hosts = connect_hosts(&selection.clone().into(), &console.events()).await?;
+        hosts.report_all_leftovers().await?;
         let mut codes: Vec<Option<i32>> = hosts.pool.unreachable.iter().map(|_| None).collect();
         let mut printed = BTreeMap::new();
         for member in &hosts.pool.workers {
@@ -80,8 +64,8 @@ pub(crate) fn run_on_hosts(
                         OutputMode::Json => drop(printed.insert(name.to_string(), parse_json(stdout))),
                         OutputMode::Text => print_text(&format!("`{name}`:\n{}", String::from_utf8_lossy(stdout)))?,
                         OutputMode::Rendered(render) => {
-                            let target =
-                                RemoteTarget { name: name.clone(), options: hosts.options_for(name, machines) };
+                            let options = hosts.select_only(name, &selection).map_or_else(Vec::new, selecting_options);
+                            let target = RemoteTarget { name: name.clone(), options };
                             print_text(&format!("`{name}`:\n{}", render(&target, stdout)))?;
                         }
                     }
@@ -97,51 +81,23 @@ pub(crate) fn run_on_hosts(
             printed.retain(|_, value| !value.is_null());
             print_json(&printed)?;
         }
-        close(hosts).await?;
+        hosts.close().await?;
         Ok(worst_exit(&codes))
     })
 }
 
+/// The command-line options that select these hosts.
+fn selecting_options(selection: HostSelection) -> Vec<String> {
+    let file = |flag: &str, path: Option<PathBuf>| {
+        path.map_or_else(Vec::new, |path| vec![flag.to_owned(), path.display().to_string()])
+    };
+    let HostSelection { hosts, inventory, ssh_config } = selection;
+    let hosts = vec!["--hosts".to_owned(), hosts.join(",")];
+    [file("--inventory", inventory), hosts, file("--ssh-config", ssh_config)].concat()
+}
+
 fn parse_json(stdout: &[u8]) -> serde_json::Value {
     serde_json::from_slice(stdout).unwrap_or_default()
-}
-
-/// Uploads the files and runs the program on a machine to completion.
-async fn upload_and_run(
-    worker: &Worker,
-    words: &[RemoteArgument],
-) -> Result<Result<ProcessOutput, WorkerError>, Error> {
-    let mut files = Vec::new();
-    for word in words {
-        if let RemoteArgument::File(path) = word {
-            let failed = |source| Error::File { path: path.display().to_string(), source };
-            files.push((path.as_path(), std::fs::read(path).map_err(failed)?));
-        }
-    }
-    Ok(spawn_and_wait(worker, words, &files).await)
-}
-
-async fn spawn_and_wait(
-    worker: &Worker,
-    words: &[RemoteArgument],
-    files: &[(&Path, Vec<u8>)],
-) -> Result<ProcessOutput, WorkerError> {
-    let group = worker.new_group().await?;
-    let remote_path = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("{}/{name}", group.folder())
-    };
-    for (path, bytes) in files {
-        worker.put(&remote_path(path), bytes, 0o600).await?;
-    }
-    let words = words.iter().map(|word| match word {
-        RemoteArgument::Plain(word) => word.clone(),
-        RemoteArgument::File(path) => remote_path(path),
-    });
-    let argv = [worker.program().to_owned()].into_iter().chain(words);
-    let finished = group.spawn(Command::new(argv).output_limit(MAX_OUTPUT)).await?.wait(Some(COMMAND_TIMEOUT)).await?;
-    group.close().await?;
-    Ok(finished)
 }
 
 /// Combines the exit statuses of all machines; `None` is a machine without one.

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
+use wb_session::variants::read_experiment;
 use wb_study::Study;
 
-use super::variants::read_experiment;
-use super::{print_json, print_text, read, write_file};
+use super::read;
 use crate::cli::{ReadArgs, ReportArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text, write_file};
 
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
     let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
-    let (run, study) = read::load_study(&read)?;
+    let (run, study) = read::load_study(&read, console)?;
     if let Some(path) = &args.html {
         let extras = RunExtras {
             telemetry: read_telemetry(run.path(), &study),

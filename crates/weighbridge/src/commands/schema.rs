@@ -2,9 +2,9 @@
 
 use schemars::{Schema, schema_for};
 
-use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Name of a file or output, and the function that generates its schema.
 type SchemaEntry = (&'static str, fn() -> Schema);
@@ -25,7 +25,7 @@ const SCHEMAS: [SchemaEntry; 24] = [
     ("ab-result", || schema_for!(wb_compare::VariantExperiment)),
     ("calibrate-result", || schema_for!(wb_compare::CalibrationExperiment)),
     ("experiment", || schema_for!(wb_compare::experiment::Experiment)),
-    ("bisection", || schema_for!(super::bisect::BisectionReport)),
+    ("bisection", || schema_for!(wb_session::bisect::BisectionReport)),
     ("tune-result", || schema_for!(Vec<wb_knobs::tune::KnobResult>)),
     ("tune-status", || schema_for!(super::tune::TuneStatus)),
     ("tune-revert-result", || schema_for!(Vec<super::tune::RevertedChange>)),

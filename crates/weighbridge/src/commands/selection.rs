@@ -1,48 +1,21 @@
 //! Resolves flags to a request: tests, sampling and selection, from which plans are made.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_model::secrets::{mask_argument, mask_arguments};
-use wb_model::{Aslr, HugePages, ParamValue, pluralize};
+use wb_model::{Aslr, HugePages, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
-use wb_plan::{
-    Catalog, Cell, Plan, PlanError, PlanWorkers, Request, Sampling, Selection, Shortfall, SpannedParam, builtin, file,
-    spec,
-};
-use wb_profile::NamedProfile;
+use wb_plan::{Catalog, PlanError, Request, Sampling, Selection, SpannedParam, builtin, file, spec};
+use wb_session::definitions::registry_for;
+use wb_session::{EventSink, MeasureRequest};
 use wb_tests::Registry;
 
-pub(crate) use super::definitions::registry;
-use super::definitions::registry_for;
-use super::format_duration;
 use crate::cli::variants::SingleTestFlags;
 use crate::cli::{AttemptFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
 use crate::error::Error;
 
-/// Placeholder for the requested tests in the test list of a profile.
-const REQUESTED_TESTS: &str = "$@";
-
-/// What to measure, resolved from flags and plan.
-pub(crate) struct MeasureRequest {
-    /// The name of the plan, or the tests as given, with secrets masked.
-    pub(crate) name: String,
-    /// The text of the plan, if there is one.
-    pub(crate) text: Option<String>,
-    /// The publishing command of the plan.
-    pub(crate) publish: Option<String>,
-    /// The tests.
-    pub(crate) requests: Vec<Request>,
-    /// Sampling options.
-    pub(crate) sampling: Sampling,
-    /// Which cells to measure.
-    pub(crate) selection: Selection,
-    /// The available tests.
-    pub(crate) registry: Registry,
-}
-
 /// Resolves the measurement flags.
-pub(crate) fn resolve_request(what: &MeasurementFlags) -> Result<MeasureRequest, Error> {
+pub(crate) fn resolve_request(what: &MeasurementFlags, events: &EventSink) -> Result<MeasureRequest, Error> {
     if what.plan.is_none() && what.tests.is_empty() {
         return Err(Error::Usage {
             what: "missing test or plan".to_owned(),
@@ -63,7 +36,7 @@ pub(crate) fn resolve_request(what: &MeasurementFlags) -> Result<MeasureRequest,
     if let Some(all) = PlanError::merge(mistakes) {
         let names: Vec<&str> = what.tests.iter().filter_map(|test| test.split(':').next()).collect();
         // If the definitions cannot be read, it is unknown which words are tests, and only the mistakes are reported.
-        if let Ok(registry) = registry_for(&names, &what.tests_d, plan.tests_d.as_deref()) {
+        if let Ok(registry) = registry_for(&names, &what.tests_d, plan.tests_d.as_deref(), events) {
             refuse_list_words(&names, &registry)?;
         }
         return Err(all.into());
@@ -75,7 +48,7 @@ pub(crate) fn resolve_request(what: &MeasurementFlags) -> Result<MeasureRequest,
         request.tools.extend(what.sampling.attempt.tools.iter().cloned());
     }
     let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
-    let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
+    let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref(), events)?;
     if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
         return Err(Error::Usage {
             what: format!("expected a test, but `{test}` is a plan"),
@@ -203,13 +176,13 @@ fn apply_attempts(flags: &AttemptFlags, sampling: &mut Sampling) -> Result<(), E
 }
 
 /// Resolves the flags of a command that measures a single test, without retakes of disturbed samples.
-pub(crate) fn resolve_single_test(one: &SingleTestFlags) -> Result<MeasureRequest, Error> {
+pub(crate) fn resolve_single_test(one: &SingleTestFlags, events: &EventSink) -> Result<MeasureRequest, Error> {
     let mut request = spec::parse(&one.test)?;
     let mut sampling = Sampling { retakes: 0, ..Sampling::default() };
     apply_attempts(&one.attempt, &mut sampling)?;
     apply_placement(&one.placement, &mut request);
     request.tools.extend(one.attempt.tools.iter().cloned());
-    let registry = registry_for(&[&request.test], &one.tests_d, None)?;
+    let registry = registry_for(&[&request.test], &one.tests_d, None, events)?;
     Ok(MeasureRequest {
         name: mask_argument(&one.test),
         text: None,
@@ -244,70 +217,5 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
     for (name, value) in requested {
         let Some(value) = value.filter(|_| request.given.iter().all(|given| given.name != name)) else { continue };
         request.given.push(SpannedParam { name: name.to_owned(), name_span: 0..0, value });
-    }
-}
-
-impl MeasureRequest {
-    /// Makes the plan for these workers in a profile, and warns if the time budget is too small.
-    pub(crate) fn plan(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, Error> {
-        let plan = self.expand(workers, named)?;
-        if plan.cells.is_empty() {
-            return Err(self.empty_plan_error(&plan));
-        }
-        warn_budget(&plan);
-        Ok(plan)
-    }
-
-    /// Expands the requests into cells, without warnings; the plan may be empty.
-    pub(crate) fn expand(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, Error> {
-        let requests = self.profile_requests(named)?;
-        Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
-    }
-
-    /// The tests of a profile: its own, in which `$@` stands for the requested ones, or else the requested ones.
-    fn profile_requests(&self, named: &NamedProfile) -> Result<Vec<Request>, Error> {
-        let Some(tests) = &named.profile.tests else { return Ok(self.requests.clone()) };
-        let mut requests = Vec::new();
-        for test in tests {
-            match test.as_str() {
-                REQUESTED_TESTS => requests.extend(self.requests.iter().cloned()),
-                spec => requests.push(spec::parse(spec)?),
-            }
-        }
-        Ok(requests)
-    }
-
-    fn empty_plan_error(&self, plan: &Plan) -> Error {
-        let globs =
-            self.selection.select_patterns().iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(", ");
-        let what = match (globs.as_str(), plan.skipped.len()) {
-            (_, 0) => "the plan has no test".to_owned(),
-            ("", _) => "--ignore excludes every cell".to_owned(),
-            (globs, _) => format!("no cell matches {globs}"),
-        };
-        let help = match plan.skipped.len() {
-            0 => "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests".to_owned(),
-            all => format!("`weighbridge plan {}` without --select and --ignore lists all {all}", self.name),
-        };
-        Error::NothingToDo { what, help }
-    }
-}
-
-/// Warns about tests whose minimum number of samples does not fit into the time budget.
-fn warn_budget(plan: &Plan) {
-    let remedy = |cell: &Cell| if cell.params.contains_key("runtime") { "`runtime`" } else { "--min-time" };
-    let mut shortfalls = BTreeMap::new();
-    for cell in &plan.cells {
-        if let Some(shortfall) = plan.shortfall(cell) {
-            *shortfalls.entry((&cell.id.test, shortfall, remedy(cell))).or_insert(0) += 1;
-        }
-    }
-    let budget = plan.sampling.budget.map(|budget| format_duration(budget.seconds())).unwrap_or_default();
-    for ((test, Shortfall { affordable, required }, remedy), cells) in shortfalls {
-        let cells = pluralize(cells, "cell");
-        crate::console::message!(
-            "warning: {test} ({cells}): the budget of {budget} suffices for {affordable} of {required} samples"
-        );
-        crate::console::message!("help: lower {remedy}, or raise --budget");
     }
 }

@@ -12,16 +12,19 @@ use wb_knobs::{KnobSet, knobs};
 use wb_model::pluralize;
 use wb_plan::suggestion::suggest;
 use wb_report::text::{Align, Style, Table, TableCell, Tone};
+use wb_session::hosts::local_worker;
+use wb_session::knob_sets::{all_sets, read_set, user_set_file};
+use wb_session::program::runtime;
+use wb_session::remote::RemoteArgument;
 use wb_sys::undo::{Change, ConflictPolicy, ResetSetting, RevertError, RevertOutcome, Step, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
-use super::hosts::local_worker;
-use super::remote::{OutputMode, RemoteArgument, run_on_hosts};
-use super::{print_json, print_text, runtime};
+use super::remote::{OutputMode, run_on_hosts};
 use crate::cli::tune::{TuneApplyArgs, TuneCommand, TuneRevertArgs, TuneStatusArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// Runs a subcommand of `tune`, here or on other machines.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
@@ -280,49 +283,9 @@ fn has_same_outcome(one: &KnobResult, next: &KnobResult) -> bool {
 
 /// An argument for other machines; the user's sets are uploaded as files.
 fn remote_argument(argument: &str) -> RemoteArgument {
-    let user_set = sets_folder().map(|folder| folder.join(format!("{argument}.toml"))).filter(|file| file.is_file());
     let is_file = !argument.contains('=') && (argument.contains('/') || argument.ends_with(".toml"));
-    let file = if is_file { Some(PathBuf::from(argument)) } else { user_set };
+    let file = if is_file { Some(PathBuf::from(argument)) } else { user_set_file(argument) };
     file.map_or_else(|| RemoteArgument::plain(argument), RemoteArgument::File)
-}
-
-/// The folder of the user's sets.
-fn sets_folder() -> Option<PathBuf> {
-    Some(wb_sys::user_folders::config()?.join("knobs.d"))
-}
-
-/// All sets: built-in ones and the user's, which override built-in ones of the same name.
-pub(crate) fn all_sets() -> Result<Vec<KnobSet>, Error> {
-    let mut sets = KnobSet::builtin();
-    for path in sets_folder().map_or(Ok(Vec::new()), |folder| set_files(&folder))? {
-        let set = read_set(&path)?;
-        sets.retain(|existing| existing.name != set.name);
-        sets.push(set);
-    }
-    Ok(sets)
-}
-
-/// The set files in a folder, sorted by name; none if the folder does not exist.
-fn set_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let cannot_read = |source| Error::File { path: folder.display().to_string(), source };
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(cannot_read)?,
-    };
-    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(cannot_read)?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
-    Ok(files)
-}
-
-fn read_set(path: &Path) -> Result<KnobSet, Error> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| Error::File { path: path.display().to_string(), source })?;
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    KnobSet::parse(&name, &text).map_err(|error| Error::Usage {
-        what: format!("{}: {}", path.display(), error.reason),
-        help: "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs".to_owned(),
-    })
 }
 
 fn render_set_list() -> Result<String, Error> {
@@ -345,7 +308,7 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
             return Ok(set.clone());
         }
         if text.contains('/') || text.ends_with(".toml") {
-            return read_set(Path::new(text));
+            return Ok(read_set(Path::new(text))?);
         }
         let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
         let suggestion = suggest(text, names.iter().copied());

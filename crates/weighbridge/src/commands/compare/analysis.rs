@@ -5,10 +5,10 @@ use wb_compare::strip::StripOptions;
 
 use super::builds::read_strictly;
 use crate::cli::compare::{AnalyzeArgs, NearestArgs, StripArgs};
-use crate::commands::{print_bytes, print_text};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_bytes, print_text};
 
 /// Writes the table of checks and builds as CSV.
 pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Error> {

@@ -6,9 +6,9 @@ use wb_compare::{
     AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel,
 };
 use wb_record::RunFolder;
+use wb_session::definitions::study_in_memory;
 
 use crate::cli::compare::BuildFlags;
-use crate::commands::definitions::registry;
 use crate::console::Console;
 use crate::error::Error;
 
@@ -103,12 +103,6 @@ pub(super) fn read_strictly(typed: &[String], flags: &BuildFlags, console: &Cons
     }
 }
 
-/// Studies a run as `weighbridge study` does, without writing the results.
-pub(in crate::commands) fn study_in_memory(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let registry = registry(&[], Some(&run.tests_folder())).map_err(|error| error.to_string())?;
-    wb_study::render_results(run, &registry).map_err(|error| error.to_string())
-}
-
 /// Reads builds and returns them with warnings; cells may differ in the parameters of `allow_different`.
 pub(super) fn read_with_warnings(
     typed: &[String],
@@ -124,7 +118,8 @@ pub(super) fn read_with_warnings(
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
     let allow_different = allow_different.iter().cloned().collect();
     let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
-    let read = wb_compare::read(&sources, &options, &study_in_memory)?;
+    let events = console.events();
+    let read = wb_compare::read(&sources, &options, &|run: &RunFolder| study_in_memory(run, &events))?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
     }

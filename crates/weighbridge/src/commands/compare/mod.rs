@@ -1,7 +1,7 @@
 //! `weighbridge compare`: compares builds and writes tables, pages and plots.
 
 mod analysis;
-pub(in crate::commands) mod builds;
+mod builds;
 mod isa;
 mod model;
 mod render;
@@ -18,11 +18,11 @@ use wb_compare::unknown_name::check_directions;
 use wb_compare::{LoadedBuilds, SampleCounts};
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 
-use super::{print_json, print_text, write_file};
 use crate::cli::compare::{CompareArgs, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text, write_file};
 
 pub(crate) use analysis::{analyze, nearest, strip};
 pub(crate) use model::model;

@@ -10,10 +10,10 @@ use wb_report::compare::{model_text, noise_text};
 
 use super::builds::{read_model as model_of, read_strictly};
 use crate::cli::compare::{FitFlags, ModelCommand};
-use crate::commands::print_text;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Runs a subcommand of `model`.
 pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, Error> {

@@ -9,8 +9,8 @@ use wb_model::pluralize;
 use wb_report::compare::{PageOptions, Plot, html, plots as collect_plots};
 
 use crate::cli::compare::CompareArgs;
-use crate::commands::write_file;
 use crate::error::Error;
+use crate::output::write_file;
 
 /// Writes the HTML page.
 pub(super) fn write_page(

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, fmt::Display, path::Path};
 use wb_net::language::{self, NetProfile, ProfileCheck, Variables};
 use wb_net::support::UnsupportedFeature;
 
-use super::super::print_text;
 use crate::cli::net::NetCheckArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Checks each profile.
 pub(super) fn check(args: &NetCheckArgs, console: &Console) -> Result<Exit, Error> {

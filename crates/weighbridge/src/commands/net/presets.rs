@@ -9,7 +9,6 @@ use wb_net::{
 use wb_report::net::{self, Combination};
 
 use super::{
-    super::{print_json, print_text},
     outcome::{report_outcome, worst_exit},
     progress::ProgressFormat,
     response_log::ResponseLog,
@@ -19,6 +18,7 @@ use crate::cli::net::{BufferSize, PresetArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text};
 
 /// A predefined workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

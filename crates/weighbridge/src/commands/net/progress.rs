@@ -14,8 +14,8 @@ use wb_net::{
 };
 use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_line};
 
-use super::super::print_text;
 use super::response_log::ResponseLog;
+use crate::output::print_text;
 
 /// Format of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

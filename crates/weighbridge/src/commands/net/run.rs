@@ -11,9 +11,9 @@ use wb_net::{
     session::client::ClientRun,
 };
 use wb_report::net::{self, ResultSections};
+use wb_session::program::runtime;
 
 use super::{
-    super::{print_json, print_text, runtime, write_file},
     check, child_command,
     outcome::{report_outcome, start_error},
     progress::{ProgressFormat, ProgressPrinter},
@@ -25,6 +25,7 @@ use crate::cli::net::{NetClientFlags, NetRunArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{print_json, print_text, write_file};
 
 /// Runs a profile.
 pub(super) fn run(args: &NetRunArgs, console: &Console) -> Result<Exit, Error> {

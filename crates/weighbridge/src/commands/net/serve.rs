@@ -16,8 +16,9 @@ use wb_net::{
         server::{Server, ServerEvent},
     },
 };
+use wb_session::program::runtime;
 
-use super::{super::runtime, child_command, trust};
+use super::{child_command, trust};
 use crate::cli::net::NetServeArgs;
 use crate::console::Console;
 use crate::error::Error;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use wb_net::control::{Credentials, Identity, Token, Trust};
 
-use super::super::print_text;
 use crate::cli::net::TrustFlags;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Environment variable with the token, used without `--token-file`.
 const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";

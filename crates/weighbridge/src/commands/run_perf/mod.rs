@@ -20,8 +20,8 @@ use std::path::Path;
 use std::process::Command;
 
 use wb_model::secrets::mask_arguments;
+use wb_session::program::current_program;
 
-use super::current_program;
 use crate::cli::run_perf::{AnalyzePerfArgs, ComparePerfArgs, DiffPerfArgs, RunPerfArgs, StripRunPerfArgs};
 use crate::console::Console;
 use crate::error::Error;

@@ -1,8 +1,9 @@
 //! Translates `run-perf` into `run`, or into `plan` with `--plan`.
 
+use wb_session::hosts::LOOPBACK_ADDRESSES;
+
 use super::{Translation, flag_word, option_words, path_word, profile, test, tools};
 use crate::cli::run_perf::RunPerfArgs;
-use crate::commands::hosts::LOOPBACK_ADDRESSES;
 use crate::error::Error;
 
 /// Translates the arguments.

@@ -1,0 +1,198 @@
+//! Measures both ends of a bisection, then drives `git bisect run`.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use wb_compare::comparison::{ComparisonResult, FinalVerdict};
+use wb_compare::tolerance::totals::ComparisonExit;
+use wb_compare::{statistical, tolerance};
+
+use super::BisectError;
+use super::child_process::{self, ChildExit};
+use super::git::Git;
+use super::state::{BisectionConfig, BisectionEnd, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict};
+use super::step::{CheckedOutRevision, RevisionOutcome, end_results, read_builds};
+use crate::error::SessionError;
+use crate::event::{EventSink, SessionEvent};
+use crate::program::current_program;
+
+/// Options of a bisection.
+#[derive(Debug, Clone)]
+pub struct BisectionOptions {
+    /// Its folder; an existing one is resumed.
+    pub folder: PathBuf,
+    /// The repository.
+    pub repo: PathBuf,
+    /// The good revision, from before the change.
+    pub good: String,
+    /// The bad revision, from after the change.
+    pub bad: String,
+    /// Results of the good revision that exist: paths of runs, separated by commas.
+    pub good_results: Option<String>,
+    /// Results of the bad revision that exist.
+    pub bad_results: Option<String>,
+    /// The command that builds a revision.
+    pub build: Option<String>,
+    /// How a revision is measured.
+    pub measure: MeasureMethod,
+    /// Number of runs of each end.
+    pub runs: u16,
+    /// Whether to continue although the ends do not differ clearly.
+    pub anyway: bool,
+    /// Whether the processes that measure revisions print only errors.
+    pub quiet: bool,
+}
+
+/// Outcome of a bisection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BisectionOutcome {
+    /// The first bad revision, described on one line.
+    FirstBad(String),
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// Measures the ends and drives git.
+///
+/// # Errors
+/// When the repository or a revision is unsuitable, or the first bad revision cannot be found.
+pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOutcome, SessionError> {
+    let absolute = |path: &Path| std::path::absolute(path).map_err(|source| SessionError::file(path, source));
+    let repo = absolute(&options.repo)?;
+    let git = Git(&repo);
+    let end = |name: &str, results: &Option<String>| {
+        Ok::<_, SessionError>(BisectionEnd { revision: git.rev_parse(name)?, results: results.clone() })
+    };
+    let config = BisectionConfig {
+        good: end(&options.good, &options.good_results)?,
+        bad: end(&options.bad, &options.bad_results)?,
+        working_dir: absolute(Path::new("."))?,
+        build: options.build.clone(),
+        measure: options.measure.clone(),
+        runs: options.runs,
+        repo: repo.clone(),
+    };
+    git.require_clean()?;
+    if git.run(&["merge-base", "--is-ancestor", &config.bad.revision, &config.good.revision]).is_ok() {
+        let [bad, good] = [&config.bad, &config.good].map(|end| git.describe_revision(&end.revision));
+        return Err(BisectError::WrongOrder { bad, good }.into());
+    }
+    if git.is_bisecting() {
+        return Err(BisectError::InProgress.into());
+    }
+    let folder = BisectionFolder::new(&options.folder)?;
+    folder.create_or_resume(&config)?;
+    let bisection = BisectionDriver { git: &git, folder: &folder, config: &config, options, events };
+    let before = git.run(&["symbolic-ref", "--short", "--quiet", "HEAD"]).or_else(|_| git.rev_parse("HEAD"))?;
+    let ended = bisection.measure_ends().and_then(|interrupted| match interrupted {
+        Some(interrupted) => Ok(interrupted),
+        None => bisection.run_git_bisect(),
+    });
+    // Restore the user's checkout, whatever happened.
+    git.run(&["checkout", "--quiet", &before])?;
+    ended
+}
+
+/// Drives one bisection: its repository, folder and configuration.
+struct BisectionDriver<'a> {
+    git: &'a Git<'a>,
+    folder: &'a BisectionFolder,
+    config: &'a BisectionConfig,
+    options: &'a BisectionOptions,
+    events: &'a EventSink,
+}
+
+impl BisectionDriver<'_> {
+    /// Measures the ends that have no results and checks that they differ. Returns the outcome of an interruption.
+    fn measure_ends(&self) -> Result<Option<BisectionOutcome>, SessionError> {
+        for end in [&self.config.good, &self.config.bad] {
+            let steps = self.folder.read_steps()?;
+            let is_end = |step: &BisectionStep| step.name == end.revision && step.verdict == RevisionVerdict::End;
+            if end.results.is_some() || steps.iter().any(is_end) {
+                continue;
+            }
+            let revision = self.git.describe_revision(&end.revision);
+            self.events.emit(SessionEvent::MeasuringEnd(revision.clone()));
+            self.git.run(&["checkout", "--quiet", "--detach", &end.revision])?;
+            let (folder, config, events) = (self.folder, self.config, self.events);
+            let checked_out = CheckedOutRevision { folder, config, name: &end.revision, events };
+            for run in 0..self.config.runs {
+                match checked_out.measure(run)? {
+                    RevisionOutcome::Done => {}
+                    RevisionOutcome::Interrupted => return Ok(Some(self.interrupted())),
+                    RevisionOutcome::Failed(reason) => {
+                        return Err(BisectError::EndNotMeasured { revision, reason }.into());
+                    }
+                }
+            }
+            self.folder.append_step(&end.revision, RevisionVerdict::End)?;
+        }
+        let outcome = self.compare_ends()?;
+        if outcome.exit_code == ComparisonExit::NothingComparable.code() {
+            return Err(BisectError::NoCommonCheck.into());
+        }
+        let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
+        let checks = differing_checks(&outcome, single_run);
+        if checks.is_empty() && !self.options.anyway {
+            return Err(BisectError::NoDifference.into());
+        }
+        self.events.emit(SessionEvent::EndsDiffer { checks, single_run });
+        Ok(None)
+    }
+
+    fn interrupted(&self) -> BisectionOutcome {
+        self.events.emit(SessionEvent::BisectionInterrupted(self.folder.0.clone()));
+        BisectionOutcome::Interrupted
+    }
+
+    /// Compares the bad end with the good one.
+    fn compare_ends(&self) -> Result<ComparisonResult, SessionError> {
+        let typed = [&self.config.good, &self.config.bad].map(|end| end_results(self.folder, self.config, end));
+        let builds = read_builds(&typed, self.events)?;
+        let directions = builds.directions().clone();
+        let by_tolerance = tolerance::Options { directions: directions.clone(), ..tolerance::Options::default() };
+        let by_statistics = statistical::Options { directions, ..statistical::Options::default() };
+        let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
+        let statistics = statistical::compare(&builds, &[], &by_statistics);
+        Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, false))
+    }
+
+    /// Runs `git bisect run`, which finds the first bad revision.
+    fn run_git_bisect(&self) -> Result<BisectionOutcome, SessionError> {
+        let program = current_program()?.display().to_string();
+        let into = self.folder.0.display().to_string();
+        let mut words = vec!["bisect", "run", &program, "bisect", "step", "--into", &into];
+        words.extend(self.options.quiet.then_some("--quiet"));
+        self.git.run(&["bisect", "start", &self.config.bad.revision, &self.config.good.revision])?;
+        let mut git = self.git.command(&words);
+        git.stdin(Stdio::null()).stdout(Stdio::null());
+        let ended = child_process::run_interruptible(git);
+        let log = self.git.run(&["bisect", "log"]);
+        let first_bad = self.git.rev_parse("refs/bisect/bad");
+        self.git.run(&["bisect", "reset"])?;
+        let ChildExit { status, interrupted } = ended?;
+        wb_record::files::write_atomic(&self.folder.log_path("git", "bisect"), format!("{}\n", log?).as_bytes())?;
+        match status.code() {
+            Some(0) => {
+                let first_bad = first_bad?;
+                wb_record::files::write_atomic(&self.folder.first_bad_path(), format!("{first_bad}\n").as_bytes())?;
+                Ok(BisectionOutcome::FirstBad(self.git.describe_revision(&first_bad)))
+            }
+            // git passes on no status above 127, and exits with 2 if only skipped revisions are left.
+            Some(2) => Err(BisectError::OnlySkippedLeft(self.folder.0.clone()).into()),
+            _ if interrupted => Ok(self.interrupted()),
+            _ => Err(BisectError::GitBisect { status, log: self.folder.log_path("git", "bisect") }.into()),
+        }
+    }
+}
+
+/// The primary checks in which the ends differ; for single runs also those whose run-to-run variation is unknown.
+fn differing_checks(outcome: &ComparisonResult, single: bool) -> Vec<String> {
+    let differs = |decided: FinalVerdict| match decided {
+        FinalVerdict::Gain | FinalVerdict::Loss => true,
+        FinalVerdict::Differs => single,
+        _ => false,
+    };
+    let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.final_verdict));
+    checks.map(|check| check.id.to_string()).collect()
+}

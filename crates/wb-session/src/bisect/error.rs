@@ -1,0 +1,122 @@
+//! Errors of bisections.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+/// Why a bisection cannot be started or continued.
+#[derive(Debug, thiserror::Error)]
+pub enum BisectError {
+    /// A git command failed.
+    #[error("git {command}: {message}")]
+    Git {
+        /// Its arguments.
+        command: String,
+        /// What it printed.
+        message: String,
+        /// Where it ran.
+        repo: PathBuf,
+    },
+    /// The repository has uncommitted changes, of which this is the first.
+    #[error("the repository has uncommitted changes: {0}")]
+    UncommittedChanges(String),
+    /// The repository is being bisected already.
+    #[error("a bisection of the repository is already in progress")]
+    InProgress,
+    /// The bad revision is the good one, or an ancestor of it.
+    #[error("bad revision {bad} is not after good revision {good}")]
+    WrongOrder {
+        /// The bad revision.
+        bad: String,
+        /// The good revision.
+        good: String,
+    },
+    /// A folder without a bisection.
+    #[error("not a bisection folder: {}", .0.display())]
+    NotABisection(PathBuf),
+    /// A folder with another bisection.
+    #[error("{} holds a bisection with other settings", .0.display())]
+    OtherBisection(PathBuf),
+    /// A recorded step that cannot be read.
+    #[error("{}: invalid step in line {line}: {error}", .path.display())]
+    InvalidStep {
+        /// The file of steps.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// A step that cannot be serialised.
+    #[error(transparent)]
+    UnrecordableStep(serde_json::Error),
+    /// An end could not be built or measured.
+    #[error("{revision}: {reason}")]
+    EndNotMeasured {
+        /// The revision.
+        revision: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The results of the ends have nothing in common.
+    #[error("the good and the bad revision have no check in common")]
+    NoCommonCheck,
+    /// The ends do not differ.
+    #[error("no significant difference between the good and the bad revision")]
+    NoDifference,
+    /// Every revision that is left was skipped, in the bisection in this folder.
+    #[error("only revisions that cannot be built, measured or classified are left")]
+    OnlySkippedLeft(PathBuf),
+    /// `git bisect` failed.
+    #[error("git bisect ended with {status}")]
+    GitBisect {
+        /// Its exit status.
+        status: ExitStatus,
+        /// Its log.
+        log: PathBuf,
+    },
+}
+
+impl BisectError {
+    /// Whether the bisection was started but cannot find the revision.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        matches!(
+            self,
+            Self::EndNotMeasured { .. }
+                | Self::NoCommonCheck
+                | Self::NoDifference
+                | Self::OnlySkippedLeft(_)
+                | Self::GitBisect { .. }
+        )
+    }
+
+    /// How to resolve the error.
+    pub(crate) fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Git { repo, .. } => {
+                return Some(format!("the command ran in {}; --repo selects the repository", repo.display()));
+            }
+            Self::OnlySkippedLeft(folder) => {
+                return Some(format!(
+                    "`weighbridge bisect show --into {}` shows why each was skipped",
+                    folder.display()
+                ));
+            }
+            Self::GitBisect { log, .. } => {
+                return Some(format!("its log is {}; run the same command again to resume", log.display()));
+            }
+            Self::UnrecordableStep(_) => return None,
+            Self::UncommittedChanges(_) => "commit or stash them: other revisions will be checked out",
+            Self::InProgress => "`git bisect reset` ends it",
+            Self::WrongOrder { .. } => "--good is a revision before the change, --bad one after it",
+            Self::NotABisection(_) => "`weighbridge bisect run --into DIR …` starts a bisection",
+            Self::OtherBisection(_) => "`weighbridge bisect show` shows them; choose another folder with --into",
+            Self::InvalidStep { .. } => "remove that line; its revision is then measured again",
+            Self::EndNotMeasured { .. } => "both ends must be built and measured; name another revision",
+            Self::NoCommonCheck => "--good-results and --bad-results must be results of the tests measured here",
+            Self::NoDifference => {
+                "more runs of each end (--runs) or more samples may show one; --anyway continues without"
+            }
+        };
+        Some(help.to_owned())
+    }
+}

@@ -1,0 +1,73 @@
+//! Bisections: find the revision that changed performance by classifying each revision as good or bad.
+
+mod child_process;
+mod driver;
+mod error;
+mod git;
+mod state;
+mod step;
+
+use std::fs;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::git::Git;
+use self::state::BisectionFolder;
+use self::step::CheckedOutRevision;
+use crate::error::SessionError;
+use crate::event::EventSink;
+
+pub use self::driver::{BisectionOptions, BisectionOutcome, run};
+pub use self::error::BisectError;
+pub use self::state::{BisectionConfig, BisectionEnd, BisectionStep, MeasureMethod, RevisionVerdict};
+pub use self::step::StepOutcome;
+
+/// Classifies one revision: the checked-out one, or one with another name, unless that was done before.
+///
+/// # Errors
+/// When the folder has no bisection, the repository has uncommitted changes, or results cannot be compared.
+pub fn step(folder: &Path, name: Option<&str>, events: &EventSink) -> Result<StepOutcome, SessionError> {
+    let folder = BisectionFolder::new(folder)?;
+    let config = folder.read_config()?;
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => {
+            let git = Git(&config.repo);
+            // With uncommitted changes, the results would not be those of the revision.
+            git.require_clean()?;
+            git.rev_parse("HEAD")?
+        }
+    };
+    CheckedOutRevision { folder: &folder, config: &config, name: &name, events }.run_step()
+}
+
+/// A bisection: its configuration and everything measured so far.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BisectionReport {
+    /// Its configuration.
+    pub config: BisectionConfig,
+    /// All steps, in order.
+    pub steps: Vec<BisectionStep>,
+    /// The first bad revision, once found.
+    pub first_bad: Option<String>,
+}
+
+impl BisectionReport {
+    /// Reads the folder of a bisection.
+    ///
+    /// # Errors
+    /// When it has none, or it cannot be read.
+    pub fn read(folder: &Path) -> Result<Self, SessionError> {
+        let folder = BisectionFolder::new(folder)?;
+        // Without the file, it is not found yet.
+        let first_bad = fs::read_to_string(folder.first_bad_path()).ok().map(|text| text.trim().to_owned());
+        Ok(Self { config: folder.read_config()?, steps: folder.read_steps()?, first_bad })
+    }
+
+    /// One-line description of a revision: abbreviated hash and subject, or its name if git does not know it.
+    pub fn describe_revision(&self, revision: &str) -> String {
+        Git(&self.config.repo).describe_revision(revision)
+    }
+}

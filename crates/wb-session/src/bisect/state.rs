@@ -1,0 +1,174 @@
+//! The folder of a bisection: its configuration in `bisect.json`, every measured revision in `steps.jsonl`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_record::files;
+
+use super::BisectError;
+use crate::error::SessionError;
+
+/// Configuration of a bisection, fixed when it starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BisectionConfig {
+    /// The repository.
+    pub repo: PathBuf,
+    /// The working directory in which it was started; paths in arguments and results are relative to it.
+    pub working_dir: PathBuf,
+    /// The good end.
+    pub good: BisectionEnd,
+    /// The bad end.
+    pub bad: BisectionEnd,
+    /// The command that builds a revision.
+    pub build: Option<String>,
+    /// How a revision is measured.
+    pub measure: MeasureMethod,
+    /// Number of runs of each end.
+    #[serde(default = "one")]
+    pub runs: u16,
+}
+
+/// Number of runs in configurations that do not record it.
+fn one() -> u16 {
+    1
+}
+
+/// The good or the bad end of a bisection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BisectionEnd {
+    /// Its revision, as git's hash.
+    pub revision: String,
+    /// Its results, if they existed before the bisection.
+    pub results: Option<String>,
+}
+
+/// How a revision is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureMethod {
+    /// `weighbridge run` with these arguments.
+    Run(Vec<String>),
+    /// A shell command.
+    Command(String),
+}
+
+/// A revision that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BisectionStep {
+    /// Its name: the commit hash, or the name that was given.
+    pub name: String,
+    /// When it was finished: RFC 3339 in UTC.
+    pub finished_at: String,
+    /// The verdict on it.
+    pub verdict: RevisionVerdict,
+}
+
+/// The verdict on a revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RevisionVerdict {
+    /// The good or the bad end itself.
+    End,
+    /// More like the good end.
+    Good {
+        /// Likeness to the good end and to the bad end.
+        likeness: [f64; 2],
+    },
+    /// More like the bad end.
+    Bad {
+        /// Likeness to the good end and to the bad end.
+        likeness: [f64; 2],
+    },
+    /// It could not be classified.
+    Skipped {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// The folder of a bisection.
+#[derive(Debug, Clone)]
+pub(super) struct BisectionFolder(pub(super) PathBuf);
+
+impl BisectionFolder {
+    /// Makes the path absolute.
+    pub(super) fn new(path: &Path) -> Result<Self, SessionError> {
+        std::path::absolute(path).map(Self).map_err(|source| SessionError::file(path, source))
+    }
+
+    /// Reads the configuration.
+    pub(super) fn read_config(&self) -> Result<BisectionConfig, SessionError> {
+        files::read_json(&self.0.join("bisect.json"))?.ok_or_else(|| BisectError::NotABisection(self.0.clone()).into())
+    }
+
+    /// Creates the folder, or resumes a bisection with the same configuration.
+    pub(super) fn create_or_resume(&self, about: &BisectionConfig) -> Result<(), SessionError> {
+        let path = self.0.join("bisect.json");
+        if let Some(existing) = files::read_json::<BisectionConfig>(&path)? {
+            return match existing == *about {
+                true => Ok(()),
+                false => Err(BisectError::OtherBisection(self.0.clone()).into()),
+            };
+        }
+        fs::create_dir_all(self.0.join("results"))
+            .and_then(|()| fs::create_dir_all(self.0.join("logs")))
+            .map_err(|source| SessionError::file(&self.0, source))?;
+        Ok(files::write_json(&path, about)?)
+    }
+
+    /// Folder of the results of a revision's run; that of the first run has the revision's name.
+    pub(super) fn results_path(&self, name: &str, run: u16) -> PathBuf {
+        let name = if run == 0 { name.to_owned() } else { format!("{name}.{}", run + 1) };
+        self.0.join("results").join(name)
+    }
+
+    /// Log file of a command's output.
+    pub(super) fn log_path(&self, name: &str, what: &str) -> PathBuf {
+        self.0.join("logs").join(format!("{name}-{what}.log"))
+    }
+
+    /// File with the first bad revision.
+    pub(super) fn first_bad_path(&self) -> PathBuf {
+        self.0.join("first-bad")
+    }
+
+    /// Reads all steps. An incomplete last line, left by a killed process, is ignored.
+    pub(super) fn read_steps(&self) -> Result<Vec<BisectionStep>, SessionError> {
+        let path = self.0.join("steps.jsonl");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(SessionError::file(&path, source)),
+        };
+        let last = text.lines().count();
+        let truncated = |at: usize| at == last && !text.ends_with('\n');
+        let lines = (1..).zip(text.lines()).filter(|(at, _)| !truncated(*at));
+        let read = |(line, text): (usize, &str)| {
+            serde_json::from_str(text)
+                .map_err(|error| BisectError::InvalidStep { path: path.clone(), line, error }.into())
+        };
+        lines.map(read).collect()
+    }
+
+    /// Appends a step.
+    pub(super) fn append_step(&self, name: &str, found: RevisionVerdict) -> Result<BisectionStep, SessionError> {
+        let step =
+            BisectionStep { name: name.to_owned(), finished_at: jiff::Timestamp::now().to_string(), verdict: found };
+        let path = self.0.join("steps.jsonl");
+        let line = serde_json::to_string(&step).map_err(BisectError::UnrecordableStep)?;
+        let write = || {
+            let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
+            let existing = fs::read(&path)?;
+            let complete = existing.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            // Cut off an incomplete last line.
+            file.set_len(complete as u64)?;
+            file.write_all(format!("{line}\n").as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(|source| SessionError::file(&path, source))?;
+        Ok(step)
+    }
+}

@@ -1,0 +1,89 @@
+//! The registry of tests: built-in, shipped, and defined by the user's files.
+
+use std::path::{Path, PathBuf};
+
+use wb_plan::{Catalog, PlanError, SourceText};
+use wb_record::RunFolder;
+use wb_tests::net::Net;
+use wb_tests::{DefinitionError, Registry};
+
+use crate::error::SessionError;
+use crate::event::{EventSink, SessionEvent};
+
+/// How to resolve an invalid definition.
+pub(crate) const HELP: &str = "fix or remove the file; docs/tests.md describes the format";
+
+/// The registry of tests. An unreadable definition causes a warning and is skipped.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>, events: &EventSink) -> Result<Registry, SessionError> {
+    registry_for(&[], tests_d, beside_plan, events)
+}
+
+/// The registry of tests. An unreadable definition is an error if it may define one of the requested tests.
+///
+/// # Errors
+/// When a folder or such a definition cannot be read.
+pub fn registry_for(
+    requested: &[&str],
+    tests_d: &[PathBuf],
+    beside_plan: Option<&Path>,
+    events: &EventSink,
+) -> Result<Registry, SessionError> {
+    let user_folder = wb_sys::user_folders::config().map(|config| config.join("tests.d"));
+    let optional = user_folder.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
+    let mut registry = Registry::built_in();
+    if let Some(folder) = beside_plan.and_then(Path::parent) {
+        registry.add(Net::with_profile_folder(folder));
+    }
+    let mut unreadable = Vec::new();
+    for folder in optional.chain(tests_d.iter().cloned()) {
+        unreadable.extend(registry.add_folder(&folder).map_err(definition_error)?);
+    }
+    for error in unreadable {
+        let may_be_requested = |test: &&str| may_define(&error, test).unwrap_or(registry.declaration(test).is_none());
+        if requested.iter().any(may_be_requested) {
+            return Err(definition_error(error));
+        }
+        events.emit(SessionEvent::DefinitionSkipped(error));
+    }
+    Ok(registry)
+}
+
+/// Whether an unreadable definition would define this test; `None` if unknown.
+fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
+    let named = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == test);
+    match error {
+        DefinitionError::Duplicate { test: duplicate, .. } => Some(duplicate == test),
+        DefinitionError::Read { path, .. } => Some(named(path)),
+        DefinitionError::Record(_) => None,
+        DefinitionError::Invalid { file, .. } => {
+            let text = std::fs::read_to_string(file).ok()?;
+            let value = text.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='));
+            Some(value?.trim().trim_matches(['"', '\'']) == test || named(Path::new(file)))
+        }
+    }
+}
+
+/// Converts a definition error, with its source position if it has one.
+fn definition_error(error: DefinitionError) -> SessionError {
+    match error {
+        DefinitionError::Invalid { file, span, diagnostic: fault, .. } => {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            let label = fault.help.as_deref().unwrap_or("here");
+            let source = SourceText::new(&file, &text);
+            PlanError::at(&source, span, fault.message.as_str(), label).with_help(HELP).into()
+        }
+        other => SessionError::Definition(other),
+    }
+}
+
+/// Studies a run as `weighbridge study` does, without writing the results.
+///
+/// # Errors
+/// The message of the error that prevents it.
+pub fn study_in_memory(run: &RunFolder, events: &EventSink) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let registry = registry(&[], Some(&run.tests_folder()), events).map_err(|error| error.to_string())?;
+    wb_study::render_results(run, &registry).map_err(|error| error.to_string())
+}

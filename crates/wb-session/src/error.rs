@@ -1,0 +1,244 @@
+//! Errors that end a session.
+
+use std::path::{Path, PathBuf};
+
+use wb_profile::{ProfileCatalogError, ProfileSelectionError};
+
+use crate::bisect::BisectError;
+use crate::hosts::HostError;
+use crate::variants::VariantsError;
+
+/// An error that ends a session, or that it reports as a warning.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// An invalid plan.
+    #[error(transparent)]
+    Plan(#[from] wb_plan::PlanError),
+    /// A run folder that cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] wb_record::RecordError),
+    /// A run that failed.
+    #[error(transparent)]
+    Run(#[from] wb_run::RunError),
+    /// A run that cannot be studied.
+    #[error(transparent)]
+    Study(#[from] wb_study::StudyError),
+    /// A worker that failed.
+    #[error(transparent)]
+    Worker(#[from] wb_agent::WorkerError),
+    /// Builds that cannot be read.
+    #[error(transparent)]
+    Source(#[from] wb_compare::SourceError),
+    /// No nearest build could be determined.
+    #[error(transparent)]
+    Nearest(#[from] wb_compare::nearest::NearestError),
+    /// A file that cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A host that cannot be reached.
+    #[error(transparent)]
+    Fleet(#[from] wb_fleet::FleetError),
+    /// Hosts on which nothing can be measured as requested.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A host that did not reboot as requested.
+    #[error(transparent)]
+    Reboot(#[from] wb_profile::reboot::RebootError),
+    /// An unknown or invalid profile.
+    #[error(transparent)]
+    InvalidProfile(ProfileSelectionError),
+    /// A profile that could not be applied to a host.
+    #[error(transparent)]
+    ProfileNotApplied(#[from] wb_profile::ProfileError),
+    /// A host on which changes of a run remain.
+    #[error("`{host}`: {still}")]
+    StillChanged {
+        /// The host.
+        host: wb_model::WorkerName,
+        /// What is still changed, and why.
+        still: wb_agent::UnrevertedChanges,
+    },
+    /// An invalid provisioner.
+    #[error(transparent)]
+    Provisioner(#[from] wb_profile::provision::ParseProvisionerError),
+    /// A setup script that cannot be read.
+    #[error(transparent)]
+    Script(#[from] wb_profile::script::ReadScriptError),
+    /// An invalid definition of a test.
+    #[error(transparent)]
+    Definition(wb_tests::DefinitionError),
+    /// An invalid knob set.
+    #[error("{}: {reason}", .path.display())]
+    KnobSet {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A secret that cannot be protected.
+    #[error(transparent)]
+    Secret(#[from] crate::secrets::SecretError),
+    /// A program that would publish the run and does not exist.
+    #[error("no such program: `{0}`, which would publish the run")]
+    NoPublisher(String),
+    /// A plan without cells.
+    #[error("{}", describe_empty_plan(.patterns, *.skipped))]
+    EmptyPlan {
+        /// The name of the plan.
+        plan: String,
+        /// The patterns of which a cell must match one.
+        patterns: Vec<String>,
+        /// Number of excluded cells.
+        skipped: usize,
+    },
+    /// A run folder with another plan.
+    #[error("{} holds another plan: `{recorded}`, not `{requested}`", .folder.display())]
+    OtherPlan {
+        /// The run folder.
+        folder: PathBuf,
+        /// The plan in the folder.
+        recorded: String,
+        /// The requested plan.
+        requested: String,
+    },
+    /// Several profiles for a command that measures in one.
+    #[error("`{command}` measures in one profile, but {profiles} were given")]
+    SeveralProfiles {
+        /// The command.
+        command: &'static str,
+        /// Number of profiles.
+        profiles: usize,
+    },
+    /// A profile whose definition differs from that with which the folder was measured.
+    #[error("{} was measured with a different definition of profile `{profile}`", .folder.display())]
+    RedefinedProfile {
+        /// The run folder.
+        folder: PathBuf,
+        /// The profile.
+        profile: wb_model::ProfileName,
+    },
+    /// A profile that cannot be serialised.
+    #[error("cannot record the profile: {0}")]
+    UnrecordableProfile(#[source] serde_json::Error),
+    /// The user interrupted the preparation.
+    #[error("interrupted before anything was measured: run the same command again to resume")]
+    Interrupted,
+    /// A bisection that cannot be started or continued.
+    #[error(transparent)]
+    Bisect(#[from] BisectError),
+    /// An experiment with variants that cannot be made or evaluated.
+    #[error(transparent)]
+    Variants(#[from] VariantsError),
+}
+
+impl From<ProfileSelectionError> for SessionError {
+    /// Keeps the source position of an error in a profile's file.
+    fn from(error: ProfileSelectionError) -> Self {
+        match error {
+            ProfileSelectionError::Profile(ProfileCatalogError::Text(error)) => Self::Plan(error),
+            other => Self::InvalidProfile(other),
+        }
+    }
+}
+
+/// What an error means for the command that it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// An invalid request, or a failure.
+    Failure,
+    /// Something could not be measured as requested.
+    Incomplete,
+    /// There was nothing to do.
+    NothingToDo,
+    /// The user interrupted the session.
+    Interrupted,
+}
+
+impl SessionError {
+    /// A file that cannot be read or written.
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
+        Self::File { path: path.display().to_string(), source }
+    }
+
+    /// What the error means for the command that it ends.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::EmptyPlan { .. } => ErrorClass::NothingToDo,
+            Self::Run(wb_run::RunError::Lost { .. }) | Self::Host(HostError::NoneLeft) => ErrorClass::Incomplete,
+            Self::Bisect(error) if error.is_incomplete() => ErrorClass::Incomplete,
+            Self::Variants(VariantsError::Evaluation { .. }) => ErrorClass::Incomplete,
+            Self::Interrupted => ErrorClass::Interrupted,
+            _ => ErrorClass::Failure,
+        }
+    }
+
+    /// How to resolve the error, if this crate knows; errors of other crates that have no help of their own have none.
+    pub fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Fleet(error) => return error.help(),
+            Self::Host(error) => error.help(),
+            Self::Reboot(error) => return error.help(),
+            Self::InvalidProfile(error) => return error.help(),
+            Self::ProfileNotApplied(error) => return error.help(),
+            Self::StillChanged { still, .. } => still.help(),
+            Self::Secret(error) => error.help(),
+            Self::Bisect(error) => return error.help(),
+            Self::Variants(error) => return error.help(),
+            Self::EmptyPlan { skipped: 0, .. } => {
+                "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests"
+            }
+            Self::EmptyPlan { plan, skipped, .. } => {
+                return Some(format!("`weighbridge plan {plan}` without --select and --ignore lists all {skipped}"));
+            }
+            Self::SeveralProfiles { command, .. } => return Some(format!("run `{command}` once for each profile")),
+            Self::Provisioner(_) | Self::Script(_) => "see docs/provisioning.md",
+            Self::Definition(_) => crate::definitions::HELP,
+            Self::KnobSet { .. } => {
+                "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs"
+            }
+            Self::NoPublisher(_) => "name a file, or a program on the PATH of this machine",
+            Self::OtherPlan { .. } => {
+                "choose another folder with --into; the plan of a folder is fixed before its first sample"
+            }
+            Self::RedefinedProfile { .. } => {
+                "choose another folder with --into, or save this profile in a file under another name"
+            }
+            _ => return None,
+        };
+        Some(help.to_owned())
+    }
+}
+
+fn describe_empty_plan(patterns: &[String], skipped: usize) -> String {
+    let patterns = patterns.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(", ");
+    match (patterns.as_str(), skipped) {
+        (_, 0) => "the plan has no test".to_owned(),
+        ("", _) => "--ignore excludes every cell".to_owned(),
+        (patterns, _) => format!("no cell matches {patterns}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_plans_name_what_excludes_all_cells() {
+        let error = |patterns: &[&str], skipped| {
+            let patterns = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+            SessionError::EmptyPlan { plan: "quick".to_owned(), patterns, skipped }
+        };
+        assert_eq!(error(&[], 0).to_string(), "the plan has no test");
+        assert_eq!(error(&[], 2).to_string(), "--ignore excludes every cell");
+        let unmatched = error(&["a*", "b"], 2);
+        assert_eq!(unmatched.to_string(), "no cell matches `a*`, `b`");
+        assert_eq!(unmatched.class(), ErrorClass::NothingToDo);
+        let help = unmatched.help().unwrap_or_default();
+        assert_eq!(help, "`weighbridge plan quick` without --select and --ignore lists all 2");
+    }
+}

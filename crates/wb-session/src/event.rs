@@ -1,0 +1,152 @@
+//! What sessions report while they work.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wb_agent::RestoredChange;
+use wb_fleet::{ConnectWarning, ParamMismatch, Transfer};
+use wb_knobs::tune::KnobResult;
+use wb_model::{ProfileName, TestName, WorkerName};
+use wb_plan::Shortfall;
+use wb_profile::ProfileErrorKind;
+use wb_run::preparation::SetupEvent;
+use wb_tests::DefinitionError;
+
+use crate::bisect::RevisionVerdict;
+use crate::error::SessionError;
+
+/// Something that happens in a session.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// An error that does not end the session.
+    Warning(SessionError),
+    /// A definition that cannot be read and is skipped.
+    DefinitionSkipped(DefinitionError),
+    /// The time budget is too small for the minimum number of samples.
+    BudgetShortfall {
+        /// The test.
+        test: TestName,
+        /// Number of its cells.
+        cells: usize,
+        /// The samples that fit, and the required ones.
+        shortfall: Shortfall,
+        /// The budget per cell, in seconds.
+        budget_seconds: f64,
+        /// Whether the test has the parameter `runtime`, which sets the duration of a sample.
+        has_runtime: bool,
+    },
+    /// run-perf's metadata for publishing is given, which has no effect.
+    PublishKeyIgnored(&'static str),
+    /// Something that happens on a host.
+    Host(WorkerName, HostEvent),
+    /// Progress of the preparation of hosts.
+    Preparation(SetupEvent),
+    /// Measuring starts in a profile and is recorded in this folder.
+    RunStarted(PathBuf),
+    /// Progress of measuring.
+    RunProgress(Box<wb_run::Progress>),
+    /// Measuring has ended in a profile.
+    RunEnded,
+    /// An error ends the session after measuring has started; its results so far are kept in this folder.
+    ResultsKept(PathBuf),
+    /// The user interrupted the session, which can be resumed.
+    Interrupted {
+        /// The run folder.
+        folder: PathBuf,
+        /// Whether the user named the folder.
+        is_folder_named: bool,
+    },
+    /// The run could not be published, for this reason.
+    NotPublished(String),
+    /// An end of a bisection is about to be measured: the revision, described on one line.
+    MeasuringEnd(String),
+    /// The ends of a bisection differ.
+    EndsDiffer {
+        /// The primary checks in which they differ.
+        checks: Vec<String>,
+        /// Whether an end is a single run, whose run-to-run variation is unknown.
+        single_run: bool,
+    },
+    /// A revision of a bisection has a verdict.
+    RevisionClassified {
+        /// The revision.
+        name: String,
+        /// The verdict.
+        verdict: RevisionVerdict,
+    },
+    /// The user interrupted the bisection in this folder, which can be resumed.
+    BisectionInterrupted(PathBuf),
+}
+
+/// Something that happens on a host.
+#[derive(Debug)]
+pub enum HostEvent {
+    /// Progress of the transfer of the program to it.
+    Transfer(Transfer),
+    /// It was connected to, with a remark.
+    Connected(ConnectWarning),
+    /// It contradicts its declared parameters.
+    ParamMismatch(ParamMismatch),
+    /// A change that a killed run had left was reverted.
+    LeftoverReverted(RestoredChange),
+    /// It is unknown whether a killed run left changes, for this reason.
+    LeftoverUnknown(String),
+    /// A later profile cannot be applied to it.
+    ProfileObstacle(ProfileName, Box<ProfileErrorKind>),
+    /// A slow step of applying a profile begins.
+    ProfileStep(String),
+    /// It does not support these settings of a profile.
+    UnsupportedSettings(Vec<KnobResult>),
+    /// A change of a profile was not reverted, because somebody else had changed the setting.
+    RevertConflict(RestoredChange),
+}
+
+/// Receiver of events; ignores them by default.
+#[derive(Clone, Default)]
+pub struct EventSink(Option<Arc<dyn Fn(SessionEvent) + Send + Sync>>);
+
+impl EventSink {
+    /// Creates a receiver from a function, which must not block.
+    pub fn new(receive: impl Fn(SessionEvent) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(receive)))
+    }
+
+    pub(crate) fn emit(&self, event: SessionEvent) {
+        if let Some(receive) = &self.0 {
+            receive(event);
+        }
+    }
+
+    pub(crate) fn emit_host(&self, host: &WorkerName, event: HostEvent) {
+        self.emit(SessionEvent::Host(host.clone(), event));
+    }
+
+    /// Reports an error that does not end the session.
+    pub(crate) fn warn(&self, error: impl Into<SessionError>) {
+        self.emit(SessionEvent::Warning(error.into()));
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EventSink").field(&self.0.is_some()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_warning_reaches_the_receiver_with_its_cause() {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let copy = received.clone();
+        let sink = EventSink::new(move |event| copy.lock().unwrap().push(event));
+        sink.clone().warn(crate::hosts::HostError::NoneLeft);
+        let received = received.lock().unwrap();
+        assert!(matches!(received[..], [SessionEvent::Warning(SessionError::Host(_))]), "{received:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Resolves the selection of hosts to hosts with their parameters.
+
+use std::collections::BTreeMap;
+
+use wb_fleet::inventory::{ForcedParams, read_host_file};
+use wb_fleet::{ConnectedHost, Host, HostParams, Inventory};
+use wb_model::WorkerName;
+
+use super::HostError;
+use crate::error::SessionError;
+use crate::event::{EventSink, HostEvent};
+use crate::options::HostOptions;
+
+/// The name for this machine in a list of hosts.
+const LOCAL: &str = "local";
+/// Addresses that mean this machine in run-perf's files and options.
+pub const LOOPBACK_ADDRESSES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// Inventory key of the address by which other hosts reach a host, if different from its ssh address.
+const DATA_ADDRESS: &str = "data-address";
+
+/// A requested machine.
+pub(super) enum RequestedHost {
+    /// This machine, under a name.
+    Local(WorkerName),
+    /// Another machine.
+    Remote(Box<Host>),
+}
+
+/// The requested machines, in order, and the groups of the inventory.
+pub(super) struct RequestedHosts {
+    pub(super) hosts: Vec<RequestedHost>,
+    pub(super) groups: BTreeMap<String, Vec<WorkerName>>,
+}
+
+impl RequestedHosts {
+    /// Whether this machine is one of them; it is if none was requested.
+    pub(super) fn includes_local(&self) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|place| place.local_name().is_some())
+    }
+}
+
+impl RequestedHost {
+    pub(super) fn name(&self) -> &WorkerName {
+        match self {
+            Self::Local(name) => name,
+            Self::Remote(host) => &host.name,
+        }
+    }
+
+    pub(super) fn local_name(&self) -> Option<&WorkerName> {
+        if let Self::Local(name) = self { Some(name) } else { None }
+    }
+
+    pub(super) fn remote(&self) -> Option<&Host> {
+        if let Self::Remote(host) = self { Some(host) } else { None }
+    }
+}
+
+/// Resolves the selection of hosts.
+pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts, SessionError> {
+    let inventory = match &host_options.selection.inventory {
+        None => Inventory::default(),
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).map_err(|source| SessionError::file(path, source))?;
+            Inventory::parse(&name, &text)?
+        }
+    };
+    let mut places: Vec<RequestedHost> = Vec::new();
+    if host_options.selection.hosts.is_empty() {
+        places.extend(inventory.hosts().iter().cloned().map(Box::new).map(RequestedHost::Remote));
+    }
+    if let Some(path) = host_options
+        .selection
+        .inventory
+        .as_ref()
+        .filter(|_| host_options.selection.hosts.is_empty() && places.is_empty())
+    {
+        return Err(HostError::EmptyInventory(path.clone()).into());
+    }
+    for word in &host_options.selection.hosts {
+        match parse_local_name(word) {
+            Some(name) => places.push(RequestedHost::Local(name)),
+            None => places.extend(
+                inventory.select(std::slice::from_ref(word))?.into_iter().map(Box::new).map(RequestedHost::Remote),
+            ),
+        }
+    }
+    refuse_duplicates(&places)?;
+    apply_params(&mut places, host_options)?;
+    let name = |(name, members): (&WorkerName, &Vec<WorkerName>)| (name.to_string(), members.clone());
+    Ok(RequestedHosts { hosts: places, groups: inventory.groups().iter().map(name).collect() })
+}
+
+/// Parses `local` or `NAME:local`, the forms that mean this machine.
+fn parse_local_name(word: &str) -> Option<WorkerName> {
+    let name = if word == LOCAL { LOCAL } else { word.strip_suffix(":local")? };
+    WorkerName::new(name).ok()
+}
+
+/// Refuses two hosts with one name, and this machine under two names: its samples would disturb each other and count as
+/// those of two machines.
+fn refuse_duplicates(places: &[RequestedHost]) -> Result<(), HostError> {
+    let duplicate =
+        places.iter().enumerate().find(|(at, place)| places[..*at].iter().any(|it| it.name() == place.name()));
+    if let Some((_, place)) = duplicate {
+        return Err(HostError::DuplicateName(place.name().clone()));
+    }
+    let mut here = places.iter().filter_map(RequestedHost::local_name);
+    match (here.next(), here.next()) {
+        (Some(one), Some(other)) => Err(HostError::SameMachine(one.clone(), other.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Sets the parameters of hosts; --force-params overrides the inventory, which overrides run-perf's files.
+fn apply_params(places: &mut [RequestedHost], host_options: &HostOptions) -> Result<(), SessionError> {
+    let forced = host_options.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
+    let hosts: Vec<Host> = places.iter().filter_map(RequestedHost::remote).cloned().collect();
+    let alone = places.is_empty().then(WorkerName::local);
+    let here: Vec<&WorkerName> = places.iter().filter_map(RequestedHost::local_name).chain(&alone).collect();
+    let is_here = |name: &&str| here.iter().any(|local| local.as_str() == *name || LOOPBACK_ADDRESSES.contains(name));
+    if let Some(unused) = forced.unmatched(&hosts).find(|name| !is_here(name)) {
+        return Err(HostError::UnknownForcedHost(unused.to_owned()).into());
+    }
+    for place in places {
+        let RequestedHost::Remote(host) = place else { continue };
+        let file = read_host_file(&host.address.host, &host_options.paths)?.unwrap_or_default();
+        host.params = file
+            .overridden_by(&host.params)
+            .overridden_by(&forced.params_for(host))
+            .overridden_by(&common_params(host_options));
+    }
+    Ok(())
+}
+
+/// Parameters that the options set for all hosts.
+fn common_params(host_options: &HostOptions) -> HostParams {
+    HostParams {
+        distro: host_options.distro.clone(),
+        guest_distro: host_options.guest_distro.clone(),
+        ..HostParams::default()
+    }
+}
+
+/// The parameters of this machine under a name, from run-perf's files for its addresses and --force-params.
+pub(super) fn local_params(host_options: &HostOptions, name: &WorkerName) -> Result<HostParams, SessionError> {
+    let forced = host_options.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
+    let mut params = HostParams::default();
+    for address in LOOPBACK_ADDRESSES {
+        params = params.overridden_by(&read_host_file(address, &host_options.paths)?.unwrap_or_default());
+    }
+    let names: Vec<&str> = [name.as_str()].into_iter().chain(LOOPBACK_ADDRESSES).collect();
+    Ok(params.overridden_by(&forced.params_for_names(&names)).overridden_by(&common_params(host_options)))
+}
+
+/// Reports the notes of a connected host, and where it contradicts its declared parameters.
+pub(super) async fn report_host(connected: &ConnectedHost, events: &EventSink) -> Result<(), SessionError> {
+    let host = &connected.host.name;
+    for warning in &connected.warnings {
+        events.emit_host(host, HostEvent::Connected(warning.clone()));
+    }
+    if connected.host.params != HostParams::default() {
+        let found = HostParams::detect(&connected.worker).await?;
+        for mismatch in connected.host.params.mismatches(&found) {
+            events.emit_host(host, HostEvent::ParamMismatch(mismatch));
+        }
+    }
+    Ok(())
+}
+
+/// The address by which other hosts reach a host.
+pub(super) fn data_address(host: &Host) -> String {
+    let declared = host.params.extra.get(DATA_ADDRESS).and_then(|value| value.as_str());
+    declared.unwrap_or(&host.address.host).to_owned()
+}

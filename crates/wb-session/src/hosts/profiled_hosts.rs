@@ -1,0 +1,224 @@
+//! Applies the requested profiles to hosts and reverts them.
+
+use std::path::PathBuf;
+
+use futures_util::future::join_all;
+use wb_agent::{RestoredChange, Worker};
+use wb_fleet::Program;
+use wb_knobs::KnobSet;
+use wb_model::{ProfileName, WorkerName};
+use wb_profile::{
+    ActiveProfile, AppliedProfile, ApplyContext, NamedProfile, Preflight, Profile, ProfileCatalog, ProfileError,
+    ProfileHost, apply, preflight,
+};
+use wb_run::worker_pool::GuestConsole;
+use wb_run::{PooledWorker, WorkerPool};
+use wb_sys::undo::RevertOutcome;
+
+use super::{ConnectedHosts, HostConnection};
+use crate::error::SessionError;
+use crate::event::{EventSink, HostEvent};
+use crate::knob_sets::all_sets;
+use crate::options::HostOptions;
+use crate::program::read_program;
+
+/// The available profiles, including those of asset folders.
+///
+/// # Errors
+/// When a folder or a profile in it cannot be read.
+pub fn profile_catalog(assets: &[PathBuf]) -> Result<ProfileCatalog, SessionError> {
+    Ok(ProfileCatalog::load(&wb_profile::profile_folders(assets)).map_err(wb_profile::ProfileSelectionError::from)?)
+}
+
+/// The requested profiles; the unchanged host if none is requested.
+///
+/// # Errors
+/// When a profile is unknown, invalid or a duplicate.
+pub fn requested_profiles(host_options: &HostOptions) -> Result<Vec<NamedProfile>, SessionError> {
+    if host_options.profiles.is_empty() {
+        return Ok(vec![localhost()]);
+    }
+    Ok(wb_profile::parse_profiles(&host_options.profiles, &profile_catalog(&host_options.paths)?, &all_sets()?)?)
+}
+
+/// The profile that leaves the host unchanged.
+pub fn localhost() -> NamedProfile {
+    NamedProfile { name: ProfileName::localhost(), profile: Profile::default() }
+}
+
+/// Hosts in an applied profile.
+pub(crate) struct ProfiledHosts {
+    /// The workers that measure: the hosts, or their guests.
+    pub(crate) pool: WorkerPool,
+    /// The state that each host was put into.
+    pub(crate) standings: Vec<AppliedProfile>,
+    applied: Vec<ActiveProfile>,
+    events: EventSink,
+}
+
+/// What to do when a profile cannot be applied to any host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnmetProfilePolicy {
+    /// Abort the run, because there is no other profile.
+    Abort,
+    /// Record its cells as unsupported, and measure the other profiles.
+    Record,
+}
+
+impl ConnectedHosts {
+    /// Applies a profile to all hosts at the same time. A host that fails causes a warning as long as there are others.
+    ///
+    /// # Errors
+    /// When the profile cannot be applied to any host and `unmet` aborts the run.
+    pub(crate) async fn apply_profile(
+        &self,
+        named: &NamedProfile,
+        unmet: UnmetProfilePolicy,
+    ) -> Result<ProfiledHosts, SessionError> {
+        let disables_smt = self.iter().any(|(_, reached)| reached.params.disable_smt == Some(true));
+        if named.profile.is_empty() && !disables_smt {
+            let (pool, events) = (self.pool.clone(), self.events.clone());
+            return Ok(ProfiledHosts { pool, standings: Vec::new(), applied: Vec::new(), events });
+        }
+        let notify = |host: &WorkerName, step: String| {
+            self.events.emit_host(host, HostEvent::ProfileStep(step));
+        };
+        let (program, sets) = (read_program()?, all_sets()?);
+        let context = self.apply_context(&program, &sets, &notify);
+        let each = self.iter().map(|(member, reached)| {
+            let (host, context) = (reached.profile_host(&member.worker), &context);
+            async move { (member, apply(named, &host, context).await) }
+        });
+        let mut pool = WorkerPool { unreachable: self.pool.unreachable.clone(), ..WorkerPool::default() };
+        let (mut applied, mut failed) = (Vec::new(), Vec::new());
+        for (member, result) in join_all(each).await {
+            match result {
+                Ok(one) => {
+                    add_workers(&mut pool, member, &one).await?;
+                    self.report_unsupported(&one.standing);
+                    applied.push(one);
+                }
+                Err(error) => {
+                    pool.unreachable.insert(error.host.clone(), error.to_string());
+                    failed.push(error);
+                }
+            }
+        }
+        resolve_groups(&mut pool, self, &applied);
+        let last = if applied.is_empty() && unmet == UnmetProfilePolicy::Abort { failed.pop() } else { None };
+        failed.into_iter().for_each(|error| self.events.warn(error));
+        if let Some(error) = last {
+            return Err(error.into());
+        }
+        let standings = applied.iter().map(|one| one.standing.clone()).collect();
+        Ok(ProfiledHosts { pool, standings, applied, events: self.events.clone() })
+    }
+
+    /// Checks on all hosts at the same time whether a profile can be applied.
+    ///
+    /// # Errors
+    /// When a host cannot be checked.
+    pub async fn preflight(&self, named: &NamedProfile) -> Result<Vec<Preflight>, SessionError> {
+        if named.profile.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (program, sets) = (read_program()?, all_sets()?);
+        let context = self.apply_context(&program, &sets, &|_, _| {});
+        let each = self.iter().map(|(member, reached)| {
+            let (host, context) = (reached.profile_host(&member.worker), &context);
+            async move { preflight(named, &host, context).await }
+        });
+        join_all(each).await.into_iter().map(|result| Ok(result?)).collect()
+    }
+
+    fn apply_context<'a>(
+        &'a self,
+        program: &'a Program,
+        sets: &'a [KnobSet],
+        notify: &'a (dyn Fn(&WorkerName, String) + Sync),
+    ) -> ApplyContext<'a> {
+        ApplyContext { options: &self.options, program, assets: &self.assets, sets, notify }
+    }
+
+    fn report_unsupported(&self, standing: &AppliedProfile) {
+        let settings: Vec<_> = standing.knobs.iter().filter(|one| one.outcome.reason().is_some()).cloned().collect();
+        if !settings.is_empty() {
+            self.events.emit_host(&standing.host, HostEvent::UnsupportedSettings(settings));
+        }
+    }
+}
+
+impl HostConnection {
+    fn profile_host<'a>(&'a self, worker: &'a Worker) -> ProfileHost<'a> {
+        ProfileHost { worker, params: &self.params, address: self.address.as_ref() }
+    }
+}
+
+/// Adds the workers of a host in its profile: its guests, or the host itself.
+async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &ActiveProfile) -> Result<(), SessionError> {
+    if applied.standing.profile.guests.is_none() {
+        // The profile may have changed which CPUs are online.
+        pool.workers.push(PooledWorker {
+            address: host.address.clone(),
+            ..PooledWorker::with_facts(host.worker.clone()).await?
+        });
+        return Ok(());
+    }
+    for (guest, created, path) in applied.guests() {
+        let address = Some(created.address.clone());
+        let console = Some(GuestConsole { host: host.worker.clone(), path: path.to_owned() });
+        pool.workers.push(PooledWorker { address, console, ..PooledWorker::with_facts(Worker::clone(guest)).await? });
+    }
+    pool.vm_hosts.push(host.clone());
+    Ok(())
+}
+
+/// Resolves names of hosts and groups to workers; the name of a host with guests stands for its guests.
+fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[ActiveProfile]) {
+    let guests = |host: &WorkerName| {
+        let of_host = applied.iter().find(|one| one.standing.host == *host && one.guests().next().is_some());
+        of_host.map(|one| one.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
+    };
+    for (group, members) in &hosts.pool.groups {
+        let all = members.iter().flat_map(|host| guests(host).unwrap_or_else(|| vec![host.clone()]));
+        pool.groups.insert(group.clone(), all.collect());
+    }
+    for (member, _) in hosts.iter() {
+        let host = member.worker.name();
+        if let Some(guests) = guests(host) {
+            pool.groups.insert(host.to_string(), guests);
+        }
+    }
+}
+
+impl ProfiledHosts {
+    /// The console output of all guests.
+    pub(crate) async fn console_output(&self) -> Vec<(WorkerName, Vec<u8>)> {
+        join_all(self.applied.iter().map(ActiveProfile::consoles)).await.concat()
+    }
+
+    /// Reverts all hosts and warns about what could not be restored. Returns the hosts that could not be reverted.
+    pub(crate) async fn revert(self) -> Vec<WorkerName> {
+        let mut failed = Vec::new();
+        for result in join_all(self.applied.into_iter().map(revert_host)).await {
+            match result {
+                Ok((host, reverted)) => {
+                    let is_conflict = |one: &RestoredChange| matches!(one.outcome, RevertOutcome::Conflict { .. });
+                    for change in reverted.into_iter().filter(is_conflict) {
+                        self.events.emit_host(&host, HostEvent::RevertConflict(change));
+                    }
+                }
+                Err(error) => {
+                    failed.push(error.host.clone());
+                    self.events.warn(error);
+                }
+            }
+        }
+        failed
+    }
+}
+
+async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<RestoredChange>), ProfileError> {
+    let host = applied.standing.host.clone();
+    Ok((host, applied.revert().await?))
+}

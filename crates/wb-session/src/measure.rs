@@ -1,0 +1,235 @@
+//! Runs a plan in each requested profile and records it in a folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tokio::sync::watch;
+use wb_model::WorkerName;
+use wb_plan::{Plan, PlanWorkers};
+use wb_profile::{NamedProfile, Preflight};
+use wb_record::RunFolder;
+use wb_run::{Publisher, RunEnd, StoppingRule};
+
+use crate::error::SessionError;
+use crate::event::{EventSink, HostEvent, SessionEvent};
+use crate::hosts::{
+    HostPreparation, UnmetProfilePolicy, prepare_hosts, refuse_local_kernel_arguments, requested_profiles,
+};
+use crate::options::SessionOptions;
+use crate::program::{current_program_hash, runtime};
+use crate::publishing::{PublishConfig, PublishState, publish_run};
+use crate::request::MeasureRequest;
+use crate::result::MeasureResult;
+use crate::secrets;
+
+/// A measurement session: what is measured, on which hosts, and where it is recorded.
+pub struct MeasureSession<'a> {
+    /// The requested tests and sampling.
+    pub(crate) request: &'a MeasureRequest,
+    /// Where it measures and records.
+    pub(crate) options: &'a SessionOptions,
+    /// Metadata to record.
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Preparation of hosts and workers.
+    pub(crate) preparation: HostPreparation,
+    /// How the run is published, if at all.
+    publish: Option<PublishConfig>,
+    /// Decides after each sample whether a cell needs more.
+    pub(crate) stopping_rule: Option<&'a StoppingRule>,
+    /// Name of the command, if it measures in only one profile.
+    pub(crate) single_profile_command: Option<&'static str>,
+    pub(crate) events: EventSink,
+}
+
+/// Refuses a folder that holds another plan: the samples of both would not be interleaved.
+pub(crate) fn require_same_plan(folder: &Path, request: &MeasureRequest) -> Result<(), SessionError> {
+    if !folder.join("run.json").is_file() {
+        return Ok(());
+    }
+    let entries = RunFolder::open(folder)?.run_file()?.entries;
+    match entries.into_iter().find(|entry| entry.plan != request.name) {
+        None => Ok(()),
+        Some(other) => Err(SessionError::OtherPlan {
+            folder: folder.to_owned(),
+            recorded: other.plan,
+            requested: request.name.clone(),
+        }),
+    }
+}
+
+impl<'a> MeasureSession<'a> {
+    /// Creates a session.
+    ///
+    /// # Errors
+    /// When a secret cannot be protected, or the preparation or publishing is invalid.
+    pub fn new(
+        request: &'a MeasureRequest,
+        options: &'a SessionOptions,
+        events: &EventSink,
+    ) -> Result<Self, SessionError> {
+        let SessionOptions { run_folder, hosts, preparation, .. } = options;
+        secrets::declare_all(&run_folder.secret_from)?;
+        let mut metadata: BTreeMap<String, String> = run_folder.metadata.iter().cloned().collect();
+        let command = run_folder.publish.as_deref().or(request.publish.as_deref());
+        let publish = PublishConfig::new(command, &metadata, events)?;
+        for (name, value) in [("distro", &hosts.distro), ("guest-distro", &hosts.guest_distro)] {
+            if let Some(value) = value {
+                metadata.entry(name.to_owned()).or_insert_with(|| value.clone());
+            }
+        }
+        Ok(Self {
+            request,
+            options,
+            metadata,
+            preparation: HostPreparation::new(preparation)?,
+            publish,
+            stopping_rule: None,
+            single_profile_command: None,
+            events: events.clone(),
+        })
+    }
+
+    /// The run folder.
+    pub(crate) fn folder(&self) -> &'a Path {
+        &self.options.run_folder.path
+    }
+
+    /// Measures in each profile the plan made for its machines, and records and studies the results.
+    ///
+    /// # Errors
+    /// When no host can be measured, the folder belongs to another run, or the run fails.
+    pub fn run(
+        self,
+        mut plan: impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
+    ) -> Result<MeasureResult, SessionError> {
+        let profiles = requested_profiles(&self.options.hosts)?;
+        if let Some(command) = self.single_profile_command.filter(|_| profiles.len() > 1) {
+            return Err(SessionError::SeveralProfiles { command, profiles: profiles.len() });
+        }
+        refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
+        let program_sha256 = current_program_hash()?;
+        let (end, begun) = runtime()?.block_on(async {
+            let cancel = cancel_on_signals();
+            let mut hosts =
+                prepare_hosts(&self.preparation, &self.options.hosts, self.folder(), &self.events, cancel.clone())
+                    .await?;
+            // The first profile is applied at once; hours may pass before the others, so check them now.
+            for named in profiles.iter().skip(1) {
+                self.report_obstacles(hosts.preflight(named).await?);
+            }
+            let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
+            let publisher = PublishConfig::start_publisher(self.publish.as_ref()).await?;
+            let unmet = if profiles.len() > 1 { UnmetProfilePolicy::Record } else { UnmetProfilePolicy::Abort };
+            let context = SessionContext {
+                publisher: publisher.as_ref(),
+                program_sha256,
+                cancel,
+                has_arguments,
+                hosts: hosts.to_record(),
+                unmet_policy: unmet,
+            };
+            let mut ends = SessionEnd { has_started: false, end: RunEnd::Complete, unmet_profiles: 0 };
+            let mut result = Ok(());
+            for named in &profiles {
+                match self.run_in_profile(named, &mut hosts, &context, &mut plan, &mut ends).await {
+                    Ok(RunEnd::Interrupted) => break,
+                    Ok(_) => {}
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            if has_arguments && !self.restore_kernels(&mut hosts).await? {
+                ends.unmet_profiles += 1;
+            }
+            if let Some(publisher) = publisher {
+                publisher.close().await?;
+            }
+            let closed = hosts.close().await;
+            let begun = ends.has_started;
+            let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
+            Ok::<_, SessionError>((ends, begun))
+        })?;
+        let results = || {
+            Ok::<_, SessionError>(wb_study::write_results(&RunFolder::open(self.folder())?, &self.request.registry)?)
+        };
+        if end.is_err() && begun {
+            // The error that ended the run is reported last.
+            if let Err(error) = results() {
+                self.events.warn(error);
+            }
+            self.events.emit(SessionEvent::ResultsKept(self.folder().to_owned()));
+        }
+        let SessionEnd { end, unmet_profiles, .. } = end?;
+        let study = results()?;
+        let published = match end {
+            RunEnd::Interrupted => {
+                let (folder, is_folder_named) = (self.folder().to_owned(), self.options.run_folder.is_named);
+                self.events.emit(SessionEvent::Interrupted { folder, is_folder_named });
+                PublishState::NotRequested
+            }
+            RunEnd::Finished | RunEnd::Complete => publish_run(self.publish.as_ref(), self.folder(), &self.events)?,
+        };
+        Ok(MeasureResult { end, study, published, unmet_profiles })
+    }
+
+    /// Reports hosts to which a later profile cannot be applied.
+    fn report_obstacles(&self, preflights: Vec<Preflight>) {
+        for Preflight { profile, host, obstacles, .. } in preflights {
+            for obstacle in obstacles {
+                self.events.emit_host(&host, HostEvent::ProfileObstacle(profile.clone(), Box::new(obstacle)));
+            }
+        }
+    }
+}
+
+/// Context shared by the runs in all profiles.
+pub(crate) struct SessionContext<'a> {
+    pub(crate) publisher: Option<&'a Publisher>,
+    pub(crate) program_sha256: String,
+    pub(crate) cancel: watch::Receiver<bool>,
+    /// Whether any of the profiles has kernel arguments.
+    pub(crate) has_arguments: bool,
+    /// Address and parameters of hosts, as recorded.
+    pub(crate) hosts: BTreeMap<WorkerName, serde_json::Value>,
+    /// What to do when a profile cannot be applied to any host.
+    pub(crate) unmet_policy: UnmetProfilePolicy,
+}
+
+/// Combined outcome of the runs in all profiles.
+pub(crate) struct SessionEnd {
+    /// Whether measuring has started.
+    pub(crate) has_started: bool,
+    /// Their combined end.
+    pub(crate) end: RunEnd,
+    /// Number of profiles that could not be applied or reverted.
+    pub(crate) unmet_profiles: usize,
+}
+
+impl SessionEnd {
+    pub(crate) fn merge(&mut self, next: RunEnd) {
+        self.end = match (self.end, next) {
+            (RunEnd::Interrupted, _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
+            (RunEnd::Complete, RunEnd::Complete) => RunEnd::Complete,
+            _ => RunEnd::Finished,
+        };
+    }
+}
+
+/// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
+pub(crate) fn cancel_on_signals() -> watch::Receiver<bool> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, receiver) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                // The receiver is gone once the run is over.
+                let _ = sender.send(true);
+            }
+        });
+    }
+    receiver
+}

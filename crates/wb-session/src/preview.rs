@@ -1,0 +1,112 @@
+//! Plans a session without measuring anything.
+
+use wb_model::roles::all_workers;
+use wb_plan::{Cell, Plan};
+use wb_profile::{NamedProfile, PlannedGuest, Preflight, ProfileErrorKind};
+use wb_run::WorkerPool;
+
+use crate::error::SessionError;
+use crate::event::EventSink;
+use crate::hosts::ConnectedHosts;
+use crate::request::MeasureRequest;
+
+/// Plans for each profile without a worker, so values that depend on it stay unresolved.
+///
+/// # Errors
+/// When a request is invalid, or no cell is left.
+pub fn plan_without_workers(
+    request: &MeasureRequest,
+    profiles: &[NamedProfile],
+    events: &EventSink,
+) -> Result<Plan, SessionError> {
+    let plans = profiles.iter().map(|named| request.plan(None, named, events)).collect::<Result<_, _>>()?;
+    Ok(merge_plans(plans))
+}
+
+/// Plans for the hosts in each profile, after checking the profile without changing anything. Returns the results of
+/// these checks too.
+///
+/// # Errors
+/// When a host cannot be checked, a request is invalid, or no cell is left.
+pub async fn plan_on_hosts(
+    request: &MeasureRequest,
+    profiles: &[NamedProfile],
+    hosts: &ConnectedHosts,
+    events: &EventSink,
+) -> Result<(Plan, Vec<Preflight>), SessionError> {
+    let (mut plans, mut all) = (Vec::new(), Vec::new());
+    for named in profiles {
+        let preflights = hosts.preflight(named).await?;
+        let pool = exclude_unfit_hosts(&hosts.pool, &preflights);
+        plans.push(match named.profile.guests {
+            Some(_) => plan_guests(request, named, &pool, &preflights, events)?,
+            None => {
+                let mut plan = request.plan(Some(&pool.plan_workers()), named, events)?;
+                let test_cells = wb_run::active_cell::decode_cells(&plan, &request.registry)?;
+                wb_run::provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
+                plan
+            }
+        });
+        all.extend(preflights);
+    }
+    Ok((merge_plans(plans), all))
+}
+
+/// The workers, with those to which a profile cannot be applied marked as absent with the reason.
+fn exclude_unfit_hosts(pool: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
+    let mut pool = pool.clone();
+    for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
+        let reason = |obstacle: &ProfileErrorKind| match (obstacle.message_on(&one.host), obstacle.help()) {
+            (message, Some(help)) => format!("{message} ({help})"),
+            (message, None) => message,
+        };
+        let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
+        pool.workers.retain(|member| *member.worker.name() != one.host);
+        pool.unreachable
+            .insert(one.host.clone(), format!("`{}` on `{}`: {}", one.profile, one.host, reasons.join("; ")));
+    }
+    pool
+}
+
+/// Plans for guests that do not exist yet, so values that depend on them stay unresolved. A cell cannot be measured if
+/// the profile cannot be applied to one of the hosts that the same test would use without guests.
+fn plan_guests(
+    request: &MeasureRequest,
+    named: &NamedProfile,
+    pool: &WorkerPool,
+    preflights: &[Preflight],
+    events: &EventSink,
+) -> Result<Plan, SessionError> {
+    let mut plan = request.plan(None, named, events)?;
+    let mut workers = pool.plan_workers();
+    for one in preflights {
+        let on_host = |guest: &PlannedGuest| (guest.name.to_string(), vec![one.host.clone()]);
+        workers.groups.extend(one.guests.iter().map(on_host));
+    }
+    // If there is no plan for the hosts themselves, assume that each cell needs all of them.
+    let below = request.expand(Some(&workers), named).ok();
+    for cell in &mut plan.cells {
+        let same_test = |other: &&Cell| (&other.id.test, &other.id.serial) == (&cell.id.test, &cell.id.serial);
+        cell.unsupported = match &below {
+            None => pool.unreachable.values().next().cloned(),
+            Some(below) => {
+                let mut teams = below.cells.iter().filter(same_test).flat_map(|other| all_workers(&other.teams));
+                teams.find_map(|worker| pool.unreachable.get(worker).cloned())
+            }
+        };
+    }
+    Ok(plan)
+}
+
+/// Merges plans, numbering their blocks consecutively.
+fn merge_plans(plans: Vec<Plan>) -> Plan {
+    let mut plans = plans.into_iter();
+    let mut all = plans.next().unwrap_or_else(|| unreachable!("at least one profile"));
+    for mut plan in plans {
+        let blocks = all.cells.iter().map(|cell| cell.block + 1).max().unwrap_or(0);
+        plan.cells.iter_mut().for_each(|cell| cell.block += blocks);
+        all.cells.extend(plan.cells);
+        all.skipped.extend(plan.skipped);
+    }
+    all
+}

@@ -1,0 +1,211 @@
+//! The part of a session in one profile: applies it, measures, and reverts it.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::watch;
+use wb_model::secrets::{mask_arguments, mask_declared_json, mask_value};
+use wb_plan::{Plan, PlanWorkers, masking};
+use wb_profile::{AppliedProfile, NamedProfile, Profile, set_values};
+use wb_record::{RunFolder, files};
+use wb_run::environment::record_consoles;
+use wb_run::resume::{is_complete, restore_facts};
+use wb_run::{Progress, RunEnd, RunError, RunSpec};
+
+use crate::error::SessionError;
+use crate::event::SessionEvent;
+use crate::hosts::{ConnectedHosts, ProfiledHosts};
+use crate::knob_sets::all_sets;
+use crate::measure::{MeasureSession, SessionContext, SessionEnd};
+use crate::secrets;
+
+impl MeasureSession<'_> {
+    /// Measures in one profile: applies it to the hosts, and reverts it whatever the result.
+    pub(crate) async fn run_in_profile(
+        &self,
+        named: &NamedProfile,
+        hosts: &mut ConnectedHosts,
+        context: &SessionContext<'_>,
+        plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
+        ends: &mut SessionEnd,
+    ) -> Result<RunEnd, SessionError> {
+        let interrupted = |ends: &mut SessionEnd| {
+            ends.merge(RunEnd::Interrupted);
+            Ok(RunEnd::Interrupted)
+        };
+        if self.is_complete(named, plan) {
+            ends.merge(RunEnd::Complete);
+            return Ok(RunEnd::Complete);
+        }
+        self.require_same_profile(named)?;
+        // Not cancellable: a rebooting host must come back first.
+        if context.has_arguments || !ends.has_started {
+            self.start_kernels(&named.profile.kernel_arguments, hosts).await?;
+        }
+        if *context.cancel.borrow() {
+            return interrupted(ends);
+        }
+        let put = hosts.apply_profile(named, context.unmet_policy);
+        let Some(state) = run_until_cancelled(put, context.cancel.clone()).await else { return interrupted(ends) };
+        let mut state = state?;
+        if state.pool.workers.is_empty() {
+            ends.unmet_profiles += 1;
+        }
+        let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await
+        {
+            None => Ok(RunEnd::Interrupted),
+            Some(Err(error)) => Err(error),
+            Some(Ok(plan)) => match self.measure_plan(plan, &state, context, ends).await {
+                // Guests belong to this profile alone, so the other profiles can still be measured.
+                Err(error @ SessionError::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
+                    self.events.warn(error);
+                    ends.unmet_profiles += 1;
+                    Ok(RunEnd::Finished)
+                }
+                measured => measured,
+            },
+        };
+        let saved = record_consoles(self.folder(), &named.name, &state.console_output().await);
+        let changed = state.revert().await;
+        ends.unmet_profiles += usize::from(!changed.is_empty());
+        for host in &changed {
+            if let Err(error) = hosts.replace_agent(host).await {
+                self.events.warn(error);
+            }
+        }
+        let end = measured?;
+        saved?;
+        ends.merge(end);
+        Ok(end)
+    }
+
+    async fn measure_plan(
+        &self,
+        plan: Plan,
+        state: &ProfiledHosts,
+        context: &SessionContext<'_>,
+        ends: &mut SessionEnd,
+    ) -> Result<RunEnd, SessionError> {
+        let job = self.build_job(plan, state, context)?;
+        self.events.emit(SessionEvent::RunStarted(self.folder().to_owned()));
+        let end = wb_run::run(job, |progress| {
+            ends.has_started |= matches!(progress, Progress::Started { .. });
+            self.events.emit(SessionEvent::RunProgress(Box::new(progress)));
+        })
+        .await;
+        self.events.emit(SessionEvent::RunEnded);
+        Ok(end?)
+    }
+
+    /// Refuses a profile whose definition differs from the one of its name in which this folder has samples.
+    fn require_same_profile(&self, named: &NamedProfile) -> Result<(), SessionError> {
+        if !self.folder().join("run.json").is_file() {
+            return Ok(());
+        }
+        let run = RunFolder::open(self.folder())?;
+        let head = run.run_file()?;
+        let Some((entry, _)) = head.last_entry_for(&named.name) else { return Ok(()) };
+        let recorded: Option<Vec<AppliedProfile>> =
+            files::read_json(&run.environment_path(&format!("profile-{entry}")))?;
+        let previous = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
+        let now = (mask_profile(&named.profile)?.state(), set_values(&named.profile, &all_sets()?));
+        if previous.unwrap_or_default() == now {
+            return Ok(());
+        }
+        Err(SessionError::RedefinedProfile { folder: self.folder().to_owned(), profile: named.name.clone() })
+    }
+
+    /// Restores the default kernel arguments of all hosts. Returns whether all hosts came back.
+    pub(crate) async fn restore_kernels(&self, hosts: &mut ConnectedHosts) -> Result<bool, SessionError> {
+        let before = hosts.pool.workers.len();
+        self.start_kernels(&[], hosts).await?;
+        Ok(hosts.pool.workers.len() == before)
+    }
+
+    async fn start_kernels(&self, arguments: &[String], hosts: &mut ConnectedHosts) -> Result<(), SessionError> {
+        hosts.start_kernels(arguments, self.preparation.reboot_limit, self.folder()).await
+    }
+
+    /// Whether everything requested in a profile that needs guests or a reboot is already measured, by the plan for the
+    /// recorded workers; this avoids starting guests or rebooting only to find nothing to do.
+    fn is_complete(
+        &self,
+        named: &NamedProfile,
+        plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
+    ) -> bool {
+        let takes_long = named.profile.guests.is_some() || !named.profile.kernel_arguments.is_empty();
+        if !takes_long || self.stopping_rule.is_some() || !self.folder().join("run.json").is_file() {
+            return false;
+        }
+        let Ok(head) = RunFolder::open(self.folder()).and_then(|run| run.run_file()) else { return false };
+        let Some((_, entry)) = head.last_entry_for(&named.name) else { return false };
+        let all = entry.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
+        // If there is no such plan, planning for the actual guests reports why.
+        let plan = plan(&PlanWorkers { workers: all, ..PlanWorkers::default() }, named);
+        plan.is_ok_and(|plan| is_complete(self.folder(), &plan, &self.request.registry).unwrap_or(false))
+    }
+
+    /// Makes the plan for the machines of a profile, after running their setup scripts.
+    async fn make_plan(
+        &self,
+        named: &NamedProfile,
+        state: &mut ProfiledHosts,
+        plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
+    ) -> Result<Plan, SessionError> {
+        // Without workers, planning reports why there are none.
+        if !state.pool.workers.is_empty() {
+            self.preparation.set_up_workers(self.folder(), &mut state.pool, &self.events).await?;
+        }
+        let mut workers = state.pool.plan_workers();
+        restore_facts(self.folder(), &named.name, &mut workers)?;
+        let plan = plan(&workers, named)?;
+        secrets::refuse_secret_names(&plan)?;
+        Ok(plan)
+    }
+
+    fn build_job<'b>(
+        &'b self,
+        plan: Plan,
+        state: &ProfiledHosts,
+        context: &'b SessionContext<'_>,
+    ) -> Result<RunSpec<'b>, SessionError> {
+        let states = state.standings.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+        Ok(RunSpec {
+            folder: self.folder(),
+            plan_name: self.request.name.clone(),
+            plan_text: self.request.text.as_deref().map(masking::mask_plan),
+            command: mask_arguments(&self.options.command),
+            seed: plan.sampling.seed.unwrap_or_else(rand::random),
+            hosts: context.hosts.clone(),
+            metadata: mask_metadata(&self.metadata),
+            version: env!("CARGO_PKG_VERSION"),
+            program_sha256: context.program_sha256.clone(),
+            registry: &self.request.registry,
+            pool: state.pool.clone(),
+            host_states: states.map_err(SessionError::UnrecordableProfile)?,
+            cancel: context.cancel.clone(),
+            stopping_rule: self.stopping_rule,
+            publisher: context.publisher,
+            plan,
+        })
+    }
+}
+
+/// Awaits a future; `None` if the run is cancelled first.
+async fn run_until_cancelled<T>(future: impl Future<Output = T>, mut cancel: watch::Receiver<bool>) -> Option<T> {
+    tokio::select! {
+        output = future => Some(output),
+        _ = cancel.wait_for(|cancelled| *cancelled) => None,
+    }
+}
+
+/// A profile as recorded, with secrets masked.
+fn mask_profile(profile: &Profile) -> Result<Profile, SessionError> {
+    let masked = serde_json::to_value(profile.without_secrets()).map(mask_declared_json);
+    masked.and_then(serde_json::from_value).map_err(SessionError::UnrecordableProfile)
+}
+
+/// The user's metadata as recorded, with secrets masked.
+fn mask_metadata(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let masked_entry = |(name, value): (&String, &String)| (name.clone(), mask_value(name, value));
+    metadata.iter().map(masked_entry).collect()
+}

@@ -1,0 +1,102 @@
+//! Publishes results with a command of the user.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use wb_plan::tools::is_program;
+use wb_profile::Controller;
+use wb_record::RunFolder;
+use wb_record::steps::StepOutcome;
+use wb_run::Publisher;
+use wb_run::publish::{is_due, test_of};
+
+use crate::error::SessionError;
+use crate::event::{EventSink, SessionEvent};
+use crate::measure::cancel_on_signals;
+use crate::program::{current_program, runtime};
+
+/// run-perf's name for publishing to pbench's server.
+const RUN_PERF_KEY: &str = "pbench_server_publish";
+
+/// How a run is published.
+pub(crate) struct PublishConfig {
+    words: Vec<String>,
+    metadata: BTreeMap<String, String>,
+}
+
+/// How much of a run is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishState {
+    /// Publishing was not requested.
+    NotRequested,
+    /// Everything had been published before.
+    UpToDate,
+    /// Everything is now published.
+    Done,
+    /// Something could not be published.
+    Incomplete,
+}
+
+impl PublishConfig {
+    /// Reads a command line; none if nothing is to be published.
+    ///
+    /// # Errors
+    /// When its program does not exist on this machine.
+    pub(crate) fn new(
+        line: Option<&str>,
+        metadata: &BTreeMap<String, String>,
+        events: &EventSink,
+    ) -> Result<Option<Self>, SessionError> {
+        if line.is_none() && metadata.contains_key(RUN_PERF_KEY) {
+            events.emit(SessionEvent::PublishKeyIgnored(RUN_PERF_KEY));
+        }
+        let Some(words) = line.and_then(wb_plan::tools::split_words) else { return Ok(None) };
+        require_program(&words)?;
+        Ok(Some(Self { words, metadata: metadata.clone() }))
+    }
+
+    /// Starts the publisher in the current runtime.
+    pub(crate) async fn start_publisher(config: Option<&Self>) -> Result<Option<Publisher>, SessionError> {
+        let Some(Self { words, metadata }) = config else { return Ok(None) };
+        let controller = Controller::start(&current_program()?).await?;
+        Ok(Some(Publisher::new(words.clone(), metadata.clone(), controller)))
+    }
+}
+
+/// Requires that the program of a publishing command exists on this machine.
+///
+/// # Errors
+/// When it does not.
+pub fn require_program(words: &[String]) -> Result<(), SessionError> {
+    match words.first().filter(|program| !is_program(program)) {
+        None => Ok(()),
+        Some(program) => Err(SessionError::NoPublisher(program.clone())),
+    }
+}
+
+/// Publishes the whole run if anything of it is new.
+pub(crate) fn publish_run(
+    config: Option<&PublishConfig>,
+    folder: &Path,
+    events: &EventSink,
+) -> Result<PublishState, SessionError> {
+    let published = runtime()?.block_on(async {
+        let Some(publisher) = PublishConfig::start_publisher(config).await? else { return Ok(None) };
+        let published = publisher.publish_run(folder, &cancel_on_signals()).await?;
+        publisher.close().await?;
+        Ok::<_, SessionError>(Some(published))
+    })?;
+    let Some(published) = published else { return Ok(PublishState::NotRequested) };
+    if let Some(StepOutcome::Failed { reason }) = published.as_ref().map(|published| &published.outcome) {
+        events.emit(SessionEvent::NotPublished(reason.to_string()));
+    }
+    let run = RunFolder::open(folder)?;
+    let lines = run.journal_lines()?;
+    let cells = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells);
+    let mut all = cells.map(|cell| Some(test_of(&cell))).chain([None]);
+    Ok(match published {
+        _ if all.any(|target| is_due(&lines, &target)) => PublishState::Incomplete,
+        Some(_) => PublishState::Done,
+        None => PublishState::UpToDate,
+    })
+}

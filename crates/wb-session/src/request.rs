@@ -1,0 +1,94 @@
+//! What to measure, from which the plan of each profile is made.
+
+use std::collections::BTreeMap;
+
+use wb_plan::{Plan, PlanWorkers, Request, Sampling, Selection, spec};
+use wb_profile::NamedProfile;
+use wb_tests::Registry;
+
+use crate::error::SessionError;
+use crate::event::{EventSink, SessionEvent};
+
+/// Placeholder for the requested tests in the test list of a profile.
+const REQUESTED_TESTS: &str = "$@";
+
+/// What to measure.
+pub struct MeasureRequest {
+    /// The name of the plan, or the tests as given, with secrets masked.
+    pub name: String,
+    /// The text of the plan, if there is one.
+    pub text: Option<String>,
+    /// The publishing command of the plan.
+    pub publish: Option<String>,
+    /// The tests.
+    pub requests: Vec<Request>,
+    /// Sampling options.
+    pub sampling: Sampling,
+    /// Which cells to measure.
+    pub selection: Selection,
+    /// The available tests.
+    pub registry: Registry,
+}
+
+impl MeasureRequest {
+    /// Makes the plan for these workers in a profile, and warns if the time budget is too small.
+    ///
+    /// # Errors
+    /// When a request is invalid, or no cell is left.
+    pub fn plan(
+        &self,
+        workers: Option<&PlanWorkers>,
+        named: &NamedProfile,
+        events: &EventSink,
+    ) -> Result<Plan, SessionError> {
+        let plan = self.expand(workers, named)?;
+        if plan.cells.is_empty() {
+            let patterns = self.selection.select_patterns();
+            return Err(SessionError::EmptyPlan { plan: self.name.clone(), patterns, skipped: plan.skipped.len() });
+        }
+        report_shortfalls(&plan, events);
+        Ok(plan)
+    }
+
+    /// Expands the requests into cells, without warnings; the plan may be empty.
+    ///
+    /// # Errors
+    /// When a request is invalid.
+    pub fn expand(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, SessionError> {
+        let requests = self.profile_requests(named)?;
+        Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
+    }
+
+    /// The tests of a profile: its own, in which `$@` stands for the requested ones, or else the requested ones.
+    fn profile_requests(&self, named: &NamedProfile) -> Result<Vec<Request>, SessionError> {
+        let Some(tests) = &named.profile.tests else { return Ok(self.requests.clone()) };
+        let mut requests = Vec::new();
+        for test in tests {
+            match test.as_str() {
+                REQUESTED_TESTS => requests.extend(self.requests.iter().cloned()),
+                spec => requests.push(spec::parse(spec)?),
+            }
+        }
+        Ok(requests)
+    }
+}
+
+/// Reports tests whose minimum number of samples does not fit into the time budget.
+fn report_shortfalls(plan: &Plan, events: &EventSink) {
+    let mut shortfalls = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Some(shortfall) = plan.shortfall(cell) {
+            *shortfalls.entry((&cell.id.test, shortfall, cell.params.contains_key("runtime"))).or_insert(0) += 1;
+        }
+    }
+    let budget_seconds = plan.sampling.budget.map_or(0.0, |budget| budget.seconds());
+    for ((test, shortfall, has_runtime), cells) in shortfalls {
+        events.emit(SessionEvent::BudgetShortfall {
+            test: test.clone(),
+            cells,
+            shortfall,
+            budget_seconds,
+            has_runtime,
+        });
+    }
+}

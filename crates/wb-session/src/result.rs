@@ -1,0 +1,47 @@
+//! Results of a session.
+
+use wb_run::RunEnd;
+use wb_study::Study;
+
+use crate::publishing::PublishState;
+
+/// Result of a session that was not ended by an error.
+#[derive(Debug)]
+pub struct MeasureResult {
+    /// How the run ended.
+    pub end: RunEnd,
+    /// The study of everything in the folder.
+    pub study: Study,
+    /// How much of the run is published.
+    pub published: PublishState,
+    /// Number of profiles that could not be applied or reverted.
+    pub(crate) unmet_profiles: usize,
+}
+
+/// Whether a session reached what was requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionStatus {
+    /// Everything is measured and published as requested.
+    Complete,
+    /// Something could not be measured or published.
+    Incomplete,
+    /// The user interrupted the session.
+    Interrupted,
+}
+
+impl MeasureResult {
+    /// Number of cells that are incomplete or failed.
+    pub fn shortfall_count(&self) -> usize {
+        self.study.cells.iter().filter(|cell| cell.outcome.is_incomplete()).count()
+    }
+
+    /// Whether the session reached what was requested.
+    pub fn status(&self) -> SessionStatus {
+        let falls_short = self.shortfall_count() + self.unmet_profiles > 0;
+        match self.end {
+            RunEnd::Interrupted => SessionStatus::Interrupted,
+            _ if falls_short || self.published == PublishState::Incomplete => SessionStatus::Incomplete,
+            _ => SessionStatus::Complete,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Compares variants of one test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples};
+use wb_compare::sequential_test::{InvalidBlock, Options, SequentialTest};
+use wb_model::Scope;
+use wb_plan::{Catalog, Plan, Sampling, Variant};
+use wb_record::RunFolder;
+use wb_stats::SamplingRule;
+use wb_study::Study;
+use wb_tests::Registry;
+
+use super::VariantsError;
+use super::criterion::{build_criterion, counted_values, disturbed_count, sample_numbers};
+use super::experiment::write_experiment;
+use super::inputs::measured_inputs;
+use super::stopping_rule::AbStoppingRule;
+use crate::error::SessionError;
+use crate::event::EventSink;
+use crate::hosts::localhost;
+use crate::measure::{MeasureSession, require_same_plan};
+use crate::options::SessionOptions;
+use crate::request::MeasureRequest;
+use crate::result::SessionStatus;
+
+/// Options of a comparison of variants.
+#[derive(Debug, Clone)]
+pub struct AbOptions {
+    variants: Vec<Variant>,
+    min_blocks: usize,
+    max_blocks: usize,
+    threshold: f64,
+    error_rate: f64,
+}
+
+impl AbOptions {
+    /// Creates options for variants as the user writes them, with the minimum and maximum number of blocks. `threshold`
+    /// is the smallest difference that matters, `error_rate` the false-positive rate over all interim analyses and
+    /// variants together; both are in percent.
+    ///
+    /// # Errors
+    /// When the limits contradict each other, or a variant is invalid.
+    pub fn new(
+        variants: &[String],
+        (min_blocks, max_blocks): (usize, usize),
+        threshold: f64,
+        error_rate: f64,
+    ) -> Result<Self, SessionError> {
+        if min_blocks > max_blocks {
+            return Err(VariantsError::BlockLimits(min_blocks, max_blocks).into());
+        }
+        Ok(Self { variants: Variant::parse_all(variants)?, min_blocks, max_blocks, threshold, error_rate })
+    }
+}
+
+/// Compares variants of a test with interleaved samples until the result is clear, and records the result.
+///
+/// # Errors
+/// When the test has no such variants, or cannot be measured or evaluated.
+pub fn ab(
+    options: &AbOptions,
+    request: MeasureRequest,
+    session: &SessionOptions,
+    events: &EventSink,
+) -> Result<(VariantExperiment, SessionStatus), SessionError> {
+    let (request, changed) = build_request(options, request, events)?;
+    let stopping_rule = Arc::new(AbStoppingRule::new(changed, options.min_blocks));
+    let enough = {
+        let stopping_rule = stopping_rule.clone();
+        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.stop_reason(cells, at)
+    };
+    let mut criterion = None;
+    let mut measuring = MeasureSession::new(&request, session, events)?;
+    measuring.stopping_rule = Some(&enough);
+    measuring.single_profile_command = Some("ab");
+    let folder = &session.run_folder.path;
+    require_same_plan(folder, &request)?;
+    let measured = measuring.run(|workers, named| {
+        let plan = request.plan(Some(workers), named, events)?;
+        let (plan, planned_criterion) = plan_blocks(options, &request, &stopping_rule, plan)?;
+        criterion = Some(planned_criterion);
+        Ok(plan)
+    })?;
+    let (Some(criterion), Some(rule)) = (criterion, stopping_rule.rule()) else {
+        return Err(VariantsError::NoPlan.into());
+    };
+    let result = evaluate(&measured.study, criterion, options, &request.registry, &stopping_rule, rule)?;
+    write_experiment(&RunFolder::open(folder)?, &Experiment::Variants(result.clone()))?;
+    Ok((result, measured.status()))
+}
+
+/// Builds the requests of all variants; returns them with the names of the parameters that variants change.
+fn build_request(
+    options: &AbOptions,
+    mut all: MeasureRequest,
+    events: &EventSink,
+) -> Result<(MeasureRequest, Vec<String>), SessionError> {
+    let variants = &options.variants;
+    // Report errors of the test itself once, not for each variant.
+    all.plan(None, &localhost(), events)?;
+    let MeasureRequest { requests, registry, .. } = &all;
+    let not_one = || VariantsError::NotOneTest(all.name.clone());
+    let [request] = &requests[..] else { return Err(not_one().into()) };
+    let test = registry.declaration(&request.test).ok_or_else(not_one)?;
+    let of_variants =
+        variants.iter().map(|variant| variant.apply(request, test, registry)).collect::<Result<_, _>>()?;
+    let changed: BTreeSet<String> =
+        variants.iter().flat_map(|variant| variant.changed_params(test, registry)).collect();
+    all.requests = of_variants;
+    // Changing these limits after an interim analysis would invalidate the error rate, so they are part of the name.
+    let AbOptions { max_blocks, error_rate, threshold, .. } = options;
+    let rule = format!("at most {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
+    let variants: Vec<String> = variants.iter().map(Variant::masked_text).collect();
+    all.name = format!("ab {} ({rule}) -- {}", all.name, variants.join(" "));
+    all.sampling.max_samples = *max_blocks;
+    all.sampling.min_samples = *max_blocks;
+    Ok((all, changed.into_iter().collect()))
+}
+
+/// Plans the cells: variants of the same case share a block, and each sample has its own preparation.
+fn plan_blocks(
+    options: &AbOptions,
+    request: &MeasureRequest,
+    stopping_rule: &AbStoppingRule,
+    mut plan: Plan,
+) -> Result<(Plan, Criterion), VariantsError> {
+    let &AbOptions { ref variants, min_blocks, max_blocks, threshold, error_rate } = options;
+    let cases: Vec<String> = plan.cells.iter().map(|cell| stopping_rule.case(&cell.id).to_string()).collect();
+    let distinct: BTreeSet<&String> = cases.iter().collect();
+    let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
+    for case in &distinct {
+        let cells = cases.iter().filter(|other| other == case).count();
+        if cells != variants.len() {
+            return Err(VariantsError::UnevenCase { variants: variants.len(), cells, case: case.to_string() });
+        }
+    }
+    let criterion = build_criterion(request, &plan, threshold, error_rate)?;
+    let design = Options {
+        max_blocks,
+        threshold,
+        // Split among the cases, which are decided independently.
+        error_rate: error_rate / 100.0 / distinct.len().max(1) as f64,
+        direction: criterion.direction,
+    };
+    let rule = SequentialTest::new(variants.len(), design).map_err(|error| VariantsError::Design {
+        error,
+        cases: distinct.len(),
+        error_rate,
+    })?;
+    let min_samples = rule.min_blocks().max(min_blocks).min(max_blocks);
+    for (cell, case) in plan.cells.iter_mut().zip(&cases) {
+        cell.block = places[case];
+        cell.scope = Scope::Sample;
+        cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
+    }
+    plan.sampling = Sampling { min_samples, ..plan.sampling };
+    stopping_rule.set_rule(rule, plan.sampling.clone());
+    Ok((plan, criterion))
+}
+
+/// Evaluates all samples in the folder.
+fn evaluate(
+    study: &Study,
+    criterion: Criterion,
+    options: &AbOptions,
+    registry: &Registry,
+    stopping_rule: &AbStoppingRule,
+    rule: &SequentialTest,
+) -> Result<VariantExperiment, SessionError> {
+    let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
+    for variant in &options.variants {
+        for cell in study.cells.iter().filter(|cell| cell.cell.serial.to_string() == variant.name.to_string()) {
+            let shortfall = cell.outcome.is_incomplete().then(|| cell.outcome.to_string());
+            let samples = VariantSamples {
+                name: variant.name.to_string(),
+                spec: variant.masked_text(),
+                values: counted_values(cell, &criterion),
+                numbers: sample_numbers(cell),
+                disturbed: disturbed_count(cell, &criterion),
+                shortfall,
+                setup: measured_inputs(cell, registry)?,
+            };
+            cases.entry(stopping_rule.case(&cell.cell).to_string()).or_default().push(samples);
+        }
+    }
+    let evaluate = |(case, variants)| VariantCase::of(case, variants, rule);
+    let cases = cases.into_iter().map(evaluate).collect::<Result<_, _>>().map_err(|error: InvalidBlock| {
+        VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() }
+    })?;
+    Ok(VariantExperiment { criterion, max_blocks: options.max_blocks, cases })
+}

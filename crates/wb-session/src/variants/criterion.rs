@@ -1,0 +1,59 @@
+//! The criterion of a comparison (metric, direction, threshold, error rate), and the samples that it applies to.
+
+use std::collections::BTreeSet;
+
+use wb_compare::experiment::Criterion;
+use wb_model::{Class, Metric, Params};
+use wb_plan::Plan;
+use wb_study::result::{CellResult, Purpose, SampleResult};
+
+use super::VariantsError;
+use crate::request::MeasureRequest;
+
+/// Builds the criterion for the cells of a plan, all of one test.
+pub(super) fn build_criterion(
+    request: &MeasureRequest,
+    plan: &Plan,
+    threshold: f64,
+    error_rate: f64,
+) -> Result<Criterion, VariantsError> {
+    let cell = plan.cells.first();
+    let metric = cell
+        .and_then(|cell| primary_metric(request, cell.id.test.as_str(), &cell.params))
+        .ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
+    Ok(Criterion {
+        test: request.name.clone(),
+        metric: metric.key(),
+        unit: metric.unit,
+        direction: metric.direction,
+        threshold,
+        error_rate,
+    })
+}
+
+fn primary_metric(request: &MeasureRequest, test: &str, params: &Params) -> Option<Metric> {
+    let metrics = request.registry.test_cell(test, params)?.metrics();
+    metrics.into_iter().find(|metric| metric.primary && metric.class != Class::Check)
+}
+
+/// The values of the counted samples of a cell, with their sample numbers.
+pub(super) fn counted_values(cell: &CellResult, criterion: &Criterion) -> Vec<(u32, f64)> {
+    counted_samples(cell, criterion)
+        .filter_map(|sample| Some((sample.sample, *sample.values.get(&criterion.metric)?)))
+        .collect()
+}
+
+/// The numbers of all measured samples of a cell, whether counted or not.
+pub(super) fn sample_numbers(cell: &CellResult) -> BTreeSet<u32> {
+    let measured = |sample: &&SampleResult| sample.purpose == Purpose::Sample && sample.outcome.is_completed();
+    cell.samples.iter().filter(measured).map(|sample| sample.sample).collect()
+}
+
+/// The number of counted samples that were disturbed from outside the workload.
+pub(super) fn disturbed_count(cell: &CellResult, criterion: &Criterion) -> usize {
+    counted_samples(cell, criterion).filter(|sample| !sample.disturbances.is_empty()).count()
+}
+
+fn counted_samples<'a>(cell: &'a CellResult, criterion: &'a Criterion) -> impl Iterator<Item = &'a SampleResult> {
+    cell.samples.iter().filter(|sample| sample.counted && sample.values.contains_key(&criterion.metric))
+}

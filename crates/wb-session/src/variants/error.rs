@@ -1,0 +1,82 @@
+//! Errors of experiments.
+
+use wb_compare::calibrate::InvalidSample;
+use wb_compare::sequential_test::{InvalidBlock, SequentialTestError};
+use wb_model::MetricKey;
+
+/// Why an experiment cannot be made or evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum VariantsError {
+    /// The minimum number of blocks is above the maximum.
+    #[error("--min-blocks {0} is more than --max-blocks {1}")]
+    BlockLimits(usize, usize),
+    /// The test has no metric to compare.
+    #[error("`{0}` has no primary metric")]
+    NoPrimaryMetric(String),
+    /// A case does not have one cell of each variant.
+    #[error("{variants} variants have {cells} cells in the case `{case}`")]
+    UnevenCase {
+        /// Number of variants.
+        variants: usize,
+        /// Number of cells.
+        cells: usize,
+        /// The case.
+        case: String,
+    },
+    /// No sequential test has these error rates and blocks.
+    #[error("{error}{}", describe_shares(*.cases, *.error_rate))]
+    Design {
+        /// The cause.
+        error: SequentialTestError,
+        /// Number of cases, among which the error rate is split.
+        cases: usize,
+        /// The error rate of all cases together, in percent.
+        error_rate: f64,
+    },
+    /// The samples cannot be evaluated.
+    #[error("{metric}: {cause}")]
+    Evaluation {
+        /// The metric.
+        metric: MetricKey,
+        /// The cause.
+        cause: InvalidMeasurement,
+    },
+    /// The session ended without a plan, although it reported success.
+    #[error("no plan was made")]
+    NoPlan,
+    /// The request has several tests, or one that is not registered.
+    #[error("expected one known test, not {0}")]
+    NotOneTest(String),
+}
+
+/// Why samples cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidMeasurement {
+    /// A block of variants.
+    #[error(transparent)]
+    Block(#[from] InvalidBlock),
+    /// A sample of a calibration.
+    #[error(transparent)]
+    Sample(#[from] InvalidSample),
+}
+
+impl VariantsError {
+    /// How to resolve the error.
+    pub(crate) fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::BlockLimits(..) => "raise --max-blocks (default: 30)",
+            Self::NoPrimaryMetric(_) => "choose another test",
+            Self::UnevenCase { .. } => "a variant takes one value per parameter; use lists in the test itself",
+            Self::Design { .. } => {
+                "--max-blocks is the maximum number of blocks, --error-rate the false-positive rate in percent"
+            }
+            Self::Evaluation { .. } => "all samples are in the run folder; `weighbridge format` shows them",
+            Self::NoPlan | Self::NotOneTest(_) => return None,
+        };
+        Some(help.to_owned())
+    }
+}
+
+fn describe_shares(cases: usize, error_rate: f64) -> String {
+    if cases > 1 { format!("; {error_rate} % are shared among {cases} cases") } else { String::new() }
+}

@@ -1,0 +1,19 @@
+//! Reads and writes `experiment.json`, the result of `ab` or `calibrate` in a run folder.
+
+use wb_compare::experiment::Experiment;
+use wb_record::{RecordError, RunFolder, files};
+
+const FILE: &str = "experiment.json";
+
+/// Writes the result, replacing an earlier one.
+pub(super) fn write_experiment(run: &RunFolder, experiment: &Experiment) -> Result<(), RecordError> {
+    files::write_json(&run.path().join(FILE), experiment)
+}
+
+/// Reads the result; `None` if the run has none.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_experiment(run: &RunFolder) -> Result<Option<Experiment>, RecordError> {
+    files::read_json(&run.path().join(FILE))
+}

@@ -1,0 +1,115 @@
+//! `weighbridge bisect`: finds the revision that changed performance by classifying each revision as good or bad.
+
+use clap::Parser;
+use wb_session::EventSink;
+use wb_session::bisect::{
+    self, BisectionOptions, BisectionOutcome, BisectionReport, BisectionStep, MeasureMethod, RevisionVerdict,
+    StepOutcome,
+};
+use wb_session::hosts::requested_profiles;
+
+use super::selection::resolve_request;
+use crate::cli::bisect::{BisectCommand, BisectRunArgs, BisectShowArgs, BisectStepArgs};
+use crate::cli::{Cli, Command};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{print_json, print_text};
+use crate::session_events::describe_verdict;
+
+/// Exit statuses with a meaning for `git bisect run`.
+const SKIP: u8 = 125;
+const ABORT: u8 = 128;
+
+/// Runs a subcommand of `bisect`.
+pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        BisectCommand::Run(args) => run(args, console),
+        BisectCommand::Step(args) => run_step(args, console),
+        BisectCommand::Show(args) => show(args),
+    }
+}
+
+/// Measures the ends and drives git.
+fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
+    let events = console.events();
+    let measure = match &args.measure {
+        Some(command) => MeasureMethod::Command(command.clone()),
+        None => {
+            check_run_arguments(&args.words, &events)?;
+            MeasureMethod::Run(args.words.clone())
+        }
+    };
+    let options = BisectionOptions {
+        folder: args.into.clone(),
+        repo: args.repo.clone(),
+        good: args.good.clone(),
+        bad: args.bad.clone(),
+        good_results: args.good_results.clone(),
+        bad_results: args.bad_results.clone(),
+        build: args.build.clone(),
+        measure,
+        runs: args.runs,
+        anyway: args.anyway,
+        quiet: console.quiet,
+    };
+    match bisect::run(&options, &events)? {
+        BisectionOutcome::FirstBad(revision) => {
+            print_text(&format!("first bad: {revision}\n"))?;
+            Ok(Exit::Success)
+        }
+        BisectionOutcome::Interrupted => Ok(Exit::Interrupted),
+    }
+}
+
+/// Refuses arguments that `weighbridge run` would refuse, before anything is built.
+fn check_run_arguments(words: &[String], events: &EventSink) -> Result<(), Error> {
+    let line = ["weighbridge", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+    let usage_error = |what: String| Error::Usage {
+        what,
+        help: "the arguments after `--` are those of `weighbridge run`".to_owned(),
+    };
+    match Cli::try_parse_from(line).map_err(|error| usage_error(error.to_string().trim().to_owned()))?.command {
+        Command::Run(args) => {
+            let request = resolve_request(&args.measurement, events)?;
+            for named in requested_profiles(&(&args.measurement.hosts).into())? {
+                request.plan(None, &named, events)?;
+            }
+            Ok(())
+        }
+        _ => Err(usage_error("invalid arguments after `--`: expected those of `weighbridge run`".to_owned())),
+    }
+}
+
+/// Measures one revision. An error must abort the bisection: git would take exit status 1 for `bad`.
+fn run_step(args: &BisectStepArgs, console: &Console) -> Result<Exit, Error> {
+    let code = match bisect::step(&args.into, args.name.as_deref(), &console.events()) {
+        Ok(StepOutcome::Verdict(RevisionVerdict::Good { .. })) => 0,
+        Ok(StepOutcome::Verdict(RevisionVerdict::Bad { .. })) => 1,
+        Ok(StepOutcome::Verdict(RevisionVerdict::Skipped { .. })) => SKIP,
+        // git does not test the ends.
+        Ok(StepOutcome::Verdict(RevisionVerdict::End)) => ABORT,
+        Ok(StepOutcome::Interrupted) => return Ok(Exit::Interrupted),
+        Err(error) => {
+            Error::from(error).report(console);
+            ABORT
+        }
+    };
+    Ok(Exit::Code(code))
+}
+
+fn show(args: &BisectShowArgs) -> Result<Exit, Error> {
+    let bisection = BisectionReport::read(&args.into)?;
+    if args.json {
+        print_json(&bisection)?;
+        return Ok(Exit::Success);
+    }
+    let describe = |revision: &str| bisection.describe_revision(revision);
+    let ends = [("good", &bisection.config.good), ("bad", &bisection.config.bad)];
+    let ends: String = ends.map(|(side, end)| format!("{side}: {}\n", describe(&end.revision))).concat();
+    let line = |step: &BisectionStep| format!("{}  {}\n", describe(&step.name), describe_verdict(&step.verdict));
+    let steps: String = bisection.steps.iter().map(line).collect();
+    let first_bad = bisection.first_bad.as_ref().map(|revision| format!("first bad: {}\n", describe(revision)));
+    print_text(&format!("{ends}{steps}{}", first_bad.unwrap_or_default()))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,58 @@
+//! `weighbridge ab` and `calibrate`: compare one test with variants of itself, or with itself.
+
+use wb_compare::experiment::Experiment;
+use wb_compare::statistical::Verdict;
+use wb_session::SessionOptions;
+use wb_session::variants::{self, AbOptions, CalibrationOptions};
+
+use super::selection::resolve_single_test;
+use crate::cli::variants::{AbArgs, CalibrateArgs, SingleTestFlags};
+use crate::console::{Console, message};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{print_json, print_text};
+
+/// Compares variants of a test with interleaved samples until the result is clear.
+pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
+    let (one, events) = (&args.single_test, console.events());
+    let blocks = (args.min_blocks, args.max_blocks);
+    let options = AbOptions::new(&args.variants, blocks, one.threshold, args.error_rate)?;
+    let request = resolve_single_test(one, &events)?;
+    let session = session_options(one, "weighbridge-ab");
+    let (result, status) = variants::ab(&options, request, &session, &events)?;
+    if one.json {
+        print_json(&result)?;
+        // The text output shows duplicates with their cases.
+        let duplicates = result.cases.iter().flat_map(|case| &case.duplicates);
+        duplicates.for_each(|duplicate| message!("warning: {duplicate}"));
+    } else {
+        print_experiment(&Experiment::Variants(result.clone()), &session, console)?;
+    }
+    let standings = result.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.result);
+    let is_worse = standings.into_iter().any(|standing| standing.verdict == Verdict::Regressed);
+    Ok(if is_worse { Exit::Regression } else { status.into() })
+}
+
+/// Compares runs of one test on the same system with each other.
+pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
+    let (one, events) = (&args.single_test, console.events());
+    let options = CalibrationOptions { runs: args.runs, samples: args.samples, threshold: one.threshold };
+    let request = resolve_single_test(one, &events)?;
+    let session = session_options(one, "weighbridge-calibrate");
+    let (result, status) = variants::calibrate(&options, request, &session, &events)?;
+    if one.json {
+        print_json(&result)?;
+    } else {
+        print_experiment(&Experiment::Calibration(result), &session, console)?;
+    }
+    Ok(status.into())
+}
+
+fn session_options(one: &SingleTestFlags, prefix: &str) -> SessionOptions {
+    one.run_folder.session_options(prefix, &one.hosts, &one.preparation)
+}
+
+fn print_experiment(experiment: &Experiment, session: &SessionOptions, console: &Console) -> Result<(), Error> {
+    print_text(&wb_report::compare::experiment_text(experiment, console.stdout_style))?;
+    print_text(&format!("\nrun folder: {}\n", session.run_folder.path.display()))
+}
