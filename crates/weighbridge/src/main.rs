@@ -12,7 +12,6 @@ mod commands;
 mod console;
 mod error;
 mod exit;
-mod frame;
 mod progress;
 mod secrets;
 mod telemetry;
