@@ -71,10 +71,10 @@ pub(crate) enum Error {
     Model(#[from] wb_compare::model::ModelError),
     /// No nearest build could be determined.
     #[error(transparent)]
-    Nearest(#[from] wb_compare::nearest::NearestError),
+    Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
     /// A results folder that could not be stripped.
     #[error(transparent)]
-    Strip(#[from] wb_compare::strip::StripError),
+    Strip(#[from] wb_compare::run_perf::strip::StripError),
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),

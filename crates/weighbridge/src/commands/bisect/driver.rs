@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use clap::Parser;
 use wb_compare::comparison::{ComparisonResult, FinalVerdict};
-use wb_compare::{statistical, tolerance};
+use wb_compare::run_perf::tolerance;
+use wb_compare::statistical;
 
 use super::child_process::{self, ChildExit};
 use super::git::Git;
