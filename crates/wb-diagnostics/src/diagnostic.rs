@@ -44,8 +44,7 @@ impl Diagnostic {
     }
 
     /// Sets the location.
-    #[must_use]
-    pub fn with_location(mut self, source: &SourceText, span: Range<usize>) -> Self {
+    pub(crate) fn with_location(mut self, source: &SourceText, span: Range<usize>) -> Self {
         self.location = Some(Box::new(Location { source: source.clone(), span }));
         self
     }
