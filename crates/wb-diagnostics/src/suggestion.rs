@@ -24,20 +24,20 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// The candidate most similar to `given`, if one is similar enough.
+/// The candidate most similar to `given`, if one is similar enough, regardless of case.
 ///
-/// Similar is a Damerau–Levenshtein distance of at most a third of the longer name, regardless of case, or `given` being
-/// the beginning of the candidate. The longer name counts, so that a superfluous letter is no worse than a missing one.
+/// Similar is a Damerau–Levenshtein distance of at most a third of the longer name, or `given` being the beginning of
+/// the candidate. The longer name counts, so that a superfluous letter is no worse than a missing one.
 pub fn suggest<S: AsRef<str>>(given: &str, candidates: impl IntoIterator<Item = S>) -> Option<Suggestion> {
     let given = given.to_ascii_lowercase();
     let nearest = candidates
         .into_iter()
-        .filter_map(|candidate| Some((distance(&given, candidate.as_ref())?, candidate)))
+        .filter_map(|candidate| Some((distance(&given, &candidate.as_ref().to_ascii_lowercase())?, candidate)))
         .min_by_key(|(distance, _)| *distance);
     nearest.map(|(_, candidate)| Suggestion::new(candidate.as_ref()))
 }
 
-/// The distance of a candidate from a name in lower case; `None` if they are not similar.
+/// The distance of a candidate from a name, both in lower case; `None` if they are not similar.
 fn distance(given: &str, candidate: &str) -> Option<usize> {
     if given.len() >= 2 && candidate.starts_with(given) {
         return Some(0);
@@ -48,7 +48,7 @@ fn distance(given: &str, candidate: &str) -> Option<usize> {
     if given.chars().count().abs_diff(candidate.chars().count()) > limit {
         return None;
     }
-    let distance = strsim::damerau_levenshtein(given, &candidate.to_ascii_lowercase());
+    let distance = strsim::damerau_levenshtein(given, candidate);
     // Two different one-letter names have nothing in common.
     (distance <= limit && distance < longer).then_some(distance)
 }
@@ -71,6 +71,7 @@ mod tests {
         assert_eq!(nearest("himneo", &names), found("himeno"));
         assert_eq!(nearest("iodep", &names), found("iodepth"));
         assert_eq!(nearest("rww", &names), found("rw"));
+        assert_eq!(nearest("tuned", &["Localhost", "TunedHost"]), found("TunedHost"));
         assert_eq!(nearest("zebra", &names), None);
         assert_eq!(nearest("z", &["a", "b"]), None);
         assert_eq!(nearest("A", &["a", "b"]), found("a"));
