@@ -1,6 +1,7 @@
 //! Builds: the measured values of all sides of a comparison.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -11,8 +12,13 @@ use crate::direction::Directions;
 use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
-use crate::source::Layout;
-use crate::source::{DEFINITION_KEY, EMULATED};
+
+/// The parameter that holds the definition key: if it differs, nothing is compared.
+pub(crate) const DEFINITION_KEY: &str = "definition key";
+
+/// The parameter that marks emulation of a processor, unless that is allowed: if one side only has it, nothing is
+/// compared.
+pub const EMULATED: &str = "emulated";
 
 /// The builds of a comparison with their metrics, in the order of first occurrence, starting with the first build.
 /// Names and parameters are interned for all builds.
@@ -87,6 +93,25 @@ pub struct Run {
     pub(crate) programs: BTreeMap<InternedCell, Vec<(Symbol, Symbol)>>,
     pub(crate) readings: Vec<Option<MetricReading>>,
     pub(crate) samples: Vec<f64>,
+}
+
+/// The layout of a result folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// run-perf's layout, with pbench's results.
+    #[default]
+    RunPerf,
+    /// A Weighbridge run.
+    Weighbridge,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RunPerf => "a result folder of run-perf",
+            Self::Weighbridge => "a run of Weighbridge",
+        })
+    }
 }
 
 /// An error of a test or cell.

@@ -4,10 +4,10 @@
 //! measures nothing.
 //!
 //! Start with [`source::read`], which reads folders into [`Builds`]. Each comparison method has its own module:
-//! [`mod@tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and their
-//! uncertainty; [`outcome`] combines both. Other modules are [`model`] (the history of a metric), [`nearest`],
-//! [`analyze`] and [`mod@strip`], and those that need no folders: [`ab`] judges variants sampled in interleaved order,
-//! [`mod@calibrate`] a system against itself.
+//! [`run_perf::tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and
+//! their uncertainty; [`comparison`] combines both. All that is compatible with run-perf is in [`run_perf`]. Other modules
+//! are [`model`] (the history of a metric) and [`analyze`], and those that need no folders: [`sequential_test`] judges
+//! variants sampled in interleaved order, [`mod@calibrate`] a system against itself.
 
 #![forbid(unsafe_code)]
 
@@ -22,14 +22,11 @@ pub mod id;
 mod interner;
 pub mod metadata;
 pub mod model;
-pub mod nearest;
+pub mod run_perf;
 pub mod sequential_test;
 pub mod source;
 pub mod statistical;
-pub mod strip;
 pub mod test_setup;
-pub mod tolerance;
-pub mod uncertainty;
 pub mod unknown_name;
 
 pub use build::{Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
@@ -38,6 +35,7 @@ pub use direction::Directions;
 pub use experiment::{CalibrationExperiment, VariantExperiment};
 pub use id::{CheckId, IdFormat, Statistic};
 pub use metadata::Metadata;
-pub use model::{AnyModel, NoiseModel, ToleranceModel};
+pub use model::{AnyModel, NoiseModel};
+pub use run_perf::model::ToleranceModel;
 pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, Warning, read};
 pub use unknown_name::UnknownName;

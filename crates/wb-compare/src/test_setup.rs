@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::build::DEFINITION_KEY;
 use crate::build::{Build, Builds, InternedCell, ParamSetId, Run};
 use crate::environment::{ValueChange, changes};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
-use crate::source::DEFINITION_KEY;
 use wb_model::pluralize;
 
 /// The setups of a run's tests, by `PROFILE/TEST/SERIAL` and case.

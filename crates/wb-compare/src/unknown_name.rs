@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{MetricKey, strip_worker};
 
 use crate::build::{Build, Builds};
@@ -19,6 +20,27 @@ pub struct UnknownName {
     pub builds: String,
     /// The names that exist, sorted.
     pub candidates: BTreeSet<String>,
+}
+
+/// Maximum number of known names in a help text.
+const MAX_LISTED: usize = 12;
+
+impl UnknownName {
+    /// Suggests the most similar name and lists the known ones.
+    pub fn help(&self) -> String {
+        let Self { kind, given, candidates, .. } = self;
+        if candidates.is_empty() {
+            return format!("no {kind} is recorded there");
+        }
+        let suggestion = suggest(given, candidates);
+        if let Some(only) = suggestion.as_ref().filter(|_| candidates.len() == 1) {
+            return only.to_string();
+        }
+        let listed = candidates.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = candidates.len().saturating_sub(MAX_LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        help_with_suggestion(suggestion.as_ref(), &format!("known: {listed}{more}"))
+    }
 }
 
 /// Checks that the metric of each direction exists in the builds.
@@ -41,4 +63,26 @@ pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Re
 /// Joins the builds' names for a message.
 pub(crate) fn join_build_names<'a>(builds: impl Iterator<Item = &'a Build>) -> String {
     builds.map(|build| format!("`{}`", build.name)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_recorded_names_only() {
+        let unknown = |known: &[&str]| UnknownName {
+            kind: "profile",
+            given: "Tuned".to_owned(),
+            builds: "`old`".to_owned(),
+            candidates: known.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert_eq!(unknown(&[]).help(), "no profile is recorded there");
+        assert_eq!(unknown(&["Localhost"]).help(), "known: Localhost");
+        assert_eq!(unknown(&["TunedHost"]).help(), "did you mean `TunedHost`?");
+        assert_eq!(
+            unknown(&["Localhost", "TunedHost"]).help(),
+            "did you mean `TunedHost`? known: Localhost, TunedHost"
+        );
+    }
 }

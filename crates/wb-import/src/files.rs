@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::ReadError;
-use crate::runperf::{EXCEPTION, has_non_numeric_serial, is_error_folder};
+use crate::run_perf::{EXCEPTION, has_non_numeric_serial, is_error_folder};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 512 << 20;

@@ -11,7 +11,7 @@ use crate::archive::{ArchivedCopy, copy_note};
 use crate::files::{Candidate, Candidates, find_candidates, read_bytes};
 use crate::formats::phoronix;
 use crate::record::record;
-use crate::runperf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
+use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
 use crate::{Format, ImportError, ReadError, ReadOptions, json, read};
 

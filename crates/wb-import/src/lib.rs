@@ -20,7 +20,7 @@ mod json;
 mod naming;
 pub mod read;
 mod record;
-mod runperf;
+mod run_perf;
 mod staging;
 
 pub use error::{ImportError, ReadError};

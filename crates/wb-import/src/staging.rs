@@ -12,7 +12,7 @@ use wb_stats::SamplingRule;
 
 use crate::foreign::{ForeignCell, ForeignResults};
 use crate::import::NameOverrides;
-use crate::runperf::ResultLocation;
+use crate::run_perf::ResultLocation;
 use crate::{Format, ReadError};
 
 /// A parsed file.

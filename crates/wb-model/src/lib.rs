@@ -25,7 +25,6 @@ pub mod placement;
 pub mod quantity;
 pub mod roles;
 pub mod secrets;
-pub mod serde_message;
 pub mod system;
 pub mod unit;
 pub mod worker_suffix;

@@ -1,6 +1,7 @@
 //! Built-in plans.
 
-use crate::PlanError;
+use wb_diagnostics::Diagnostics;
+
 use crate::file::{self, PlanFile};
 
 /// Name and text of every built-in plan.
@@ -8,7 +9,7 @@ const PLANS: [(&str, &str); 2] =
     [("quick", include_str!("../plans/quick.toml")), ("standard", include_str!("../plans/standard.toml"))];
 
 /// Parses the built-in plan of this name; `None` if there is no such plan.
-pub fn plan(name: &str) -> Option<Result<PlanFile, PlanError>> {
+pub fn plan(name: &str) -> Option<Result<PlanFile, Diagnostics>> {
     PLANS
         .iter()
         .find(|(candidate, _)| *candidate == name)

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, suggest};
 use wb_model::roles::all_workers;
 use wb_model::{
     Case, CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles, Scope,
     Serial, TestName, WorkerName,
 };
 
-use crate::error::ErrorCollector;
 use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
 use crate::role_assignment::RoleAssignment;
-use crate::suggestion::suggest;
-use crate::{Catalog, CatalogCell, PlanError, PlanWorkers, Request, Sampling, Selection, SpannedParam};
+use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, Selection, SpannedParam};
 
 /// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
 /// and they are axes.
@@ -35,7 +34,7 @@ pub fn expand(
     workers: Option<&PlanWorkers>,
     profile: &ProfileName,
     selection: &Selection,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan, Diagnostics> {
     let mut expansion = PlanExpansion {
         sampling,
         catalogue,
@@ -46,7 +45,7 @@ pub fn expand(
         seen: BTreeSet::new(),
         plan: Plan { cells: Vec::new(), skipped: Vec::new(), sampling: sampling.clone() },
     };
-    let mut errors = ErrorCollector::default();
+    let mut errors = DiagnosticCollector::default();
     for request in requests {
         errors.ok(expansion.add(request));
     }
@@ -72,7 +71,7 @@ struct PlanExpansion<'a> {
 
 impl PlanExpansion<'_> {
     /// Adds the cells of one request, or none of them if it has an error.
-    fn add(&mut self, request: &Request) -> Result<(), PlanError> {
+    fn add(&mut self, request: &Request) -> Result<(), Diagnostics> {
         let Self { sampling, catalogue, workers, .. } = *self;
         let declaration = declaration_of(request, catalogue)?;
         let serial = match &request.id {
@@ -102,8 +101,9 @@ impl PlanExpansion<'_> {
             let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
             if !self.seen.insert(id.clone()) {
                 let message = format!("duplicate cell `{id}`");
-                return Err(PlanError::at(&request.source, request.test_span.clone(), message, "from this test")
-                    .with_help("list each value once, and use each `id=` for one test only"));
+                return Err(Diagnostic::at(&request.source, request.test_span.clone(), message, "from this test")
+                    .with_help("list each value once, and use each `id=` for one test only")
+                    .into());
             }
             match self.selection.skip_reason(&id) {
                 Some(reason) => self.plan.skipped.push(SkippedCell { id, reason }),
@@ -114,7 +114,7 @@ impl PlanExpansion<'_> {
     }
 }
 
-fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&'a Declaration, PlanError> {
+fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&'a Declaration, Diagnostic> {
     let declaration = catalogue.declaration(&request.test).ok_or_else(|| unknown_test(request, catalogue))?;
     match request.stages.first() {
         Some(stage) => Err(stages_error(request, stage)),
@@ -122,14 +122,13 @@ fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&
     }
 }
 
-fn unknown_test(request: &Request, catalogue: &dyn Catalog) -> PlanError {
-    let near = suggest(&request.test, catalogue.names());
-    let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-    PlanError::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), label)
+fn unknown_test(request: &Request, catalogue: &dyn Catalog) -> Diagnostic {
+    Diagnostic::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), "unknown")
+        .with_suggestion(suggest(&request.test, catalogue.names()))
         .with_help(format!("available tests: {}", catalogue.names().join(", ")))
 }
 
-fn stages_error(request: &Request, stage: &PropertyGroup) -> PlanError {
+fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
     let text = &request.source.text;
     let merged = format!("{},{}", &text[..stage.at.start], &text[stage.at.start + 1..]);
     let (label, help) = match stage.params.is_empty() {
@@ -139,7 +138,7 @@ fn stages_error(request: &Request, stage: &PropertyGroup) -> PlanError {
         }
         false => ("a further group of properties", format!("put all properties into one group: `{merged}`")),
     };
-    PlanError::at(&request.source, stage.at.clone(), format!("test `{}` has a single stage", request.test), label)
+    Diagnostic::at(&request.source, stage.at.clone(), format!("test `{}` has a single stage", request.test), label)
         .with_help(help)
 }
 
@@ -167,7 +166,7 @@ struct Dimension<'a> {
 type Combination = (Case, Params, BTreeMap<String, String>);
 
 impl RequestExpansion<'_> {
-    fn combinations(&self) -> Result<Vec<Combination>, PlanError> {
+    fn combinations(&self) -> Result<Vec<Combination>, Diagnostics> {
         let mut given = self.normalize_params()?;
         let unresolved = self.substitute_worker_cpus(&mut given)?;
         let fixed = |values: &(Vec<ParamValue>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
@@ -206,7 +205,7 @@ impl RequestExpansion<'_> {
     fn substitute_worker_cpus(
         &self,
         given: &mut BTreeMap<String, (Vec<ParamValue>, bool)>,
-    ) -> Result<BTreeSet<String>, PlanError> {
+    ) -> Result<BTreeSet<String>, Diagnostic> {
         let mut unresolved = BTreeSet::new();
         for (name, (values, _)) in given.iter_mut() {
             for value in values.iter_mut().filter(|value| **value == ParamValue::Text(WORKER_CPUS.to_owned())) {
@@ -221,7 +220,7 @@ impl RequestExpansion<'_> {
     }
 
     /// The number of CPUs of each worker of the cell, which must be equal; `None` without workers.
-    fn worker_cpus(&self, name: &str) -> Result<Option<i64>, PlanError> {
+    fn worker_cpus(&self, name: &str) -> Result<Option<i64>, Diagnostic> {
         let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let count = |facts: &Facts| facts.cpus.len() as i64;
         match others.iter().find(|(_, other)| count(other) != count(facts)) {
@@ -231,7 +230,7 @@ impl RequestExpansion<'_> {
                 let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
                 let at = self.request.test_span.clone();
                 let label = "workers that measure together need the same values";
-                Err(PlanError::at(&self.request.source, at, message, label)
+                Err(Diagnostic::at(&self.request.source, at, message, label)
                     .with_help(format!("set `{name}` to a number, or measure on one of them: `on={first}`")))
             }
         }
@@ -241,7 +240,7 @@ impl RequestExpansion<'_> {
     fn resolve_from_machine(
         &self,
         single_values: &Params,
-    ) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, PlanError> {
+    ) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, Diagnostic> {
         let resolve_on = |facts: &Facts| self.catalogue.resolve(&self.request.test, single_values, facts);
         let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let resolved = resolve_on(facts);
@@ -257,7 +256,7 @@ impl RequestExpansion<'_> {
                 let (one, two) = (format_values(&resolved), format_values(&other_values));
                 let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
                 let at = self.request.test_span.clone();
-                return Err(PlanError::at(
+                return Err(Diagnostic::at(
                     &self.request.source,
                     at,
                     message,
@@ -270,14 +269,14 @@ impl RequestExpansion<'_> {
     }
 
     /// The given parameters by canonical name, with normalised values and whether each was a list.
-    fn normalize_params(&self) -> Result<BTreeMap<String, (Vec<ParamValue>, bool)>, PlanError> {
+    fn normalize_params(&self) -> Result<BTreeMap<String, (Vec<ParamValue>, bool)>, Diagnostics> {
         let mut all = BTreeMap::new();
-        let mut errors = ErrorCollector::default();
+        let mut errors = DiagnosticCollector::default();
         for given in self.given.iter().copied() {
             let Some((param, values)) = errors.ok(self.normalize_param(given)) else { continue };
             if all.insert(param.clone(), values).is_some() {
                 let message = format!("`{param}` is given twice");
-                let duplicate = PlanError::at(&self.request.source, given.name_span.clone(), message, "here again")
+                let duplicate = Diagnostic::at(&self.request.source, given.name_span.clone(), message, "here again")
                     .with_help(format!("`{param}=[a,b]` makes one cell per value"));
                 errors.push(duplicate);
             }
@@ -287,7 +286,7 @@ impl RequestExpansion<'_> {
     }
 
     /// A given parameter: its canonical name, its normalised values, and whether they were a list.
-    fn normalize_param(&self, given: &SpannedParam) -> Result<(String, (Vec<ParamValue>, bool)), PlanError> {
+    fn normalize_param(&self, given: &SpannedParam) -> Result<(String, (Vec<ParamValue>, bool)), Diagnostics> {
         let knob;
         let param = match given.name.strip_prefix(KNOBS) {
             Some(name) => {
@@ -299,7 +298,7 @@ impl RequestExpansion<'_> {
         Ok((param.name.clone(), self.normalize_values(param, &given.value)?))
     }
 
-    fn normalize_values(&self, param: &Param, written: &SpannedValue) -> Result<(Vec<ParamValue>, bool), PlanError> {
+    fn normalize_values(&self, param: &Param, written: &SpannedValue) -> Result<(Vec<ParamValue>, bool), Diagnostics> {
         let list = comma_list(param, written);
         let written = list.as_ref().unwrap_or(written);
         let is_list = matches!(param.kind, ParamKind::List { .. });
@@ -307,10 +306,10 @@ impl RequestExpansion<'_> {
         match &written.form {
             ValueForm::List(list) if list.is_empty() && !is_list => {
                 let message = format!("`{}` has no values", param.name);
-                Err(PlanError::at(&self.request.source, written.span.clone(), message, "this list is empty"))
+                Err(Diagnostic::at(&self.request.source, written.span.clone(), message, "this list is empty").into())
             }
             ValueForm::List(list) if !is_list || is_nested(list) => {
-                let mut errors = ErrorCollector::default();
+                let mut errors = DiagnosticCollector::default();
                 let values = list
                     .iter()
                     .filter_map(|entry| errors.ok(self.normalize_value(param, &param.kind, entry)))
@@ -328,7 +327,7 @@ impl RequestExpansion<'_> {
         param: &Param,
         kind: &ParamKind,
         written: &SpannedValue,
-    ) -> Result<ParamValue, PlanError> {
+    ) -> Result<ParamValue, Diagnostic> {
         match (kind, &written.form) {
             (ParamKind::List { of }, ValueForm::List(list)) => {
                 let elements = list.iter().map(|entry| match entry.form {
@@ -344,7 +343,7 @@ impl RequestExpansion<'_> {
             }
             (_, ValueForm::List(_)) => {
                 let message = format!("a value of `{}` cannot be a list", param.name);
-                Err(PlanError::at(&self.request.source, written.span.clone(), message, "a list within a list")
+                Err(Diagnostic::at(&self.request.source, written.span.clone(), message, "a list within a list")
                     .with_help(format!("`{0}=[a,b]` makes one cell per value", param.name)))
             }
             (ParamKind::Integer { .. }, ValueForm::Single(ParamValue::Text(word))) if word == WORKER_CPUS => {
@@ -357,24 +356,22 @@ impl RequestExpansion<'_> {
     }
 
     /// The canonical parameter name of a knob.
-    fn resolve_knob(&self, given: &SpannedParam, name: &str) -> Result<String, PlanError> {
+    fn resolve_knob(&self, given: &SpannedParam, name: &str) -> Result<String, Diagnostic> {
         knob_name(self.catalogue, name).ok_or_else(|| {
             let name = name.split('@').next().unwrap_or(name);
             let names = self.catalogue.knobs();
-            let near = suggest(name, names.iter().copied());
-            let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-            PlanError::at(&self.request.source, given.name_span.clone(), format!("unknown knob `{name}`"), label)
+            Diagnostic::at(&self.request.source, given.name_span.clone(), format!("unknown knob `{name}`"), "unknown")
+                .with_suggestion(suggest(name, &names))
                 .with_help(format!("available knobs: {}", names.join(", ")))
         })
     }
 
-    fn unknown_parameter(&self, given: &SpannedParam) -> PlanError {
+    fn unknown_parameter(&self, given: &SpannedParam) -> Diagnostic {
         let test = &self.declaration.name;
-        let names = || self.declaration.params.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.aliases));
-        let near = suggest(&given.name, names().map(String::as_str));
-        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        let names = self.declaration.params.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.aliases));
         let message = format!("`{test}` has no parameter `{}`", given.name);
-        PlanError::at(&self.request.source, given.name_span.clone(), message, label)
+        Diagnostic::at(&self.request.source, given.name_span.clone(), message, "unknown")
+            .with_suggestion(suggest(&given.name, names))
             .with_help(format!("`weighbridge list {test}` shows all {} parameters", self.declaration.params.len()))
     }
 
@@ -383,18 +380,18 @@ impl RequestExpansion<'_> {
         param: &Param,
         written: &SpannedValue,
         bad: &wb_model::param::InvalidValue,
-    ) -> PlanError {
-        let near = suggest(&written.value().to_string(), bad.allowed.iter().map(String::as_str));
-        let label = near.map_or_else(|| bad.message.clone(), |near| format!("did you mean `{near}`?"));
+    ) -> Diagnostic {
         let message = format!("`{}` of `{}`: {}", param.name, self.declaration.name, bad.message);
         let help = match bad.allowed.as_slice() {
             [] => format!("expected {}", param.kind.expected()),
             allowed => format!("expected one of {}", allowed.join(", ")),
         };
-        PlanError::at(&self.request.source, written.span.clone(), message, label).with_help(help)
+        Diagnostic::at(&self.request.source, written.span.clone(), message, bad.message.as_str())
+            .with_suggestion(suggest(&written.value().to_string(), &bad.allowed))
+            .with_help(help)
     }
 
-    fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, PlanError> {
+    fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, Diagnostic> {
         let Declaration { name, version, scope, .. } = self.declaration;
         let test_cell = self.catalogue.cell(&self.request.test, &params);
         let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalogue))?;

@@ -25,13 +25,15 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wb_diagnostics::{
+    Diagnostic, DiagnosticCollector, Diagnostics, SourceText, UnknownKind, UnknownName, humanize_serde_error,
+};
 use wb_model::ParamValue;
 
-use crate::error::ErrorCollector;
 use crate::expand::KNOBS;
 use crate::request::{SpannedValue, ValueForm};
 use crate::tools::{self, ToolGroups};
-use crate::{PlanError, Request, Sampling, SourceText, SpannedParam, spec};
+use crate::{Request, Sampling, SpannedParam, spec};
 
 /// A parsed plan file.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,19 +71,19 @@ struct PlanHead {
 }
 
 /// Parses a plan file. `name` is the file's path, for messages.
-pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
+pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
     let source = SourceText::new(name, text);
-    let table = DeTable::parse(text).map_err(|error| PlanError::from_toml(&source, &error))?.into_inner();
-    let head: PlanHead = toml::from_str(text).map_err(|error| toml_error(&source, &error))?;
-    let mut errors = ErrorCollector::default();
+    let table = DeTable::parse(text).map_err(|error| toml_error(&source, &error))?.into_inner();
+    let head: PlanHead = toml::from_str(text).map_err(|error| key_error(&source, &error))?;
+    let mut errors = DiagnosticCollector::default();
     if let Some(fault) = head.sampling.validate() {
         let at = sampling_key_span(&table, &fault.keys);
-        errors.push(PlanError::at(&source, at, fault.message, "here"));
+        errors.push(Diagnostic::at(&source, at, fault.message, "here"));
     }
     errors.ok(tools::validate_groups(&source, &head.tool_groups));
     if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
         let message = "invalid `publish` command: expected a non-empty command line with closed quotes";
-        errors.push(PlanError::at(&source, line.span(), message, "here"));
+        errors.push(Diagnostic::at(&source, line.span(), message, "here"));
     }
     let plan_tools =
         |value| parse_value(&source, value).and_then(|value| tools::expand_tools(&source, &value, &head.tool_groups));
@@ -107,28 +109,47 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
 }
 
 /// Decodes the UTF-8 text of a plan file.
-pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
+pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes()[at];
         // The text before the invalid byte is the same in the replacement text.
         let source = SourceText::new(name, &String::from_utf8_lossy(error.as_bytes()));
         let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
-        PlanError::at(&source, span, "the plan is not valid UTF-8", format!("invalid UTF-8 byte 0x{byte:02x}"))
+        Diagnostic::at(&source, span, "the plan is not valid UTF-8", format!("invalid UTF-8 byte 0x{byte:02x}"))
             .with_help("save the file in UTF-8")
     })
 }
 
-/// Converts an error of the TOML parser. `tools` is a key of the plan and of its tests; written after `[sampling]`, it
+/// Converts an error in a key. `tools` is a key of the plan and of its tests; written after `[sampling]`, it
 /// is a key of that table.
-fn toml_error(source: &SourceText, error: &toml::de::Error) -> PlanError {
+fn key_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
     match error.span() {
         Some(at) if source.text.get(at.clone()) == Some("tools") => {
-            PlanError::at(source, at, "misplaced key `tools`", "move it above the first table")
+            Diagnostic::at(source, at, "misplaced key `tools`", "move it above the first table")
                 .with_help("above the first table it applies to all tests, inside a [[test]] to that test alone")
         }
-        _ => PlanError::from_toml(source, error),
+        _ => toml_error(source, error),
     }
+}
+
+/// Converts an error of the TOML parser, with a spelling suggestion for an unknown name.
+fn toml_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
+    let at = error.span().unwrap_or(0..0);
+    let message = error.message().trim().replace('\n', ", ");
+    let Some(unknown) = UnknownName::parse(&message) else {
+        let message = humanize_serde_error(&message);
+        return Diagnostic::at(source, at, format!("invalid plan: {message}"), "here").with_help(
+            "a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test",
+        );
+    };
+    let kind = match unknown.kind {
+        UnknownKind::Field => "key",
+        UnknownKind::Variant => "value",
+    };
+    Diagnostic::at(source, at, format!("unknown {kind} `{}`", unknown.given), "unknown")
+        .with_suggestion(unknown.suggestion())
+        .with_help(format!("expected one of {}", unknown.expected.join(", ")))
 }
 
 /// The span of the first of these keys that is present.
@@ -140,9 +161,10 @@ fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     entry.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
 }
 
-fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGroups) -> Result<Request, PlanError> {
+fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGroups) -> Result<Request, Diagnostics> {
     let DeValue::Table(entries) = test.get_ref() else {
-        return Err(PlanError::at(source, test.span(), "invalid test: expected a table", "expected `[[test]]`"));
+        let message = "invalid test: expected a table";
+        return Err(Diagnostic::at(source, test.span(), message, "expected `[[test]]`").into());
     };
     let mut request = Request {
         source: source.clone(),
@@ -155,7 +177,7 @@ fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGrou
         programs: BTreeMap::new(),
         default_on: None,
     };
-    let mut errors = ErrorCollector::default();
+    let mut errors = DiagnosticCollector::default();
     for (name, value) in entries {
         if let ("knobs", DeValue::Table(knobs)) = (name.get_ref().as_ref(), value.get_ref()) {
             for (knob, value) in knobs {
@@ -179,7 +201,7 @@ fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGrou
         }
     }
     if request.test.is_empty() {
-        let unnamed = PlanError::at(source, test.span(), "missing test name", "missing `name = \"…\"`");
+        let unnamed = Diagnostic::at(source, test.span(), "missing test name", "missing `name = \"…\"`");
         errors.push(unnamed);
     }
     errors.finish()?;
@@ -187,10 +209,10 @@ fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGrou
     Ok(request)
 }
 
-fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, PlanError> {
+fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, Diagnostic> {
     let at = value.span();
     let invalid = |at: Range<usize>| {
-        PlanError::at(source, at, "invalid parameter value: expected a value or a list of values", "unsupported value")
+        Diagnostic::at(source, at, "invalid parameter value: expected a value or a list of values", "unsupported value")
     };
     let form = match value.get_ref() {
         DeValue::String(text) => ValueForm::Single(ParamValue::Text(text.to_string())),
@@ -252,11 +274,9 @@ mod tests {
 
     /// The message, the marked text and the label of a plan's error.
     fn rendered(text: &str) -> String {
-        use miette::Diagnostic;
-        let error = parse("p.toml", text).unwrap_err();
-        let label = error.labels().unwrap().next().unwrap();
-        let marked = &text[label.offset()..label.offset() + label.len()];
-        format!("{error} | {marked} | {}", label.label().unwrap_or_default())
+        let errors = parse("p.toml", text).unwrap_err();
+        let first = &errors.as_slice()[0];
+        format!("{errors} | {} | {}", first.excerpt(), first.label())
     }
 
     #[test]
@@ -307,10 +327,8 @@ mod tests {
 
     #[test]
     fn a_plan_in_another_encoding_is_an_error_at_its_first_invalid_byte() {
-        use miette::Diagnostic;
         let error = decode_utf8("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
-        let label = error.labels().unwrap().next().unwrap();
-        assert_eq!((label.offset(), label.label()), (11, Some("invalid UTF-8 byte 0xe9")));
+        assert_eq!((error.location().unwrap().span.start, error.label()), (11, "invalid UTF-8 byte 0xe9"));
     }
 
     #[test]

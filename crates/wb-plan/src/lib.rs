@@ -10,7 +10,6 @@
 
 pub mod builtin;
 pub mod catalog;
-pub mod error;
 pub mod expand;
 pub mod file;
 pub mod masking;
@@ -21,16 +20,14 @@ mod role_assignment;
 pub mod sampling;
 pub mod selection;
 pub mod spec;
-pub mod suggestion;
 pub mod tools;
 pub mod variant;
 pub mod workers;
 
 pub use catalog::{Catalog, CatalogCell};
-pub use error::PlanError;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
-pub use request::{Request, SourceText, SpannedParam, split_commas};
+pub use request::{Request, SpannedParam, split_commas};
 pub use sampling::{Sampling, SamplingOrder};
 pub use selection::Selection;
 pub use variant::Variant;

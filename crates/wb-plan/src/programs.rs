@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wb_diagnostics::Diagnostic;
 use wb_model::Params;
 
-use crate::{Catalog, Cell, PlanError, Request};
+use crate::{Catalog, Cell, Request};
 
 /// The program that runs native tests: Weighbridge itself.
 const NATIVE_PROGRAM: &str = "weighbridge";
@@ -17,7 +18,7 @@ pub(crate) fn required_programs(catalogue: &dyn Catalog, test: &str, params: &Pa
 }
 
 /// Rejects a replacement for a program that no cell runs, since it would have no effect.
-pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dyn Catalog) -> Result<(), PlanError> {
+pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dyn Catalog) -> Result<(), Diagnostic> {
     // Without cells, the missing cells are the error to report.
     if cells.is_empty() {
         return Ok(());
@@ -41,14 +42,14 @@ pub(crate) fn unknown_program(
     program: &str,
     needs: &[(&str, Vec<&str>)],
     format_argument: impl FnOnce(&str) -> String,
-) -> PlanError {
+) -> Diagnostic {
     let Some(first) = needs.iter().find_map(|(_, programs)| programs.first()) else {
         let tests: Vec<String> = needs.iter().map(|(test, _)| format!("`{test}`")).collect();
         let (tests, verb) = match &tests[..] {
             [only] => (only.clone(), "declares"),
             all => (all.join(", "), "declare"),
         };
-        return PlanError::without_location(format!("{tests} {verb} no required programs"))
+        return Diagnostic::new(format!("{tests} {verb} no required programs"))
             .with_help("a definition lists its programs under [[requires]]; a parameter may select among them");
     };
     let each = |(test, programs): &(&str, Vec<&str>)| match &programs[..] {
@@ -56,6 +57,6 @@ pub(crate) fn unknown_program(
         all => format!("`{test}` needs {}", all.join(", ")),
     };
     let all: Vec<String> = needs.iter().map(each).collect();
-    PlanError::without_location(format!("unknown program `{program}`: {}", all.join("; ")))
+    Diagnostic::new(format!("unknown program `{program}`: {}", all.join("; ")))
         .with_help(format!("name the program to replace: `{}`", format_argument(first)))
 }

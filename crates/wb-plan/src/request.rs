@@ -2,25 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
+use wb_diagnostics::SourceText;
 use wb_model::{ParamValue, TestName};
-
-/// A source text that messages point into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceText {
-    /// A file's path, or `command line`.
-    pub name: Arc<str>,
-    /// The whole text.
-    pub text: Arc<str>,
-}
-
-impl SourceText {
-    /// Creates a source with this name and text.
-    pub fn new(name: &str, text: &str) -> Self {
-        Self { name: name.into(), text: text.into() }
-    }
-}
 
 /// A parameter as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]

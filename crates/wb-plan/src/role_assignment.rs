@@ -1,9 +1,9 @@
 //! Assignment of workers to the roles of a test, from its arguments `on`, `server(s)` and `client(s)`.
 
+use wb_diagnostics::{Diagnostic, suggest};
 use wb_model::{Declaration, ParamValue, Roles, Topology, WorkerName};
 
-use crate::suggestion::suggest;
-use crate::{PlanError, PlanWorkers, Request, SpannedParam};
+use crate::{PlanWorkers, Request, SpannedParam};
 
 /// The keyword for all workers, each separately.
 const EACH: &str = "each";
@@ -21,7 +21,7 @@ impl<'a> RoleAssignment<'a> {
     pub(crate) fn from_request(
         request: &'a Request,
         test: &Declaration,
-    ) -> Result<(Self, Vec<&'a SpannedParam>), PlanError> {
+    ) -> Result<(Self, Vec<&'a SpannedParam>), Diagnostic> {
         let mut cast = Self::default();
         let mut rest = Vec::new();
         for given in &request.given {
@@ -37,7 +37,7 @@ impl<'a> RoleAssignment<'a> {
                 Some(slot @ None) => *slot = Some(given),
                 Some(Some(_)) => {
                     let message = format!("`{}` is given twice", given.name);
-                    return Err(PlanError::at(&request.source, given.name_span.clone(), message, "here again"));
+                    return Err(Diagnostic::at(&request.source, given.name_span.clone(), message, "here again"));
                 }
             }
         }
@@ -46,7 +46,7 @@ impl<'a> RoleAssignment<'a> {
     }
 
     /// The named workers, or all; machine-dependent values are resolved from the facts of the first.
-    pub(crate) fn participants(&self, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, PlanError> {
+    pub(crate) fn participants(&self, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, Diagnostic> {
         let named =
             [self.clients, self.servers].into_iter().flatten().map(|given| resolve_workers(given, request, workers));
         let named: Vec<WorkerName> = named.collect::<Result<Vec<_>, _>>()?.concat();
@@ -59,12 +59,12 @@ impl<'a> RoleAssignment<'a> {
         request: &Request,
         sides: Topology,
         workers: &PlanWorkers,
-    ) -> Result<Vec<Roles>, PlanError> {
+    ) -> Result<Vec<Roles>, Diagnostic> {
         let on = self.eligible_workers(request, workers)?;
         let Topology::ClientServer { servers: required } = sides else {
             if let Some(given) = self.servers.or(self.clients) {
                 let message = format!("test `{}` takes no `{}`", request.test, given.name);
-                return Err(PlanError::at(
+                return Err(Diagnostic::at(
                     &request.source,
                     given.name_span.clone(),
                     message,
@@ -106,7 +106,7 @@ impl<'a> RoleAssignment<'a> {
         servers: &[WorkerName],
         clients: &[WorkerName],
         others: &[WorkerName],
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Diagnostic> {
         let both = clients.iter().find(|client| servers.contains(client));
         let (Some(both), Some(given)) = (both, self.clients) else { return Ok(()) };
         if servers == clients && clients.len() == 1 {
@@ -118,11 +118,11 @@ impl<'a> RoleAssignment<'a> {
             [] => String::new(),
             others => format!("`clients=[{}]` measures from the others; ", others.join(",")),
         };
-        Err(PlanError::at(&request.source, given.value.span.clone(), message, "a client that also serves")
+        Err(Diagnostic::at(&request.source, given.value.span.clone(), message, "a client that also serves")
             .with_help(format!("{alternative}`server={both},client={both}` measures within `{both}` alone")))
     }
 
-    fn eligible_workers(&self, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, PlanError> {
+    fn eligible_workers(&self, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, Diagnostic> {
         self.on.map_or_else(|| Ok(workers.names().cloned().collect()), |given| resolve_workers(given, request, workers))
     }
 }
@@ -132,7 +132,7 @@ fn resolve_workers(
     given: &SpannedParam,
     request: &Request,
     workers: &PlanWorkers,
-) -> Result<Vec<WorkerName>, PlanError> {
+) -> Result<Vec<WorkerName>, Diagnostic> {
     let texts: Vec<String> = match given.value.value() {
         ParamValue::List(list) => list.iter().map(ToString::to_string).collect(),
         one => vec![one.to_string()],
@@ -155,20 +155,19 @@ fn resolve_workers(
         false => Ok(unique),
         true => {
             let message = format!("`{}` selects no worker", given.name);
-            Err(PlanError::at(&request.source, given.value.span.clone(), message, "empty"))
+            Err(Diagnostic::at(&request.source, given.value.span.clone(), message, "empty"))
         }
     }
 }
 
-fn unknown_worker(text: &str, given: &SpannedParam, request: &Request, workers: &PlanWorkers) -> PlanError {
+fn unknown_worker(text: &str, given: &SpannedParam, request: &Request, workers: &PlanWorkers) -> Diagnostic {
     let names = || workers.names().map(WorkerName::as_str).chain(workers.groups.keys().map(String::as_str));
-    let label = suggest(text, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-    PlanError::at(&request.source, given.value.span.clone(), format!("unknown worker `{text}`"), label).with_help(
-        format!(
+    Diagnostic::at(&request.source, given.value.span.clone(), format!("unknown worker `{text}`"), "unknown")
+        .with_suggestion(suggest(text, names()))
+        .with_help(format!(
             "known workers: {}; `{EACH}` selects all; add workers with --hosts",
             names().collect::<Vec<_>>().join(", ")
-        ),
-    )
+        ))
 }
 
 #[cfg(test)]
@@ -191,7 +190,7 @@ mod tests {
         }
     }
 
-    fn teams(text: &str, hosts: &[&str], sides: Topology) -> Result<Vec<String>, PlanError> {
+    fn teams(text: &str, hosts: &[&str], sides: Topology) -> Result<Vec<String>, Diagnostic> {
         let name = |name: &&str| WorkerName::new(*name).unwrap();
         let workers = PlanWorkers {
             workers: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
@@ -236,10 +235,9 @@ mod tests {
 
     #[test]
     fn a_worker_cannot_be_both_server_and_client_beside_others() {
-        use miette::Diagnostic;
         let refusal = |text: &str| {
             let error = teams(text, &["a", "b", "c"], Topology::ClientServer { servers: 1 }).unwrap_err();
-            format!("{error}: {}", Diagnostic::help(&error).unwrap())
+            format!("{error}: {}", error.help().unwrap())
         };
         insta::assert_snapshot!(
             ["t:server=a,clients=each", "t:servers=[a,b],client=a", "t:servers=each,clients=each"].map(refusal).join("\n"),

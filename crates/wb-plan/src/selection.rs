@@ -1,9 +1,8 @@
 //! Selection of a plan's cells by globs on their names.
 
 use globset::{GlobBuilder, GlobMatcher};
+use wb_diagnostics::Diagnostic;
 use wb_model::CellId;
-
-use crate::PlanError;
 
 /// Globs that select and exclude cells. A glob matches the whole name `PROFILE/TEST/SERIAL:CASE`, or a part of it that
 /// starts and ends at a `/` or `:`; `*` also matches those two.
@@ -15,7 +14,7 @@ pub struct Selection {
 
 impl Selection {
     /// Compiles the globs of `--select` and `--ignore`.
-    pub fn new(select: &[String], ignore: &[String]) -> Result<Self, PlanError> {
+    pub fn new(select: &[String], ignore: &[String]) -> Result<Self, Diagnostic> {
         let all = |globs: &[String]| globs.iter().map(|glob| compile(glob)).collect::<Result<Vec<_>, _>>();
         Ok(Self { select: all(select)?, ignore: all(ignore)? })
     }
@@ -36,10 +35,10 @@ impl Selection {
     }
 }
 
-fn compile(glob: &str) -> Result<GlobMatcher, PlanError> {
+fn compile(glob: &str) -> Result<GlobMatcher, Diagnostic> {
     let built = GlobBuilder::new(glob).literal_separator(false).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| {
-        PlanError::without_location(format!("invalid glob `{glob}`: {}", error.kind()))
+        Diagnostic::new(format!("invalid glob `{glob}`: {}", error.kind()))
             .with_help("`*` matches any text, `?` one character, `[ab]` one of these characters")
     })
 }

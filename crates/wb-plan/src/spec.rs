@@ -11,13 +11,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{ParamValue, TestName};
 
 use crate::request::{PropertyGroup, SpannedValue, ValueForm};
-use crate::{PlanError, Request, SourceText, SpannedParam};
+use crate::{Request, SpannedParam};
 
 /// Parses one test specification.
-pub fn parse(text: &str) -> Result<Request, PlanError> {
+pub fn parse(text: &str) -> Result<Request, Diagnostic> {
     let source = SourceText::new("command line", text);
     let mut cursor = Cursor { source: &source, text, at: 0 };
     let test = cursor.word(|c| c != ':');
@@ -47,21 +48,21 @@ pub fn parse(text: &str) -> Result<Request, PlanError> {
 }
 
 /// Removes `id=` from whichever group has it, and that group too if it has nothing else.
-fn take_id(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<Option<TestName>, PlanError> {
+fn take_id(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<Option<TestName>, Diagnostic> {
     let ids: Vec<SpannedParam> =
         groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == "id")).collect();
     groups.retain(|group| !group.params.is_empty() || ids.iter().all(|id| !group.at.contains(&id.name_span.start)));
     match ids.as_slice() {
         [] => Ok(None),
         [id] => parse_id(source, &id.value).map(Some),
-        [_, again, ..] => Err(PlanError::at(source, again.name_span.clone(), "`id` is given twice", "here again")),
+        [_, again, ..] => Err(Diagnostic::at(source, again.name_span.clone(), "`id` is given twice", "here again")),
     }
 }
 
 /// Parses an id: a name that cannot be mistaken for a position.
-pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<TestName, PlanError> {
+pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<TestName, Diagnostic> {
     let invalid = |message: &str, label: &str| {
-        PlanError::at(source, value.span.clone(), message, label)
+        Diagnostic::at(source, value.span.clone(), message, label)
             .with_help("`id` names a test's position in the plan, so that inserting another test does not renumber it")
     };
     let ValueForm::Single(name) = &value.form else {
@@ -121,8 +122,8 @@ impl Cursor<'_> {
         taken.start..taken.start + self.text[taken].trim_end().len()
     }
 
-    fn error(&self, span: Range<usize>, message: &str, label: &str) -> PlanError {
-        PlanError::at(self.source, span, message, label)
+    fn error(&self, span: Range<usize>, message: &str, label: &str) -> Diagnostic {
+        Diagnostic::at(self.source, span, message, label)
             .with_help("write parameters as `name=value,name=[a,b]`, and text with `,` `:` or `]` in double quotes")
     }
 
@@ -135,7 +136,7 @@ impl Cursor<'_> {
     }
 
     /// One group with the colon before it, up to the next colon or the end.
-    fn group(&mut self) -> Result<PropertyGroup, PlanError> {
+    fn group(&mut self) -> Result<PropertyGroup, Diagnostic> {
         let start = self.at;
         self.eat(':');
         self.skip_whitespace();
@@ -154,7 +155,7 @@ impl Cursor<'_> {
         Ok(PropertyGroup { at: start..self.at, params: given })
     }
 
-    fn param(&mut self) -> Result<SpannedParam, PlanError> {
+    fn param(&mut self) -> Result<SpannedParam, Diagnostic> {
         let (name, name_at) = self.name()?;
         if name.is_empty() {
             return Err(self.error(self.current_span(), "missing parameter name", "here"));
@@ -170,7 +171,7 @@ impl Cursor<'_> {
     }
 
     /// A parameter's name, without quotes, and its span.
-    fn name(&mut self) -> Result<(String, Range<usize>), PlanError> {
+    fn name(&mut self) -> Result<(String, Range<usize>), Diagnostic> {
         if self.peek() == Some('"') {
             let SpannedValue { span: at, form } = self.quoted()?;
             self.skip_whitespace();
@@ -183,7 +184,7 @@ impl Cursor<'_> {
     }
 
     /// A value and surrounding white space; `None` if there is no value.
-    fn value(&mut self) -> Result<Option<SpannedValue>, PlanError> {
+    fn value(&mut self) -> Result<Option<SpannedValue>, Diagnostic> {
         self.skip_whitespace();
         let value = match self.peek() {
             Some('[') => self.list(Self::value)?,
@@ -203,8 +204,8 @@ impl Cursor<'_> {
     /// A list whose elements are parsed by `element`.
     fn list(
         &mut self,
-        element: impl Fn(&mut Self) -> Result<Option<SpannedValue>, PlanError>,
-    ) -> Result<SpannedValue, PlanError> {
+        element: impl Fn(&mut Self) -> Result<Option<SpannedValue>, Diagnostic>,
+    ) -> Result<SpannedValue, Diagnostic> {
         let start = self.at;
         self.eat('[');
         self.skip_whitespace();
@@ -224,7 +225,7 @@ impl Cursor<'_> {
     }
 
     /// Text in double quotes, with JSON's escapes.
-    fn quoted(&mut self) -> Result<SpannedValue, PlanError> {
+    fn quoted(&mut self) -> Result<SpannedValue, Diagnostic> {
         let start = self.at;
         let mut values = serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<String>();
         match values.next() {
@@ -237,7 +238,7 @@ impl Cursor<'_> {
     }
 
     /// A JSON object, parsed here so that duplicate and invalid entries can be shown at their positions.
-    fn object(&mut self) -> Result<Vec<SpannedParam>, PlanError> {
+    fn object(&mut self) -> Result<Vec<SpannedParam>, Diagnostic> {
         let start = self.at;
         self.eat('{');
         self.skip_whitespace();
@@ -266,7 +267,7 @@ impl Cursor<'_> {
     }
 
     /// A JSON value and surrounding white space; `None` if there is no value.
-    fn json(&mut self) -> Result<Option<SpannedValue>, PlanError> {
+    fn json(&mut self) -> Result<Option<SpannedValue>, Diagnostic> {
         self.skip_whitespace();
         let start = self.at;
         let value = match self.peek() {
@@ -360,12 +361,9 @@ mod tests {
 
     #[test]
     fn an_error_is_shown_at_its_position() {
-        use miette::Diagnostic;
         let rendered = |text: &str| {
             let error = parse(text).unwrap_err();
-            let label = error.labels().unwrap().next().unwrap();
-            let marked = &text[label.offset()..label.offset() + label.len()];
-            format!("{error} | {marked} | {}", label.label().unwrap_or_default())
+            format!("{error} | {} | {}", error.excerpt(), error.label())
         };
         let all = [
             "fio:rw=",

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use toml::Spanned;
+use wb_diagnostics::{Diagnostic, SourceText, suggest};
+use wb_sys::programs::is_program;
 
 use crate::request::{SpannedValue, ValueForm};
-use crate::suggestion::suggest;
-use crate::{PlanError, SourceText};
 
 /// The tool groups of a plan file, each a list of command lines.
 pub(crate) type ToolGroups = BTreeMap<String, Vec<Spanned<String>>>;
@@ -17,7 +17,7 @@ pub fn split_words(line: &str) -> Option<Vec<String>> {
 }
 
 /// Checks that every tool of every group is a valid command line.
-pub(crate) fn validate_groups(source: &SourceText, groups: &ToolGroups) -> Result<(), PlanError> {
+pub(crate) fn validate_groups(source: &SourceText, groups: &ToolGroups) -> Result<(), Diagnostic> {
     let invalid = groups.values().flatten().find(|line| split_words(line.get_ref()).is_none());
     invalid.map_or(Ok(()), |line| Err(invalid_command(source, line.span(), line.get_ref())))
 }
@@ -27,7 +27,7 @@ pub(crate) fn expand_tools(
     source: &SourceText,
     value: &SpannedValue,
     groups: &ToolGroups,
-) -> Result<Vec<String>, PlanError> {
+) -> Result<Vec<String>, Diagnostic> {
     let listed = match &value.form {
         ValueForm::List(list) => list.as_slice(),
         ValueForm::Single(_) => std::slice::from_ref(value),
@@ -48,7 +48,7 @@ pub(crate) fn expand_group(
     source: &SourceText,
     value: &SpannedValue,
     groups: &ToolGroups,
-) -> Result<Vec<String>, PlanError> {
+) -> Result<Vec<String>, Diagnostic> {
     let name = value.value().to_string();
     match groups.get(&name) {
         Some(group) => Ok(group.iter().map(|line| line.get_ref().clone()).collect()),
@@ -64,7 +64,7 @@ fn resolve_command(
     entry: &SpannedValue,
     line: String,
     groups: &ToolGroups,
-) -> Result<String, PlanError> {
+) -> Result<String, Diagnostic> {
     let Some(words) = split_words(&line) else { return Err(invalid_command(source, entry.span.clone(), &line)) };
     let is_word = words.len() == 1 && !line.contains('/');
     if !is_word || is_program(&line) {
@@ -79,30 +79,21 @@ fn unknown_group(
     message: &str,
     name: &str,
     groups: &ToolGroups,
-) -> PlanError {
+) -> Diagnostic {
     let names = groups.keys().map(String::as_str);
-    let label = suggest(name, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    let suggestion = suggest(name, names.clone());
     let help = match names.collect::<Vec<_>>().join(", ").as_str() {
         "" => "define a tool group as `NAME = [\"COMMAND\", …]` under [tool-groups]".to_owned(),
         all => format!("available tool groups: {all}"),
     };
-    PlanError::at(source, entry.span.clone(), message, label).with_help(help)
+    Diagnostic::at(source, entry.span.clone(), message, "unknown").with_suggestion(suggestion).with_help(help)
 }
 
-fn invalid_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> PlanError {
+fn invalid_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> Diagnostic {
     let (message, label) = match line.trim() {
         "" => ("empty tool command".to_owned(), "expected a command line or a tool group"),
         _ => (format!("invalid tool command `{line}`"), "unclosed quote"),
     };
-    PlanError::at(source, at, message, label)
+    Diagnostic::at(source, at, message, label)
         .with_help("expected a command line such as `perf stat -a`, or the name of a group in [tool-groups]")
-}
-
-/// Whether a word names a program on this machine: the path of a file, or a name on the search path.
-pub fn is_program(word: &str) -> bool {
-    if word.contains('/') {
-        return std::path::Path::new(word).is_file();
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(word).is_file())
 }

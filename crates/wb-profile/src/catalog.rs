@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use miette::Diagnostic;
+use wb_diagnostics::{Diagnostic, SourceText, Suggestion, help_with_suggestion, suggest};
 use wb_model::ProfileName;
-use wb_plan::suggestion::suggest;
-use wb_plan::{PlanError, SourceText};
 
-use crate::profile::{NamedProfile, Profile, ProfileFault, did_you_mean};
+use crate::profile::{NamedProfile, Profile, ProfileFault};
 
 /// The built-in profiles.
 const BUILTIN_PROFILES: [(&str, &str); 6] = [
@@ -38,14 +36,14 @@ pub enum ProfileCatalogError {
     },
     /// A file is not a valid profile.
     #[error(transparent)]
-    Text(#[from] PlanError),
+    Text(#[from] Diagnostic),
     /// There is no profile of this name.
     #[error("no such profile: `{name}`")]
     Unknown {
         /// The name.
         name: String,
         /// A similar existing name.
-        near: Option<String>,
+        suggestion: Option<Suggestion>,
         /// The names of all profiles.
         all: Vec<String>,
     },
@@ -55,12 +53,12 @@ impl ProfileCatalogError {
     /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            Self::Unknown { suggestion: Some(suggestion), .. } => Some(suggestion.to_string()),
             Self::Unknown { all, .. } => Some(format!(
                 "available profiles: {}; add your own as NAME.toml in ~/.config/weighbridge/profiles.d",
                 all.join(", ")
             )),
-            Self::Text(error) => Diagnostic::help(error).map(|help| help.to_string()),
+            Self::Text(error) => error.help().map(str::to_owned),
             Self::Io { .. } => None,
         }
     }
@@ -102,24 +100,24 @@ impl ProfileCatalog {
             let all = self.all.iter().map(|named| named.name.as_str());
             ProfileCatalogError::Unknown {
                 name: name.to_owned(),
-                near: suggest(name, all.clone()).map(str::to_owned),
+                suggestion: suggest(name, all.clone()),
                 all: all.map(str::to_owned).collect(),
             }
         })
     }
 
     fn insert(&mut self, name: &str, text: &str, file: &str) -> Result<(), ProfileCatalogError> {
-        let help = |near: Option<String>| {
-            format!("{}`weighbridge schema profile` shows the schema of profiles", did_you_mean(near.as_deref()))
+        let help = |suggestion: Option<Suggestion>| {
+            help_with_suggestion(suggestion.as_ref(), "`weighbridge schema profile` shows the schema of profiles")
         };
-        let invalid = |ProfileFault { message: what, near }| {
-            PlanError::without_location(format!("{file}: {what}")).with_help(help(near))
+        let invalid = |ProfileFault { message, suggestion }| {
+            Diagnostic::new(format!("{file}: {message}")).with_help(help(suggestion))
         };
         let malformed = |error: toml::de::Error| {
             let message = error.message().trim().replace('\n', ", ");
-            let ProfileFault { message: what, near } = ProfileFault::from_serde(&message);
-            PlanError::at(&SourceText::new(file, text), error.span().unwrap_or(0..0), what, "here")
-                .with_help(help(near))
+            let ProfileFault { message, suggestion } = ProfileFault::from_serde(&message);
+            Diagnostic::at(&SourceText::new(file, text), error.span().unwrap_or(0..0), message, "here")
+                .with_help(help(suggestion))
         };
         let profile: Profile = toml::from_str(text).map_err(malformed)?;
         if let Some(fault) = profile.validate() {

@@ -5,12 +5,11 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_diagnostics::{Suggestion, UnknownName, humanize_serde_error, suggest};
 use wb_knobs::knobs;
 use wb_knobs::tune::KnobSetting;
 use wb_model::secrets::mask_lines;
-use wb_model::serde_message::humanize_serde_error;
 use wb_model::{Bytes, Nanos, ProfileName};
-use wb_plan::suggestion::{suggest, suggest_expected};
 use wb_sys::undo::Step;
 
 use crate::boot;
@@ -96,8 +95,7 @@ impl Profile {
         self.knobs.iter().find_map(|(key, value)| {
             let message = KnobSetting::new(key, value.to_string()).err()?;
             let (knob, _) = key.split_once('@').unwrap_or((key, ""));
-            let near = suggest(knob, knobs::all().iter().map(|knob| knob.name()));
-            Some(ProfileFault { message, near: near.map(str::to_owned) })
+            Some(ProfileFault { message, suggestion: suggest(knob, knobs::all().iter().map(|knob| knob.name())) })
         })
     }
 }
@@ -108,25 +106,21 @@ pub(crate) struct ProfileFault {
     /// The message.
     pub(crate) message: String,
     /// A similar valid name.
-    pub(crate) near: Option<String>,
+    pub(crate) suggestion: Option<Suggestion>,
 }
 
 impl From<String> for ProfileFault {
     fn from(message: String) -> Self {
-        Self { message, near: None }
+        Self { message, suggestion: None }
     }
 }
 
 impl ProfileFault {
     /// An error from serde's message, with the most similar name if one is unknown.
     pub(crate) fn from_serde(message: &str) -> Self {
-        Self { message: humanize_serde_error(message), near: suggest_expected(message).map(str::to_owned) }
+        let suggestion = UnknownName::parse(message).and_then(|unknown| unknown.suggestion());
+        Self { message: humanize_serde_error(message), suggestion }
     }
-}
-
-/// The start of a hint that suggests a similar name.
-pub(crate) fn did_you_mean(near: Option<&str>) -> String {
-    near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
 /// The value of a knob in a file.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use wb_diagnostics::{Suggestion, help_with_suggestion, suggest};
 use wb_knobs::KnobSet;
 use wb_model::{Bytes, Nanos, ProfileName};
-use wb_plan::suggestion::suggest;
 
 use crate::catalog::{ProfileCatalog, ProfileCatalogError};
 use crate::image::{ImageFormat, ImageSpec};
-use crate::profile::{GuestCount, GuestsConfig, NamedProfile, ProfileFault, ProfileKnobValue, VirtType, did_you_mean};
+use crate::profile::{GuestCount, GuestsConfig, NamedProfile, ProfileFault, ProfileKnobValue, VirtType};
 
 /// Error in a `--profiles` argument.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum ProfileSelectionError {
         /// The error.
         what: String,
         /// A similar valid name.
-        near: Option<String>,
+        suggestion: Option<Suggestion>,
     },
     /// Two profiles with the same name.
     #[error("duplicate profile `{name}`: its cells would have the same names")]
@@ -46,7 +46,7 @@ pub enum ProfileSelectionError {
         /// Its name.
         set: String,
         /// A similar valid name.
-        near: Option<String>,
+        suggestion: Option<Suggestion>,
     },
 }
 
@@ -59,15 +59,15 @@ impl ProfileSelectionError {
                     .to_owned(),
             ),
             Self::Profile(bad) => bad.help(),
-            Self::Params { near, .. } => {
-                let near = did_you_mean(near.as_deref());
-                Some(format!("{near}expected NAME or NAME:{{JSON}} with the parameters {}", PARAM_NAMES.join(", ")))
+            Self::Params { suggestion, .. } => {
+                let expected = format!("expected NAME or NAME:{{JSON}} with the parameters {}", PARAM_NAMES.join(", "));
+                Some(help_with_suggestion(suggestion.as_ref(), &expected))
             }
             Self::Duplicate { name } => {
                 Some(format!("rename one with `{name}:{{\"name\": \"{name}2\"}}`, or write your own profile NAME.toml"))
             }
-            Self::Set { near, .. } => {
-                Some(format!("{}`weighbridge tune status` lists the sets", did_you_mean(near.as_deref())))
+            Self::Set { suggestion, .. } => {
+                Some(help_with_suggestion(suggestion.as_ref(), "`weighbridge tune status` lists the sets"))
             }
         }
     }
@@ -140,8 +140,8 @@ pub fn parse_profiles(
             return Err(ProfileSelectionError::Duplicate { name: named.name.to_string() });
         }
         if let Some(set) = named.profile.sets.iter().find(|name| sets.iter().all(|set| set.name != **name)) {
-            let near = suggest(set, sets.iter().map(|set| set.name.as_str())).map(str::to_owned);
-            return Err(ProfileSelectionError::Set { set: set.clone(), near });
+            let suggestion = suggest(set, sets.iter().map(|set| set.name.as_str()));
+            return Err(ProfileSelectionError::Set { set: set.clone(), suggestion });
         }
         all.push(named);
     }
@@ -172,8 +172,11 @@ fn parse_profile(text: &str, catalog: &ProfileCatalog) -> Result<NamedProfile, P
     let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
     let mut named = catalog.get(name)?.clone();
     let Some(json) = json else { return Ok(named) };
-    let invalid =
-        |ProfileFault { message: what, near }| ProfileSelectionError::Params { text: text.to_owned(), what, near };
+    let invalid = |ProfileFault { message: what, suggestion }| ProfileSelectionError::Params {
+        text: text.to_owned(),
+        what,
+        suggestion,
+    };
     let object: Map<String, Value> =
         serde_json::from_str(json).map_err(|error| invalid(ProfileFault::from_serde(&error.to_string())))?;
     parse_params(object).map_err(invalid)?.apply_to(&mut named).map_err(|message| invalid(message.into()))?;
@@ -201,11 +204,12 @@ fn parse_params(object: Map<String, Value>) -> Result<ProfileParams, ProfileFaul
 
 /// The error about a parameter, with the name as written instead of serde's spelling.
 fn param_fault(written: &str, message: &str) -> ProfileFault {
-    let ProfileFault { message: what, near } = ProfileFault::from_serde(message);
-    match message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
-        true => ProfileFault { message: format!("unknown parameter `{written}`"), near },
-        false => ProfileFault { message: format!("`{written}`: {what}"), near },
-    }
+    let fault = ProfileFault::from_serde(message);
+    let message = match message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
+        true => format!("unknown parameter `{written}`"),
+        false => format!("`{written}`: {}", fault.message),
+    };
+    ProfileFault { message, ..fault }
 }
 
 /// Words in one string, or a list of words.

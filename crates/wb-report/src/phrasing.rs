@@ -1,6 +1,6 @@
 //! Formats numbers, durations and outcomes for every output.
 
-use wb_compare::source::EMULATED;
+use wb_compare::build::EMULATED;
 use wb_model::{
     Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, strip_worker, unescape_lossy,
 };

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_plan::{Catalog, PlanError, SourceText};
+use wb_diagnostics::SourceText;
+use wb_plan::Catalog;
 use wb_record::RunFolder;
 use wb_tests::net::Net;
 use wb_tests::{DefinitionError, Registry};
@@ -58,10 +59,10 @@ fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
         DefinitionError::Duplicate { test: duplicate, .. } => Some(duplicate == test),
         DefinitionError::Read { path, .. } => Some(named(path)),
         DefinitionError::Record(_) => None,
-        DefinitionError::Invalid { file, .. } => {
-            let text = std::fs::read_to_string(file).ok()?;
+        DefinitionError::Invalid(diagnostic) => {
+            let SourceText { name: file, text } = &diagnostic.location()?.source;
             let value = text.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='));
-            Some(value?.trim().trim_matches(['"', '\'']) == test || named(Path::new(file)))
+            Some(value?.trim().trim_matches(['"', '\'']) == test || named(Path::new(&**file)))
         }
     }
 }
@@ -69,11 +70,9 @@ fn may_define(error: &DefinitionError, test: &str) -> Option<bool> {
 /// Converts a definition error, with its source position if it has one.
 fn definition_error(error: DefinitionError) -> SessionError {
     match error {
-        DefinitionError::Invalid { file, span, diagnostic: fault, .. } => {
-            let text = std::fs::read_to_string(&file).unwrap_or_default();
-            let label = fault.help.as_deref().unwrap_or("here");
-            let source = SourceText::new(&file, &text);
-            PlanError::at(&source, span, fault.message.as_str(), label).with_help(HELP).into()
+        DefinitionError::Invalid(diagnostic) => {
+            let label = diagnostic.help().unwrap_or("here").to_owned();
+            diagnostic.with_label(label).with_help(HELP).into()
         }
         other => SessionError::Definition(other),
     }

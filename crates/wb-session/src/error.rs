@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wb_diagnostics::{Diagnostic, Diagnostics};
 use wb_profile::{ProfileCatalogError, ProfileSelectionError};
 
 use crate::bisect::BisectError;
@@ -11,9 +12,9 @@ use crate::variants::VariantsError;
 /// An error that ends a session, or that it reports as a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// An invalid plan.
+    /// Errors in a plan, an inventory, a profile, a definition, or an argument.
     #[error(transparent)]
-    Plan(#[from] wb_plan::PlanError),
+    Text(#[from] Diagnostics),
     /// A run folder that cannot be read or written.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
@@ -31,7 +32,7 @@ pub enum SessionError {
     Source(#[from] wb_compare::SourceError),
     /// No nearest build could be determined.
     #[error(transparent)]
-    Nearest(#[from] wb_compare::nearest::NearestError),
+    Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
     /// A file that cannot be read or written.
     #[error("{path}: {source}")]
     File {
@@ -140,9 +141,15 @@ impl From<ProfileSelectionError> for SessionError {
     /// Keeps the source position of an error in a profile's file.
     fn from(error: ProfileSelectionError) -> Self {
         match error {
-            ProfileSelectionError::Profile(ProfileCatalogError::Text(error)) => Self::Plan(error),
+            ProfileSelectionError::Profile(ProfileCatalogError::Text(error)) => error.into(),
             other => Self::InvalidProfile(other),
         }
+    }
+}
+
+impl From<Diagnostic> for SessionError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Text(diagnostic.into())
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use wb_plan::tools::is_program;
 use wb_profile::Controller;
 use wb_record::RunFolder;
 use wb_record::steps::StepOutcome;
 use wb_run::Publisher;
 use wb_run::publish::{is_due, test_of};
+use wb_sys::programs::is_program;
 
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};

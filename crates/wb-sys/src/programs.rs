@@ -24,6 +24,15 @@ pub fn find_system(name: &str) -> Option<PathBuf> {
     find(name, &format!("{path}:{SYSTEM_FOLDERS}"))
 }
 
+/// Whether a word names a program on this machine: the path of a file, or a name on the search path.
+pub fn is_program(word: &str) -> bool {
+    if word.contains('/') {
+        return Path::new(word).is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(word).is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};

@@ -1,20 +1,19 @@
 //! The errors of all commands, with one way of reporting them: message, source position, help, exit status.
 
-use miette::{Diagnostic, SourceCode};
+use std::borrow::Cow;
 
-use wb_plan::suggestion::suggest;
+use wb_diagnostics::{Diagnostic, Diagnostics, render_excerpt};
 use wb_session::{ErrorClass, SessionError};
 
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::frame::render_frame;
 
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// An invalid plan.
+    /// Errors in a plan, an inventory, a profile, a definition, or an argument.
     #[error(transparent)]
-    Plan(#[from] wb_plan::PlanError),
+    Text(#[from] Diagnostics),
     /// A run folder that cannot be read or written.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
@@ -73,10 +72,10 @@ pub(crate) enum Error {
     Model(#[from] wb_compare::model::ModelError),
     /// No nearest build could be determined.
     #[error(transparent)]
-    Nearest(#[from] wb_compare::nearest::NearestError),
+    Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
     /// A results folder that could not be stripped.
     #[error(transparent)]
-    Strip(#[from] wb_compare::strip::StripError),
+    Strip(#[from] wb_compare::run_perf::strip::StripError),
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),
@@ -98,7 +97,7 @@ impl From<SessionError> for Error {
     /// Treats errors that other commands meet too alike, wherever they come from.
     fn from(error: SessionError) -> Self {
         match error {
-            SessionError::Plan(error) => Self::Plan(error),
+            SessionError::Text(error) => Self::Text(error),
             SessionError::Record(error) => Self::Record(error),
             SessionError::Run(error) => Self::Run(error),
             SessionError::Study(error) => Self::Study(error),
@@ -111,68 +110,54 @@ impl From<SessionError> for Error {
     }
 }
 
-impl Diagnostic for Error {
-    fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        if let Self::Source(error) = self
-            && let Some(help) = source_help(error)
-        {
-            return Some(Box::new(help));
-        }
-        match self {
-            Self::Plan(error) => Diagnostic::help(error),
-            Self::Profile(error) => Diagnostic::help(error),
-            Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => {
-                Some(Box::new(help))
+impl From<Diagnostic> for Error {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Text(diagnostic.into())
+    }
+}
+
+impl Error {
+    /// How to resolve the error, if known.
+    fn help(&self) -> Option<Cow<'_, str>> {
+        use wb_compare::SourceError;
+        use wb_run::RunError;
+        use wb_sys::undo::UndoError;
+        Some(match self {
+            Self::Text(errors) => errors.as_slice().first()?.help()?.into(),
+            Self::Profile(errors) => match errors.diagnostics() {
+                [only] => only.help()?.into(),
+                _ => return None,
+            },
+            Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => help.into(),
+            Self::UnknownName(unknown) | Self::Source(SourceError::Unknown(unknown)) => unknown.help().into(),
+            Self::Source(error) => source_help(error)?.into(),
+            Self::Undo(UndoError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                "changing system settings requires root: `sudo weighbridge tune …`".into()
             }
-            Self::UnknownName(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
-                Some(Box::new(suggest_names(unknown)))
+            Self::Undo(UndoError::Locked { .. }) => {
+                "wait for it to finish or stop it: its changes are reverted when it ends".into()
             }
-            Self::Undo(wb_sys::undo::UndoError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::PermissionDenied =>
-            {
-                Some(Box::new("changing system settings requires root: `sudo weighbridge tune …`"))
+            Self::Undo(UndoError::Damaged { .. }) => {
+                "each line has an original value as `before`: restore these values by hand, then remove the file".into()
             }
-            Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::Run(wb_run::RunError::Provision(error)) => {
-                error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
+            Self::Image(error) => error.help()?.into(),
+            Self::Session(error) => error.help()?.into(),
+            Self::Run(RunError::Provision(error)) => error.help()?.into(),
+            Self::Run(RunError::Changed { .. }) => {
+                "choose another folder with --into: samples of two definitions cannot be combined".into()
             }
-            Self::Session(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
-            Self::Undo(wb_sys::undo::UndoError::Locked { .. }) => {
-                Some(Box::new("wait for it to finish or stop it: its changes are reverted when it ends"))
+            Self::Run(RunError::OtherWorkers { .. } | RunError::OtherMachine { .. }) => {
+                "choose another folder with --into for these machines; `weighbridge compare` compares both".into()
             }
-            Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => Some(Box::new(
-                "each line has an original value as `before`: restore these values by hand, then remove the file",
-            )),
-            Self::Run(wb_run::RunError::Changed { .. }) => {
-                Some(Box::new("choose another folder with --into: samples of two definitions cannot be combined"))
-            }
-            Self::Run(wb_run::RunError::OtherWorkers { .. } | wb_run::RunError::OtherMachine { .. }) => Some(Box::new(
-                "choose another folder with --into for these machines; `weighbridge compare` compares both",
-            )),
-            Self::Run(wb_run::RunError::SameMachine { worker, other }) => Some(Box::new(format!(
+            Self::Run(RunError::SameMachine { worker, other }) => format!(
                 "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names"
-            ))),
-            Self::Run(wb_run::RunError::Redefined { .. }) => {
-                Some(Box::new("choose another folder with --into, or give this test a unique `id=`"))
+            )
+            .into(),
+            Self::Run(RunError::Redefined { .. }) => {
+                "choose another folder with --into, or give this test a unique `id=`".into()
             }
-            _ => None,
-        }
-    }
-
-    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        match self {
-            Self::Plan(error) => error.source_code(),
-            Self::Profile(error) => error.source_code(),
-            _ => None,
-        }
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        match self {
-            Self::Plan(error) => error.labels(),
-            Self::Profile(error) => error.labels(),
-            _ => None,
-        }
+            _ => return None,
+        })
     }
 }
 
@@ -201,36 +186,21 @@ fn source_help(error: &wb_compare::SourceError) -> Option<String> {
     }
 }
 
-/// Suggests the nearest name and lists the known ones.
-fn suggest_names(unknown: &wb_compare::UnknownName) -> String {
-    if unknown.candidates.is_empty() {
-        return format!("no {} is recorded there", unknown.kind);
-    }
-    let names = || unknown.candidates.iter().map(String::as_str);
-    let suggestion = suggest(&unknown.given, names()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
-    if !suggestion.is_empty() && names().count() == 1 {
-        return suggestion.trim_end().to_owned();
-    }
-    let listed = names().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
-    let more = names().count().saturating_sub(MAX_LISTED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{suggestion}known: {listed}{more}")
-}
-
-/// Maximum number of known names in a help text.
-const MAX_LISTED: usize = 12;
-
 /// Maximum number of errors shown for one plan.
 const MAX_MISTAKES: usize = 20;
 
-/// Prints a diagnostic: message, source position and help.
-fn print_diagnostic(diagnostic: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
-    let label = diagnostic.labels().and_then(|mut labels| labels.next());
-    let excerpt = source.zip(label).map(|(source, label)| render_frame(source, label, console.colour_stderr));
-    crate::console::write_part!("error: {diagnostic}\n{}", excerpt.unwrap_or_default());
-    if let Some(help) = diagnostic.help() {
+/// Prints an error: message, source position and help.
+fn print_error(message: &str, excerpt: &str, help: Option<&str>) {
+    crate::console::write_part!("error: {message}\n{excerpt}");
+    if let Some(help) = help {
         crate::console::message!("help: {help}");
     }
+}
+
+/// Prints a diagnostic with the source lines around it.
+fn print_diagnostic(diagnostic: &Diagnostic, console: &Console) {
+    let excerpt = render_excerpt(diagnostic, console.colour_stderr);
+    print_error(diagnostic.message(), &excerpt, diagnostic.help());
 }
 
 impl Error {
@@ -246,24 +216,20 @@ impl Error {
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             // Print each diagnostic with its position, rather than only their number.
-            Self::Profile(faults) => {
-                if faults.first_diagnostics().len() < faults.diagnostics().len() {
-                    crate::console::message!("error: {faults}");
+            Self::Profile(errors) => {
+                if errors.first_diagnostics().len() < errors.diagnostics().len() {
+                    crate::console::message!("error: {errors}");
                 }
-                faults
-                    .first_diagnostics()
-                    .iter()
-                    .for_each(|fault| print_diagnostic(fault, self.source_code(), console));
+                errors.first_diagnostics().iter().for_each(|error| print_diagnostic(error, console));
             }
-            Self::Plan(error) => {
-                let all = error.diagnostics().count();
+            Self::Text(errors) => {
+                let all = errors.as_slice().len();
                 if all > MAX_MISTAKES {
                     crate::console::message!("error: {all} mistakes; the first {MAX_MISTAKES} are shown");
                 }
-                let shown = error.diagnostics().take(MAX_MISTAKES);
-                shown.for_each(|mistake| print_diagnostic(mistake, mistake.source_code(), console));
+                errors.as_slice().iter().take(MAX_MISTAKES).for_each(|error| print_diagnostic(error, console));
             }
-            _ => print_diagnostic(self, self.source_code(), console),
+            _ => print_error(&self.to_string(), "", self.help().as_deref()),
         }
         match self {
             Self::NothingToDo { .. } => Exit::NothingToDo,
@@ -280,22 +246,5 @@ impl Error {
             },
             _ => Exit::Error,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn help_lists_recorded_names_only() {
-        let unknown = |known: &[&str]| wb_compare::UnknownName {
-            kind: "profile",
-            given: "Tuned".to_owned(),
-            builds: "`old`".to_owned(),
-            candidates: known.iter().map(|&name| name.to_owned()).collect(),
-        };
-        assert_eq!(suggest_names(&unknown(&[])), "no profile is recorded there");
-        assert_eq!(suggest_names(&unknown(&["Localhost"])), "known: Localhost");
     }
 }

@@ -13,7 +13,6 @@ mod console;
 mod error;
 mod exit;
 mod format;
-mod frame;
 mod output;
 mod progress;
 mod session_events;

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::ParamDifference;
+use crate::build::{DEFINITION_KEY, EMULATED};
 use crate::id::{IdFormat, Statistic};
-use crate::source::{DEFINITION_KEY, EMULATED};
+use crate::run_perf::tolerance::Status;
 use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, ObservationKind, Verdict};
-use crate::tolerance::Status;
 
 /// A comparison method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

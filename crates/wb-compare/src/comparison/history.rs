@@ -9,9 +9,9 @@ use super::report::{ParamDifference, param_differences};
 use super::{ComparisonMethod, FinalVerdict, Totals};
 use crate::build::{Builds, MetricIndex, ParamSetId};
 use crate::id::Statistic;
+use crate::run_perf::tolerance::groups::Group;
+use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
-use crate::tolerance::groups::Group;
-use crate::tolerance::{self, Status};
 
 /// All checks in all builds: the data that an [`Outcome`](super::Outcome) has of the last build, for each. Builds are
 /// given by their index, the first later one being 1; checks by theirs in [`tolerance::Comparison::checks`].

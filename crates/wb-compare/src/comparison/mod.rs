@@ -22,8 +22,9 @@ pub use report::{ConfidenceInterval, ParamDifference, RunSummary, StatisticalSum
 
 use crate::build::{Builds, SampleCounts};
 use crate::id::Statistic;
-use crate::tolerance::{CheckScore, Status, totals::ComparisonExit};
-use crate::{statistical, tolerance};
+use crate::run_perf::tolerance;
+use crate::run_perf::tolerance::{CheckScore, Status, totals::ComparisonExit};
+use crate::statistical;
 use decide::decide;
 use missing_reason::MissingReasons;
 

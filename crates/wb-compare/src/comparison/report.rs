@@ -9,8 +9,8 @@ use wb_model::System;
 use super::BuildSummary;
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
+use crate::run_perf::tolerance::score::ScorePart;
 use crate::statistical::{self, NoiseModelUse, ObservationKind, RequiredSamples, Verdict};
-use crate::tolerance::score::ScorePart;
 
 /// The summary of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

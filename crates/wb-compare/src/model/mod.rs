@@ -1,93 +1,10 @@
 //! Models: the normal variation of each check, learnt from history.
 //!
 //! There are two kinds ([`AnyModel`]). A [`NoiseModel`] has the spread between runs of one build, for the statistical
-//! method. A [`Model`], as run-perf has it, is for the tolerance method: it maps a value to a score by a straight line,
-//! so that the previously observed range becomes ± its tolerance. [`fit`] creates one from builds, [`rebase`] moves one
-//! to a new level, [`file`] reads and writes it.
+//! method. A [`ToleranceModel`](crate::ToleranceModel), as run-perf has it, is for the tolerance method.
 
-pub mod file;
-pub mod fit;
+pub mod error;
 pub mod noise;
-pub mod rebase;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use crate::build::Builds;
-use crate::id::CheckId;
-pub use file::ModelError;
-pub use fit::{FitMethod, fit};
+pub use error::{ModelError, ParseModelError};
 pub use noise::{NoiseModel, file::AnyModel};
-
-/// A tolerance model: the normal range of each check, by identifier in run-perf's syntax.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ToleranceModel {
-    /// The file from which it was read; `None` for a new model.
-    pub file: Option<PathBuf>,
-    /// The version of its file; `None` for one without metadata, which has equations only.
-    pub version: Option<u32>,
-    /// The tolerance to which the ends of the range are mapped, in percent.
-    pub tolerance: Option<f64>,
-    /// The entries, by check.
-    pub entries: BTreeMap<String, ModelEntry>,
-}
-
-/// The entry of one check.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ModelEntry {
-    /// Maps a value to a score.
-    pub equation: Equation,
-    /// The mean of the fitted values, in the unit of the check.
-    pub average: Option<f64>,
-    /// The ends of the range, in percent of the mean.
-    pub range: Option<NormalRange>,
-}
-
-/// score = slope · value + intercept, in percent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Equation {
-    /// Percent per unit of the value.
-    pub slope: f64,
-    /// Percent.
-    pub intercept: f64,
-}
-
-/// The ends of a range, in percent of its mean.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormalRange {
-    /// The lower end; below 0.
-    pub min: f64,
-    /// The upper end.
-    pub max: f64,
-}
-
-impl ToleranceModel {
-    /// Whether it has any check of the builds.
-    pub fn covers_any(&self, builds: &Builds) -> bool {
-        self.entries.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
-    }
-}
-
-impl Equation {
-    /// The score of a value.
-    pub fn score(&self, value: f64) -> f64 {
-        self.slope * value + self.intercept
-    }
-
-    /// The value with this score; `None` for a horizontal line.
-    pub fn value_at(&self, score: f64) -> Option<f64> {
-        Some((score - self.intercept) / self.slope).filter(|value| value.is_finite())
-    }
-
-    /// The values with the scores −`tolerance` and +`tolerance`; `None` for a horizontal line.
-    pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
-        Some((self.value_at(-tolerance)?, self.value_at(tolerance)?))
-    }
-}
-
-impl ModelEntry {
-    /// The values that are mapped to −tolerance and +tolerance.
-    pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
-        self.equation.range(tolerance)
-    }
-}

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::runperf::folder::ResultFolder;
+use super::folder::ResultFolder;
 
 /// The result files of a folder, by which copies are recognised.
 pub(super) struct ResultFiles {

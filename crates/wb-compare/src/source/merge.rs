@@ -1,7 +1,7 @@
 //! Merges parsed result files into the builds.
 
+use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
-use super::runperf::folder::ResultFile;
 use super::warning::WarningKind;
 use super::{RunIndex, SourceError};
 use crate::build::{Builds, InternedCell, InternedMetric, MetricReading, ParamSetId, TestError};

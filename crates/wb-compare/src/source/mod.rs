@@ -4,12 +4,12 @@
 //! the result does not depend on the order of reading.
 
 mod copies;
+pub(crate) mod folder;
 mod merge;
 mod native;
 mod pairing;
 pub(crate) mod parsed_result;
 mod run_records;
-pub(crate) mod runperf;
 mod warning;
 mod weighbridge;
 
@@ -20,20 +20,18 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::build::{Build, Builds, Run, TestError};
+use crate::build::{Build, Builds, Layout, Run, TestError};
 use crate::metadata::Metadata;
+use crate::run_perf;
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::{Sha256, pluralize};
 use wb_record::{RecordError, RunFolder};
 
 use copies::ResultFiles;
+use folder::{ResultFile, ResultFolder};
 use merge::merge;
 use parsed_result::ParsedResult;
-pub use runperf::folder::Layout;
-use runperf::folder::{ResultFile, ResultFolder};
 pub use warning::{Warning, WarningKind};
-pub(crate) use weighbridge::DEFINITION_KEY;
-pub use weighbridge::EMULATED;
 
 /// The source of a build: its name and the folders of its runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -330,7 +328,7 @@ fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result
     // Validating the whole text once is cheaper than each string in it.
     let text = std::str::from_utf8(text).map_err(WarningKind::malformed)?;
     let parsed = match file.layout {
-        Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
+        Layout::RunPerf => run_perf::format::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => {
             let keys = pairing::reduced_keys(&file.path, &options.allow_different);
             weighbridge::parse(text, options.allow_emulated, &keys)

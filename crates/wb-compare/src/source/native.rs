@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use wb_model::{CellId, Sha256, pluralize};
 use wb_record::{DamagedSample, RecordError, RunFolder, RunRecords};
 
-use super::runperf::folder::{Layout, ResultFile, ResultFolder};
+use super::folder::{ResultFile, ResultFolder};
 use super::warning::{Warning, WarningKind};
 use super::{SourceError, StudyFn, run_records};
-use crate::build::TestError;
+use crate::build::{Layout, TestError};
 use crate::metadata::Metadata;
 
 /// The recorded data of a run besides its results.

@@ -7,11 +7,10 @@ use std::path::Path;
 use wb_model::DefinitionKey;
 use wb_record::{CellDefinition, Definitions};
 
+use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
-use super::runperf::folder::ResultFile;
-use super::weighbridge::{DEFINITION_KEY, EMULATED};
 use super::{RunIndex, WarningKind};
-use crate::build::Build;
+use crate::build::{Build, DEFINITION_KEY, EMULATED};
 use crate::interner::Symbol;
 use crate::unknown_name::{UnknownName, join_build_names};
 

@@ -9,7 +9,7 @@ use wb_model::imported::IMPORTED_FROM;
 use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
 
 use super::parsed_result::{ParsedMetric, ParsedResult};
-use crate::build::{MeasuredValue, SampleCounts};
+use crate::build::{DEFINITION_KEY, EMULATED, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
 
@@ -18,13 +18,6 @@ pub(crate) const RUN_FILE: &str = "run.json";
 
 /// The file that identifies this layout if that one is lost.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
-
-/// The parameter that holds the definition key: if it differs, nothing is compared.
-pub(crate) const DEFINITION_KEY: &str = "definition key";
-
-/// The parameter that marks emulation of a processor, unless that is allowed: if one side only has it, nothing is
-/// compared.
-pub const EMULATED: &str = "emulated";
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `cells`, the results of a serial")]

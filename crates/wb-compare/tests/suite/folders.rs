@@ -6,8 +6,8 @@ use crate::support::{
 };
 use proptest::prelude::*;
 use wb_compare::analyze::{CheckFilter, write_csv};
-use wb_compare::nearest::{DecidedBy, NearestError, nearest};
-use wb_compare::strip::{StripError, StripOptions, strip};
+use wb_compare::run_perf::nearest::{DecidedBy, NearestError, nearest};
+use wb_compare::run_perf::strip::{StripError, StripOptions, strip};
 use wb_compare::{BuildSource, Builds, ReadOptions, Warning, read};
 
 fn csv(builds: &Builds, which: CheckFilter) -> String {

@@ -2,7 +2,8 @@
 
 use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
 use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FinalVerdict};
-use wb_compare::{Builds, CheckId, statistical, tolerance};
+use wb_compare::run_perf::tolerance;
+use wb_compare::{Builds, CheckId, statistical};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::support::{GeneratedMetric, TestFolders, iteration};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wb_compare::model::{FitMethod, fit};
-use wb_compare::nearest::nearest;
-use wb_compare::tolerance::score::Weights;
-use wb_compare::tolerance::{Options, Status, compare};
+use wb_compare::run_perf::model::{FitMethod, fit};
+use wb_compare::run_perf::nearest::nearest;
+use wb_compare::run_perf::tolerance::score::Weights;
+use wb_compare::run_perf::tolerance::{Options, Status, compare};
 use wb_compare::{Builds, ToleranceModel};
 
 /// Mean and standard deviation in percent, by test, case and `CLASS/METRIC`.
@@ -142,7 +142,7 @@ fn fitted_and_rebased_models_equal_run_perfs() {
         let (actual, expected) = (fit(method, 4.0, &first), expected.model(name));
         assert!(actual.entries.keys().eq(expected.entries.keys()), "{name}");
         for (id, entry) in &expected.entries {
-            let parameters = |entry: &wb_compare::model::ModelEntry| {
+            let parameters = |entry: &wb_compare::run_perf::model::ModelEntry| {
                 let spread = entry.range.unwrap();
                 [entry.equation.slope, entry.equation.intercept, entry.average.unwrap(), spread.min, spread.max]
             };

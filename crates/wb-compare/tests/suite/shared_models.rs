@@ -1,7 +1,7 @@
 //! Models fitted to the shared builds equal those fitted by run-perf, to 12 digits.
 
 use crate::support::{shared, unchanged_results};
-use wb_compare::model::{FitMethod, ModelEntry, fit};
+use wb_compare::run_perf::model::{FitMethod, ModelEntry, fit};
 use wb_compare::{ReadOptions, ToleranceModel, read};
 
 fn parameters(entry: &ModelEntry) -> [f64; 5] {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::support::{shared, unchanged_results};
 use serde::Deserialize;
-use wb_compare::tolerance::score::{ScorePart, ScoreTerm, Weights};
-use wb_compare::tolerance::totals::ComparisonExit;
-use wb_compare::tolerance::{Comparison, Options, Status, compare};
+use wb_compare::run_perf::tolerance::score::{ScorePart, ScoreTerm, Weights};
+use wb_compare::run_perf::tolerance::totals::ComparisonExit;
+use wb_compare::run_perf::tolerance::{Comparison, Options, Status, compare};
 use wb_compare::{BuildSource, ReadOptions, ToleranceModel, read};
 
 /// The output of compare-perf for some builds.

@@ -2,10 +2,10 @@
 
 use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
 use proptest::prelude::*;
-use wb_compare::tolerance::pattern::Wildcards;
-use wb_compare::tolerance::score::{ScoreTerm, Weights};
-use wb_compare::tolerance::totals::ComparisonExit;
-use wb_compare::tolerance::{CheckScore, Comparison, Options, Status, compare};
+use wb_compare::run_perf::tolerance::pattern::Wildcards;
+use wb_compare::run_perf::tolerance::score::{ScoreTerm, Weights};
+use wb_compare::run_perf::tolerance::totals::ComparisonExit;
+use wb_compare::run_perf::tolerance::{CheckScore, Comparison, Options, Status, compare};
 use wb_compare::{CheckId, MeasuredValue, ToleranceModel};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";

@@ -19,10 +19,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error, suggest};
 use wb_model::WorkerName;
-use wb_model::serde_message::humanize_serde_error;
-use wb_plan::suggestion::suggest;
-use wb_plan::{PlanError, SourceText};
 
 use super::params::ParamError;
 use super::{Address, Host, HostParams, Inventory, parse_host_name};
@@ -30,10 +28,10 @@ use super::{Address, Host, HostParams, Inventory, parse_host_name};
 /// Key and value of a table entry.
 type TomlEntry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
 
-pub(super) fn parse(source: &SourceText) -> Result<Inventory, PlanError> {
+pub(super) fn parse(source: &SourceText) -> Result<Inventory, Diagnostic> {
     let table = DeTable::parse(&source.text).map_err(|error| {
         let message = error.message().trim().replace('\n', ", ");
-        PlanError::at(source, error.span().unwrap_or(0..0), format!("invalid TOML: {message}"), "here")
+        Diagnostic::at(source, error.span().unwrap_or(0..0), format!("invalid TOML: {message}"), "here")
     })?;
     let reader = InventoryParser { source };
     let mut inventory = Inventory::default();
@@ -63,7 +61,7 @@ struct InventoryParser<'a> {
 }
 
 impl InventoryParser<'_> {
-    fn host(&self, (name, value): TomlEntry<'_>) -> Result<Host, PlanError> {
+    fn host(&self, (name, value): TomlEntry<'_>) -> Result<Host, Diagnostic> {
         let mut address = None;
         let mut params = HostParams::default();
         for (key, value) in self.table(value)? {
@@ -93,7 +91,7 @@ impl InventoryParser<'_> {
         Ok(Host { name, address, params })
     }
 
-    fn members(&self, inventory: &Inventory, value: &Spanned<DeValue<'_>>) -> Result<Vec<WorkerName>, PlanError> {
+    fn members(&self, inventory: &Inventory, value: &Spanned<DeValue<'_>>) -> Result<Vec<WorkerName>, Diagnostic> {
         let DeValue::Array(members) = value.get_ref() else {
             return Err(self.error_at(value.span(), "invalid group: expected a list of host names", "not a list"));
         };
@@ -102,14 +100,14 @@ impl InventoryParser<'_> {
             let host = inventory.hosts.iter().find(|host| host.name.as_str() == name);
             host.map(|host| host.name.clone()).ok_or_else(|| {
                 let names = inventory.hosts.iter().map(|host| host.name.as_str());
-                let label = suggest(name, names).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.error_at(member.span(), format!("unknown host `{name}`"), &label)
+                self.error_at(member.span(), format!("unknown host `{name}`"), "unknown")
+                    .with_suggestion(suggest(name, names))
             })
         };
         members.iter().map(host).collect()
     }
 
-    fn group_name(&self, inventory: &Inventory, key: &Spanned<Cow<'_, str>>) -> Result<WorkerName, PlanError> {
+    fn group_name(&self, inventory: &Inventory, key: &Spanned<Cow<'_, str>>) -> Result<WorkerName, Diagnostic> {
         let name = parse_host_name(key.get_ref()).map_err(|why| self.error_at(key.span(), why, "here"))?;
         match inventory.host(&name) {
             None => Ok(name),
@@ -121,45 +119,45 @@ impl InventoryParser<'_> {
         }
     }
 
-    fn table<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<Vec<TomlEntry<'b>>, PlanError> {
+    fn table<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<Vec<TomlEntry<'b>>, Diagnostic> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table.iter().collect()),
             _ => Err(self.error_at(value.span(), "expected a table", "not a table")),
         }
     }
 
-    fn string<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<&'b str, PlanError> {
+    fn string<'b>(&self, value: &'b Spanned<DeValue<'b>>) -> Result<&'b str, Diagnostic> {
         value.get_ref().as_str().ok_or_else(|| self.error_at(value.span(), "expected a string", "not a string"))
     }
 
-    fn json(&self, value: &Spanned<DeValue<'_>>) -> Result<Value, PlanError> {
+    fn json(&self, value: &Spanned<DeValue<'_>>) -> Result<Value, Diagnostic> {
         // Parse the text of the value again, as JSON value.
         let text = self.source.text.get(value.span()).unwrap_or_default();
         let result = toml::de::ValueDeserializer::parse(text).and_then(Value::deserialize);
         result.map_err(|error| self.error_at(value.span(), humanize_serde_error(error.message()), "here"))
     }
 
-    fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &ParamError) -> PlanError {
+    fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &ParamError) -> Diagnostic {
         match error {
-            ParamError::Unknown { suggestion: near, .. } => {
-                let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.error_at(key, error.to_string(), &label).with_help("keys of your own go into [hosts.NAME.extra]")
-            }
+            ParamError::Unknown { suggestion, .. } => self
+                .error_at(key, error.to_string(), "unknown")
+                .with_suggestion(suggestion.clone())
+                .with_help("keys of your own go into [hosts.NAME.extra]"),
             ParamError::InvalidValue { .. } => self.error_at(value, error.to_string(), "here"),
         }
     }
 
-    fn unknown_key(&self, key: &Spanned<Cow<'_, str>>, what: &str, keys: &[&str]) -> PlanError {
+    fn unknown_key(&self, key: &Spanned<Cow<'_, str>>, what: &str, keys: &[&str]) -> Diagnostic {
         let name = key.get_ref();
-        let near = suggest(name, keys.iter().copied());
-        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        let suggestion = suggest(name, keys);
         let keys: Vec<String> = keys.iter().map(|name| format!("`{name}`")).collect();
-        self.error_at(key.span(), format!("unknown key `{name}`"), &label)
+        self.error_at(key.span(), format!("unknown key `{name}`"), "unknown")
+            .with_suggestion(suggestion)
             .with_help(format!("keys of this {what}: {}", keys.join(", ")))
     }
 
-    fn error_at(&self, span: Range<usize>, message: impl Into<String>, label: &str) -> PlanError {
-        PlanError::at(self.source, span, message, label)
+    fn error_at(&self, span: Range<usize>, message: impl Into<String>, label: &str) -> Diagnostic {
+        Diagnostic::at(self.source, span, message, label)
     }
 }
 
@@ -186,11 +184,8 @@ mod tests {
 
     /// Describes the error of a text: message, location and label.
     fn describe(text: &str) -> String {
-        use miette::Diagnostic;
         let error = parse(&SourceText::new("hosts.toml", text)).unwrap_err();
-        let label = error.labels().unwrap().next().unwrap();
-        let location = &text[label.offset()..label.offset() + label.len()];
-        format!("{error} | {location} | {}", label.label().unwrap_or_default())
+        format!("{error} | {} | {}", error.excerpt(), error.label())
     }
 
     #[test]

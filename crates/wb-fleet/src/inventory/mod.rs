@@ -10,9 +10,8 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_diagnostics::{Diagnostic, SourceText, suggest};
 use wb_model::WorkerName;
-use wb_plan::suggestion::suggest;
-use wb_plan::{PlanError, SourceText};
 
 pub use address::{Address, ParseAddressError};
 pub use params::{CpuSpec, HostParams, ParamError, ParamMismatch};
@@ -42,7 +41,7 @@ impl Inventory {
     ///
     /// # Errors
     /// With the location of the mistake.
-    pub fn parse(name: &str, text: &str) -> Result<Self, PlanError> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostic> {
         file::parse(&SourceText::new(name, text))
     }
 
@@ -68,7 +67,7 @@ impl Inventory {
     ///
     /// # Errors
     /// If an argument is none of these, or two hosts have the same name.
-    pub fn select(&self, words: &[String]) -> Result<Vec<Host>, PlanError> {
+    pub fn select(&self, words: &[String]) -> Result<Vec<Host>, Diagnostic> {
         let mut selected: Vec<Host> = Vec::new();
         for word in words {
             for host in self.resolve(word)? {
@@ -89,7 +88,7 @@ impl Inventory {
         Ok(selected)
     }
 
-    fn resolve(&self, word: &str) -> Result<Vec<Host>, PlanError> {
+    fn resolve(&self, word: &str) -> Result<Vec<Host>, Diagnostic> {
         let named = WorkerName::new(word).ok();
         if let Some(members) = named.as_ref().and_then(|name| self.groups.get(name)) {
             return Ok(members.iter().filter_map(|name| self.host(name)).cloned().collect());
@@ -98,8 +97,8 @@ impl Inventory {
             return Ok(vec![host.clone()]);
         }
         let names = self.hosts.iter().map(|host| &host.name).chain(self.groups.keys()).map(WorkerName::as_str);
-        if let Some(near) = suggest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
-            return Err(argument_error(word, format!("unknown host or group `{word}`: did you mean `{near}`?"))
+        if let Some(suggestion) = suggest(word, names.filter(|_| named.is_some() && !word.contains('.'))) {
+            return Err(argument_error(word, format!("unknown host or group `{word}`: {suggestion}"))
                 .with_help("use `NAME:ADDRESS` to add a host with a similar name"));
         }
         parse_host(word).map(|host| vec![host])
@@ -107,7 +106,7 @@ impl Inventory {
 }
 
 /// Parses a host given as one word: `[NAME:]ADDRESS`.
-fn parse_host(word: &str) -> Result<Host, PlanError> {
+fn parse_host(word: &str) -> Result<Host, Diagnostic> {
     let bad =
         |why: String| argument_error(word, why).with_help("expected [NAME:]ADDRESS, such as `a:root@10.0.0.1:22`");
     let is_address = word.starts_with("ssh://") || word.starts_with('[') || address::is_v6(word);
@@ -133,8 +132,8 @@ fn parse_host_name(name: &str) -> Result<WorkerName, String> {
 }
 
 /// Creates an error about a whole command line argument.
-fn argument_error(word: &str, message: String) -> PlanError {
-    PlanError::at(&SourceText::new("command line", word), 0..word.len(), message, "here")
+fn argument_error(word: &str, message: String) -> Diagnostic {
+    Diagnostic::at(&SourceText::new("command line", word), 0..word.len(), message, "here")
 }
 
 /// Returns the possible paths of a host's asset in these folders.

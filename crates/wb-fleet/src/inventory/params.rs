@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wb_agent::{Worker, WorkerError};
+use wb_diagnostics::{Suggestion, suggest};
 use wb_model::{Bytes, Facts};
-use wb_plan::suggestion::suggest;
 use wb_sys::facts::cpu_list;
 use wb_sys::proc::meminfo;
 
@@ -125,7 +125,7 @@ pub enum ParamError {
         /// The unknown name.
         name: String,
         /// A similar name.
-        suggestion: Option<&'static str>,
+        suggestion: Option<Suggestion>,
     },
     /// The value is invalid.
     #[error("invalid value {given} for `{name}`: expected {expected}")]
@@ -174,7 +174,7 @@ impl HostParams {
     /// shorter than 6 characters are similar to anything and count as unknown.
     pub(crate) fn set_or_store(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         match self.set(name, value.clone()) {
-            Err(ParamError::Unknown { suggestion: near, .. }) if near.is_none() || name.len() < 6 => {
+            Err(ParamError::Unknown { suggestion, .. }) if suggestion.is_none() || name.len() < 6 => {
                 self.extra.insert(name.to_owned(), value);
                 Ok(())
             }
@@ -259,7 +259,7 @@ impl HostParams {
 }
 
 /// Returns the most similar parameter name, if there is one.
-fn suggest_parameter(name: &str) -> Option<&'static str> {
+fn suggest_parameter(name: &str) -> Option<Suggestion> {
     suggest(name, PARAMETERS.iter().map(|(name, _)| *name))
 }
 
@@ -341,7 +341,7 @@ mod tests {
         let error = |name: &str, value: Value| HostParams::default().set(name, value).unwrap_err();
         assert_eq!(
             error("numa-node", json!(1)),
-            ParamError::Unknown { name: "numa-node".into(), suggestion: Some("numa-nodes") }
+            ParamError::Unknown { name: "numa-node".into(), suggestion: Some(Suggestion::new("numa-nodes")) }
         );
         assert_eq!(
             error("host_cpus", json!("0-")).to_string(),

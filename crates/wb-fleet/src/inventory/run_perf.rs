@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wb_model::serde_message::humanize_serde_error;
-use wb_plan::{PlanError, SourceText};
+use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 
 use super::{Host, HostParams, asset_paths};
 
@@ -13,18 +12,18 @@ use super::{Host, HostParams, asset_paths};
 ///
 /// # Errors
 /// If the file cannot be read or parsed.
-pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostParams>, PlanError> {
+pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostParams>, Diagnostic> {
     let name = format!("hosts/{address}.yaml");
     let Some(path) = asset_paths(folders, &name).find(|path| path.exists()) else { return Ok(None) };
     let unreadable =
-        |error: &dyn std::fmt::Display| PlanError::without_location(format!("cannot read {}: {error}", path.display()));
+        |error: &dyn std::fmt::Display| Diagnostic::new(format!("cannot read {}: {error}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&error))?;
     parse_yaml(&path, &text).map(Some)
 }
 
-fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, PlanError> {
+fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, Diagnostic> {
     let source = SourceText::new(&path.display().to_string(), text);
-    let error_at = |at, message: String| PlanError::at(&source, at, message, "here");
+    let error_at = |at, message: String| Diagnostic::at(&source, at, message, "here");
     let entries: BTreeMap<String, serde_saphyr::Spanned<Value>> = serde_saphyr::from_str(text).map_err(|error| {
         let at = error.location().and_then(|location| span_at(text, location.line(), location.column()));
         error_at(at.unwrap_or(0..0), format!("cannot parse this host file: {}", error.without_snippet()))
@@ -60,9 +59,9 @@ impl ForcedParams {
     ///
     /// # Errors
     /// If it is not valid JSON, or the value of a parameter is invalid.
-    pub fn parse(text: &str) -> Result<Self, PlanError> {
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
-        let invalid = |why: String| PlanError::without_location(format!("`--force-params`: {why}")).with_help(help);
+        let invalid = |why: String| Diagnostic::new(format!("`--force-params`: {why}")).with_help(help);
         let entries: BTreeMap<String, Value> =
             serde_json::from_str(text).map_err(|error| invalid(humanize_serde_error(&error.to_string())))?;
         let mut forced = Self::default();
@@ -101,7 +100,6 @@ impl ForcedParams {
 
 #[cfg(test)]
 mod tests {
-    use miette::Diagnostic;
     use serde_json::json;
 
     use super::*;
@@ -131,8 +129,7 @@ mod tests {
     fn errors_in_a_host_file_are_located() {
         let describe = |text: &str| {
             let error = parse_yaml(Path::new("h.yaml"), text).unwrap_err();
-            let label = error.labels().unwrap().next().unwrap();
-            format!("{error} | {}", &text[label.offset()..label.offset() + label.len()])
+            format!("{error} | {}", error.excerpt())
         };
         assert_eq!(
             describe("arch: x86_64\nguest_cpus: many\n"),

@@ -1,6 +1,8 @@
 //! The attributes of a tag: each must be known and given once.
 
-use super::context::{ParseContext, ParseError};
+use wb_diagnostics::{Diagnostic, suggest};
+
+use super::context::ParseContext;
 use super::markup::{Attribute, Tag};
 use super::spanned_text::{Span, SpannedText};
 
@@ -16,16 +18,16 @@ impl<'t> Attributes<'t> {
         for attribute in &tag.attributes {
             let name = attribute.name.as_str();
             if attributes.has(name) {
-                let error =
-                    ParseError::new(format!("`{name}` is given twice"), "again here").help("remove the duplicate");
+                let error = Diagnostic::labelled(format!("`{name}` is given twice"), "again here")
+                    .with_help("remove the duplicate");
                 scope.report(attribute.span.clone(), error);
             } else if allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) {
                 attributes.given.push(attribute);
             } else {
                 let element = tag.name.to_ascii_lowercase();
-                let error = ParseError::new(format!("unknown attribute `{name}` of `{element}`"), "unknown")
-                    .suggest(name, allowed.iter().copied())
-                    .help(format!("expected one of {}", allowed.join(", ")));
+                let error = Diagnostic::labelled(format!("unknown attribute `{name}` of `{element}`"), "unknown")
+                    .with_suggestion(suggest(name, allowed))
+                    .with_help(format!("expected one of {}", allowed.join(", ")));
                 scope.report(attribute.span.clone(), error);
             }
         }
@@ -61,12 +63,12 @@ impl<'t> Attributes<'t> {
         &self,
         scope: &mut ParseContext,
         name: &str,
-        parse: impl FnOnce(&str) -> Result<T, ParseError>,
+        parse: impl FnOnce(&str) -> Result<T, Diagnostic>,
     ) -> Option<T> {
         let text = self.text(scope, name)?;
         if text.as_str().is_empty() {
-            let error =
-                ParseError::new(format!("`{name}` has no value"), "empty").help("remove it, or give it a value");
+            let error = Diagnostic::labelled(format!("`{name}` has no value"), "empty")
+                .with_help("remove it, or give it a value");
             scope.report(self.span(name)?, error);
             return None;
         }
@@ -78,7 +80,7 @@ impl<'t> Attributes<'t> {
         &self,
         scope: &mut ParseContext,
         name: &str,
-        parse: impl FnOnce(&str) -> Result<(T, Option<String>), ParseError>,
+        parse: impl FnOnce(&str) -> Result<(T, Option<String>), Diagnostic>,
     ) -> Option<T> {
         let (value, note) = self.get(scope, name, parse)?;
         if let (Some(note), Some(text)) = (note, self.raw(name)) {

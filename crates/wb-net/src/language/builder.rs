@@ -1,8 +1,10 @@
 //! Builds a profile from tags: checks the nesting of elements, and their required attributes.
 
+use wb_diagnostics::{Diagnostic, suggest};
+
 use super::attributes::Attributes;
 use super::connection_check::check_connections;
-use super::context::{ParseContext, ParseError};
+use super::context::ParseContext;
 use super::flowop::{ParsedFlowop, parse_flowop};
 use super::markup::Tag;
 use super::profile::{Extent, Group, NetProfile, StrandKind, Transaction};
@@ -31,9 +33,9 @@ pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) 
             "flowop" if tag.closing => {}
             "flowop" => builder.add_flowop(tag),
             _ => {
-                let error = ParseError::new(format!("unknown element `{}`", tag.name), "unknown")
-                    .suggest(&tag.name, ELEMENTS)
-                    .help("a profile consists of group, transaction and flowop");
+                let error = Diagnostic::labelled(format!("unknown element `{}`", tag.name), "unknown")
+                    .with_suggestion(suggest(&tag.name, ELEMENTS))
+                    .with_help("a profile consists of group, transaction and flowop");
                 builder.context.report(tag.name_span.clone(), error);
             }
         }
@@ -73,7 +75,7 @@ impl ProfileBuilder<'_, '_> {
     fn begin_profile(&mut self, tag: &Tag) {
         let attributes = Attributes::parse(self.context, tag, &["name"]);
         if self.start.is_some() {
-            let error = ParseError::new("a second profile", "starts here").help("write one profile per file");
+            let error = Diagnostic::labelled("a second profile", "starts here").with_help("write one profile per file");
             self.context.report(tag.span.clone(), error);
             return;
         }
@@ -91,8 +93,9 @@ impl ProfileBuilder<'_, '_> {
     fn begin_group(&mut self, tag: &Tag) {
         self.end_group();
         if self.start.is_none() || self.ended {
-            let error = ParseError::new("a group outside of a profile", "here");
-            self.context.report(tag.span.clone(), error.help("groups belong between `<profile>` and `</profile>`"));
+            let error = Diagnostic::labelled("a group outside of a profile", "here");
+            self.context
+                .report(tag.span.clone(), error.with_help("groups belong between `<profile>` and `</profile>`"));
         }
         let attributes = Attributes::parse(self.context, tag, &["nthreads", "nprocs", "name"]);
         let (strands, kind) = parse_strands(self.context, tag, &attributes);
@@ -115,8 +118,9 @@ impl ProfileBuilder<'_, '_> {
         let extent = parse_extent(self.context, &attributes);
         let rate = attributes.get_with_note(self.context, "rate", parse_rate);
         let Some(draft) = self.groups.last_mut().filter(|draft| draft.open) else {
-            let error = ParseError::new("a transaction outside of a group", "here");
-            self.context.report(tag.span.clone(), error.help("transactions belong between `<group>` and `</group>`"));
+            let error = Diagnostic::labelled("a transaction outside of a group", "here");
+            self.context
+                .report(tag.span.clone(), error.with_help("transactions belong between `<group>` and `</group>`"));
             return;
         };
         let name = format!("Txn{}", draft.transactions.len());
@@ -144,9 +148,9 @@ impl ProfileBuilder<'_, '_> {
         let transactions = self.groups.last_mut().map(|draft| &mut draft.transactions);
         let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open)
         else {
-            let error = ParseError::new("a flowop outside of a transaction", "here");
+            let error = Diagnostic::labelled("a flowop outside of a transaction", "here");
             let help = "flowops belong between `<transaction>` and `</transaction>`";
-            self.context.report(tag.span.clone(), error.help(help));
+            self.context.report(tag.span.clone(), error.with_help(help));
             return;
         };
         transaction.incomplete |= parsed.is_none();
@@ -155,14 +159,14 @@ impl ProfileBuilder<'_, '_> {
 
     fn finish(self) -> NetProfile {
         let Self { context: scope, name, start, groups, .. } = self;
-        let end = scope.source.len();
+        let end = scope.source.text.len();
         match start {
             None if groups.is_empty() => {
                 scope.report(end..end, missing_profile());
             }
             Some(start) if groups.is_empty() => {
-                let error = ParseError::new("a profile without groups", "it does nothing");
-                scope.report(start, error.help("add `<group nthreads=\"1\">` with a transaction"));
+                let error = Diagnostic::labelled("a profile without groups", "it does nothing");
+                scope.report(start, error.with_help("add `<group nthreads=\"1\">` with a transaction"));
             }
             _ => {}
         }
@@ -171,22 +175,22 @@ impl ProfileBuilder<'_, '_> {
 }
 
 /// The error for a text that is something else.
-pub(super) fn missing_profile() -> ParseError {
-    ParseError::new("no profile found", "").help("a profile starts with `<profile name=\"…\">`")
+pub(super) fn missing_profile() -> Diagnostic {
+    Diagnostic::labelled("no profile found", "").with_help("a profile starts with `<profile name=\"…\">`")
 }
 
 impl GroupDraft {
     fn finish(mut self, scope: &mut ParseContext) -> Group {
         if self.transactions.is_empty() {
-            let error = ParseError::new("a group without transactions", "it does nothing");
-            scope.report(self.tag, error.help("add `<transaction>` with flowops"));
+            let error = Diagnostic::labelled("a group without transactions", "it does nothing");
+            scope.report(self.tag, error.with_help("add `<transaction>` with flowops"));
         }
         let complete = self.transactions.iter().all(|transaction| !transaction.incomplete);
         let mut spans_by_transaction = Vec::new();
         for draft in self.transactions {
             if draft.flowops.is_empty() && !draft.incomplete {
-                let error = ParseError::new("a transaction without flowops", "it does nothing");
-                scope.report(draft.tag, error.help("add `<flowop type=\"…\" options=\"…\"/>`"));
+                let error = Diagnostic::labelled("a transaction without flowops", "it does nothing");
+                scope.report(draft.tag, error.with_help("add `<flowop type=\"…\" options=\"…\"/>`"));
             }
             let (flowops, spans): (Vec<_>, Vec<_>) = draft
                 .flowops
@@ -211,12 +215,12 @@ fn parse_strands(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -
         (Some(_), None) => return (threads, StrandKind::Thread),
         (None, Some(_)) => return (processes, StrandKind::Process),
         (Some(_), Some(second)) => {
-            let error = ParseError::new("a group with both `nthreads` and `nprocs`", "`nthreads` is given, too");
-            scope.report(second, error.help("remove one of them, or write two groups"));
+            let error = Diagnostic::labelled("a group with both `nthreads` and `nprocs`", "`nthreads` is given, too");
+            scope.report(second, error.with_help("remove one of them, or write two groups"));
         }
         (None, None) => {
-            let error = ParseError::new("missing number of strands", "`nthreads` or `nprocs` is missing");
-            scope.report(tag.span.clone(), error.help("write `nthreads=\"1\"`"));
+            let error = Diagnostic::labelled("missing number of strands", "`nthreads` or `nprocs` is missing");
+            scope.report(tag.span.clone(), error.with_help("write `nthreads=\"1\"`"));
         }
     }
     (1, StrandKind::Thread)
@@ -227,8 +231,8 @@ fn parse_extent(scope: &mut ParseContext, attributes: &Attributes) -> Extent {
     let duration = attributes.get_with_note(scope, "duration", parse_duration);
     if let (Some(_), Some(second)) = (attributes.span("iterations"), attributes.span("duration")) {
         let error =
-            ParseError::new("a transaction with both `iterations` and `duration`", "`iterations` is given, too");
-        scope.report(second, error.help("remove one of them: uperf would use only the last"));
+            Diagnostic::labelled("a transaction with both `iterations` and `duration`", "`iterations` is given, too");
+        scope.report(second, error.with_help("remove one of them: uperf would use only the last"));
     }
     duration.map_or(Extent::Iterations(iterations.unwrap_or(1)), Extent::Window)
 }

@@ -1,7 +1,9 @@
 //! Checks that every flowop of a group uses a connection that is open.
 
+use wb_diagnostics::Diagnostic;
+
 use super::connections::{ConnectionUse, connection_uses};
-use super::context::{ParseContext, ParseError};
+use super::context::ParseContext;
 use super::profile::{Extent, Flowop, FlowopAction, Group, Protocol};
 use super::spanned_text::Span;
 
@@ -30,11 +32,11 @@ pub(super) fn check_connections(scope: &mut ParseContext, group: &Group, spans: 
     }
 }
 
-fn not_open_error(flowop: &Flowop, was_open: bool) -> ParseError {
+fn not_open_error(flowop: &Flowop, was_open: bool) -> Diagnostic {
     let connection = flowop.connection.map_or("a connection without a name".to_owned(), |conn| format!("conn={conn}"));
     let reason = if was_open { "it was disconnected earlier" } else { "nothing opens it earlier" };
     let open = flowop.connection.map_or(String::new(), |conn| format!("conn={conn} "));
-    ParseError::new(format!("`{}` uses {connection}, which is not open", flowop.name), reason).help(format!(
+    Diagnostic::labelled(format!("`{}` uses {connection}, which is not open", flowop.name), reason).with_help(format!(
         "open it earlier in this group: `<flowop type=\"connect\" options=\"{open}remotehost=… protocol=…\"/>`"
     ))
 }
@@ -42,8 +44,10 @@ fn not_open_error(flowop: &Flowop, was_open: bool) -> ParseError {
 fn check_datagram(scope: &mut ParseContext, flowop: &Flowop, span: &Span) {
     let (FlowopAction::Send(message) | FlowopAction::Receive(message)) = &flowop.action else { return };
     if message.size.max() > MAX_UDP_PAYLOAD {
-        let error =
-            ParseError::new(format!("a message of {} bytes over UDP", message.size.max()), "too large for a datagram");
-        scope.report(span.clone(), error.help(format!("at most {MAX_UDP_PAYLOAD} bytes fit into one")));
+        let error = Diagnostic::labelled(
+            format!("a message of {} bytes over UDP", message.size.max()),
+            "too large for a datagram",
+        );
+        scope.report(span.clone(), error.with_help(format!("at most {MAX_UDP_PAYLOAD} bytes fit into one")));
     }
 }

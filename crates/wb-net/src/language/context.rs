@@ -2,68 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use super::diagnostic::{ProfileDiagnostic, ProfileNote};
-use super::nearest::nearest;
+use wb_diagnostics::{Diagnostic, SourceText, suggest};
+
+use super::diagnostic::{ProfileDiagnostics, ProfileNote};
 use super::spanned_text::{Span, SpannedText};
 use super::variables::{Variables, name_length};
 
 /// Upper limit for the length of an expanded value; without a limit, a small file could demand any amount of memory.
 const MAX_VALUE_LENGTH: usize = 64 * 1024;
 
-/// An error without its position in the source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ParseError {
-    message: String,
-    label: String,
-    suggestion: Option<String>,
-    help: Option<String>,
-}
-
-impl ParseError {
-    pub(super) fn new(message: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { message: message.into(), label: label.into(), suggestion: None, help: None }
-    }
-
-    /// Adds a help text.
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// Whether it has a help text.
-    pub(super) fn has_help(&self) -> bool {
-        self.help.is_some()
-    }
-
-    /// Suggests the nearest candidate, if one is close enough.
-    pub(super) fn suggest<'a>(mut self, given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
-        if let Some(near) = nearest(given, candidates) {
-            self.label = format!("did you mean `{near}`?");
-            self.suggestion = Some(near.to_owned());
-        }
-        self
-    }
-}
-
 /// The state of parsing one profile.
 pub(super) struct ParseContext<'a> {
     /// The profile's text.
-    pub(super) source: &'a str,
+    pub(super) source: &'a SourceText,
     variables: &'a Variables,
-    lines: Vec<usize>,
     unset: BTreeSet<String>,
     used: BTreeSet<String>,
-    diagnostics: Vec<ProfileDiagnostic>,
+    diagnostics: Vec<Diagnostic>,
     notes: Vec<ProfileNote>,
 }
 
 impl<'a> ParseContext<'a> {
-    pub(super) fn new(source: &'a str, variables: &'a Variables) -> Self {
-        let lines = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    pub(super) fn new(source: &'a SourceText, variables: &'a Variables) -> Self {
         Self {
             source,
             variables,
-            lines,
             unset: BTreeSet::new(),
             used: BTreeSet::new(),
             diagnostics: Vec::new(),
@@ -71,16 +34,12 @@ impl<'a> ParseContext<'a> {
         }
     }
 
-    pub(super) fn report(&mut self, span: Span, error: ParseError) {
-        let (line, column) = self.line_and_column(span.start);
-        let text = self.source.get(span.clone()).unwrap_or_default().to_owned();
-        let ParseError { message, label, suggestion, help } = error;
-        self.diagnostics.push(ProfileDiagnostic { span, line, column, text, message, label, suggestion, help });
+    pub(super) fn report(&mut self, span: Span, error: Diagnostic) {
+        self.diagnostics.push(self.source.locate(span, error));
     }
 
     pub(super) fn add_note(&mut self, span: Span, message: impl Into<String>) {
-        let (line, column) = self.line_and_column(span.start);
-        self.notes.push(ProfileNote { span, line, column, message: message.into() });
+        self.notes.push(ProfileNote::new(self.source, span, message));
     }
 
     /// The variables that have been used so far.
@@ -94,16 +53,13 @@ impl<'a> ParseContext<'a> {
     }
 
     /// Returns the notes, or the diagnostics if there are any, in the order of the text.
-    pub(super) fn finish(mut self) -> Result<Vec<ProfileNote>, Vec<ProfileDiagnostic>> {
-        self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
-        self.notes.sort_by_key(|note| note.span.start);
-        if self.diagnostics.is_empty() { Ok(self.notes) } else { Err(self.diagnostics) }
-    }
-
-    fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let line = self.lines.partition_point(|start| *start <= at);
-        let start = self.lines[line - 1];
-        (line, self.source.get(start..at).map_or(1, |before| before.chars().count() + 1))
+    pub(super) fn finish(mut self) -> Result<Vec<ProfileNote>, ProfileDiagnostics> {
+        self.notes.sort_by_key(ProfileNote::start);
+        if self.diagnostics.is_empty() {
+            return Ok(self.notes);
+        }
+        self.diagnostics.sort_by_key(|diagnostic| diagnostic.location().map(|at| at.span.start));
+        Err(ProfileDiagnostics::new(self.source, self.diagnostics))
     }
 
     /// Expands the variables in a text: `$name` where it is the whole value or an item of a list, `${name}` anywhere.
@@ -140,7 +96,8 @@ impl<'a> ParseContext<'a> {
                 let help = "a variable stands for one value or a list of options";
                 self.report(
                     text.span(),
-                    ParseError::new("value too long: more than 64 KiB with its variables expanded", "here").help(help),
+                    Diagnostic::labelled("value too long: more than 64 KiB with its variables expanded", "here")
+                        .with_help(help),
                 );
                 return None;
             }
@@ -154,9 +111,9 @@ impl<'a> ParseContext<'a> {
         if !self.unset.insert(name.to_owned()) {
             return;
         }
-        let error = ParseError::new(format!("the variable `{name}` is not set, or empty"), "used here")
-            .suggest(name, self.variables.names().filter(|candidate| *candidate != name))
-            .help(format!("`--var {name}=VALUE` sets it"));
+        let error = Diagnostic::labelled(format!("the variable `{name}` is not set, or empty"), "used here")
+            .with_suggestion(suggest(name, self.variables.names().filter(|candidate| *candidate != name)))
+            .with_help(format!("`--var {name}=VALUE` sets it"));
         self.report(span, error);
     }
 }
@@ -175,11 +132,11 @@ fn find_variable(text: &str, start: usize) -> Option<(&str, usize)> {
     (!name.is_empty() && (alone || in_list)).then_some((name, start + 1 + name.len()))
 }
 
-fn invalid_variable(text: &str) -> ParseError {
+fn invalid_variable(text: &str) -> Diagnostic {
     let name = &text[1..1 + name_length(&text[1..])];
-    let error = ParseError::new(format!("invalid variable `{text}`"), "not a variable");
+    let error = Diagnostic::labelled(format!("invalid variable `{text}`"), "not a variable");
     match name {
-        "" => error.help("a variable is written `$name`, or `${name}` inside other text"),
-        _ => error.help(format!("inside other text, a variable is written `${{{name}}}`")),
+        "" => error.with_help("a variable is written `$name`, or `${name}` inside other text"),
+        _ => error.with_help(format!("inside other text, a variable is written `${{{name}}}`")),
     }
 }

@@ -1,31 +1,11 @@
 //! Diagnostics and notes on a profile's text, each with its position.
 
 use std::fmt;
-use std::ops::Range;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{LabeledSpan, SourceCode};
+use wb_diagnostics::{Diagnostic, SourceText};
 
-/// One error in a profile's text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ProfileDiagnostic {
-    /// Its byte range in the text.
-    pub span: Range<usize>,
-    /// Its line, counted from 1.
-    pub line: usize,
-    /// Its column in characters, counted from 1.
-    pub column: usize,
-    /// The text in that range.
-    pub text: String,
-    /// The error message.
-    pub message: String,
-    /// The label at the span.
-    pub label: String,
-    /// The suggested replacement.
-    pub suggestion: Option<String>,
-    /// The help text.
-    pub help: Option<String>,
-}
+use super::spanned_text::Span;
 
 /// Maximum number of errors that are shown at once.
 const MAX_SHOWN: usize = 20;
@@ -33,56 +13,58 @@ const MAX_SHOWN: usize = 20;
 /// All errors in a text, in order of position; at least one.
 #[derive(Debug)]
 pub struct ProfileDiagnostics {
-    source: NamedSource<String>,
-    diagnostics: Vec<ProfileDiagnostic>,
+    source: SourceText,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// A remark on a profile that can be run nevertheless.
+/// A remark on a profile that can be run nevertheless; displayed with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileNote {
+    source: SourceText,
     /// Its byte range in the text.
-    pub span: Range<usize>,
-    /// Its line, counted from 1.
-    pub line: usize,
-    /// Its column in characters, counted from 1.
-    pub column: usize,
-    /// The remark.
-    pub message: String,
+    span: Span,
+    message: String,
+}
+
+impl ProfileNote {
+    pub(super) fn new(source: &SourceText, span: Span, message: impl Into<String>) -> Self {
+        Self { source: source.clone(), span, message: message.into() }
+    }
+
+    /// Its first byte in the text.
+    pub(super) fn start(&self) -> usize {
+        self.span.start
+    }
 }
 
 impl fmt::Display for ProfileNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
+        write!(f, "line {}: {}", self.source.position(self.span.start).line, self.message)
     }
 }
 
 impl ProfileDiagnostics {
-    pub(super) fn new(name: &str, text: &str, diagnostics: Vec<ProfileDiagnostic>) -> Self {
-        Self { source: NamedSource::new(name, text.to_owned()), diagnostics }
+    pub(super) fn new(source: &SourceText, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { source: source.clone(), diagnostics }
     }
 
     /// All diagnostics.
-    pub fn diagnostics(&self) -> &[ProfileDiagnostic] {
+    pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
     /// The first diagnostics, up to the maximum that is shown.
-    pub fn first_diagnostics(&self) -> &[ProfileDiagnostic] {
+    pub fn first_diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics[..self.diagnostics.len().min(MAX_SHOWN)]
     }
 
     /// The name of the text's source, for display.
     pub fn source_name(&self) -> &str {
-        self.source.name()
-    }
-
-    /// The source text.
-    pub fn source_text(&self) -> &str {
-        self.source.inner()
+        &self.source.name
     }
 
     /// The diagnostic if it is the only one, so that it is rendered alone.
-    fn single(&self) -> Option<&ProfileDiagnostic> {
+    fn single(&self) -> Option<&Diagnostic> {
         match self.diagnostics.as_slice() {
             [diagnostic] => Some(diagnostic),
             _ => None,
@@ -105,9 +87,9 @@ impl fmt::Display for ProfileDiagnostics {
 
 impl std::error::Error for ProfileDiagnostics {}
 
-impl Diagnostic for ProfileDiagnostics {
+impl miette::Diagnostic for ProfileDiagnostics {
     fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        self.single().and_then(Diagnostic::help)
+        self.single().and_then(miette::Diagnostic::help)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -115,23 +97,13 @@ impl Diagnostic for ProfileDiagnostics {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.single().and_then(Diagnostic::labels)
+        self.single().and_then(miette::Diagnostic::labels)
     }
 
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
         let several = self.single().is_none();
-        several.then(|| Box::new(self.first_diagnostics().iter().map(|diagnostic| diagnostic as &dyn Diagnostic)) as _)
-    }
-}
-
-impl Diagnostic for ProfileDiagnostic {
-    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        self.help.as_ref().map(|help| Box::new(help) as _)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = Some(self.label.clone()).filter(|label| !label.is_empty());
-        let span = LabeledSpan::new(label, self.span.start, self.span.len());
-        Some(Box::new(std::iter::once(span)))
+        several.then(|| {
+            Box::new(self.first_diagnostics().iter().map(|diagnostic| diagnostic as &dyn miette::Diagnostic)) as _
+        })
     }
 }

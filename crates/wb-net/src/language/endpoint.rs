@@ -1,6 +1,8 @@
 //! Parses the options of `connect` and `accept`.
 
-use super::context::{ParseContext, ParseError};
+use wb_diagnostics::{Diagnostic, suggest};
+
+use super::context::ParseContext;
 use super::flowop::FlowopSource;
 use super::keywords::REMOVED;
 use super::options::FlowopOptions;
@@ -14,9 +16,11 @@ pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, pr
     let options = source.options;
     let port = options.get(scope, "port", |text| parse_integer(text, 1..=u64::from(u16::MAX)));
     if let (true, Some(_), Some(span)) = (processes > 1, port, options.span("port")) {
-        let error =
-            ParseError::new(format!("{processes} processes cannot all accept on one port"), "fixed for all of them")
-                .help("omit `port`, so that each gets its own, or use `nthreads`");
+        let error = Diagnostic::labelled(
+            format!("{processes} processes cannot all accept on one port"),
+            "fixed for all of them",
+        )
+        .with_help("omit `port`, so that each gets its own, or use `nthreads`");
         scope.report(span, error);
     }
     let protocol = options.get(scope, "protocol", parse_protocol);
@@ -43,25 +47,27 @@ fn is_kernel_tls(options: &FlowopOptions) -> bool {
     options.word("engine").is_some_and(|engine| engine.eq_ignore_ascii_case("ktls"))
 }
 
-fn parse_protocol(name: &str) -> Result<Protocol, ParseError> {
+fn parse_protocol(name: &str) -> Result<Protocol, Diagnostic> {
     const ALIASES: [(&str, Protocol); 2] = [("tls", Protocol::Tls), ("unixgram", Protocol::UnixDgram)];
     let name = name.trim();
     let names = || Protocol::ALL.map(|protocol| (protocol.name(), protocol)).into_iter().chain(ALIASES);
     names().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name)).map(|(_, protocol)| protocol).ok_or_else(|| {
-        let error = ParseError::new(format!("unknown protocol `{name}`"), "unknown");
+        let error = Diagnostic::labelled(format!("unknown protocol `{name}`"), "unknown");
         if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
-            return error.help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+            return error.with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
         }
         let names_list = Protocol::ALL.map(Protocol::name).join(", ");
-        error.suggest(name, names().map(|(name, _)| name)).help(format!("expected one of {names_list}"))
+        error
+            .with_suggestion(suggest(name, names().map(|(name, _)| name)))
+            .with_help(format!("expected one of {names_list}"))
     })
 }
 
 /// Parses `timeout`, which has two names.
 pub(super) fn parse_timeout(scope: &mut ParseContext, options: &FlowopOptions) -> Option<std::time::Duration> {
     if let (true, Some(span)) = (options.has("timeout"), options.span("poll_timeout")) {
-        let error = ParseError::new("`poll_timeout` is another name of `timeout`", "`timeout` is given, too");
-        scope.report(span, error.help("remove one of them"));
+        let error = Diagnostic::labelled("`poll_timeout` is another name of `timeout`", "`timeout` is given, too");
+        scope.report(span, error.with_help("remove one of them"));
     }
     let name = if options.has("timeout") { "timeout" } else { "poll_timeout" };
     options.get_with_note(scope, name, parse_duration)

@@ -1,12 +1,13 @@
 //! Parses a `flowop` tag into a [`Flowop`].
 
+use wb_diagnostics::{Diagnostic, suggest};
+
 use super::attributes::Attributes;
-use super::context::{ParseContext, ParseError};
+use super::context::ParseContext;
 use super::endpoint::parse_endpoint;
 use super::keywords::{FLOWOP_KINDS, FlowopKind, REMOVED, find_flowop};
 use super::markup::Tag;
 use super::message::{parse_files, parse_message};
-use super::nearest::nearest;
 use super::options::FlowopOptions;
 use super::profile::{Flowop, FlowopAction, MAX_BATCH};
 use super::quantity::{parse_duration, parse_integer, parse_rate};
@@ -30,7 +31,7 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
     let Some((name, kind)) = parse_kind(scope, tag, &attributes) else {
         // If the type is a typing error, the rest is checked too; an unrelated type has options of its own.
         let type_name = attributes.raw("type").map_or("", |type_name| type_name.as_str());
-        if !is_removed(type_name) && nearest(type_name, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
+        if !is_removed(type_name) && suggest(type_name, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
             FlowopOptions::check_names(scope, attributes.raw("options"));
         }
         return None;
@@ -38,7 +39,7 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
     let options = FlowopOptions::parse(scope, attributes.raw("options"), name, kind.family());
 
     let connection = options.get(scope, "conn", |text| {
-        parse_integer(text, 1..=u64::from(u32::MAX)).map_err(|error| error.help("expected a number of at least 1"))
+        parse_integer(text, 1..=u64::from(u32::MAX)).map_err(|error| error.with_help("expected a number of at least 1"))
     });
     let mut flowop = Flowop {
         name: name.to_owned(),
@@ -82,11 +83,11 @@ impl FlowopSource<'_> {
     /// Reports a required option that is missing; an invalid one has been reported before.
     pub(super) fn require(&self, scope: &mut ParseContext, option: &str, help: &str) {
         if self.options.is_missing(option) {
-            let error = ParseError::new(
+            let error = Diagnostic::labelled(
                 format!("missing option `{option}` of `{}`", self.name),
                 format!("`{option}` is missing"),
             );
-            scope.report(self.tag.span.clone(), error.help(help));
+            scope.report(self.tag.span.clone(), error.with_help(help));
         }
     }
 }
@@ -95,15 +96,19 @@ fn parse_kind(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> O
     let names = || FLOWOP_KINDS.map(|(name, _)| name);
     if !attributes.has("type") {
         let help = format!("write `type=\"…\"`: one of {}", names().join(", "));
-        scope.report(tag.span.clone(), ParseError::new("a flowop without a type", "`type` is missing").help(help));
+        scope.report(
+            tag.span.clone(),
+            Diagnostic::labelled("a flowop without a type", "`type` is missing").with_help(help),
+        );
     }
     attributes.get(scope, "type", |name| {
         find_flowop(name).ok_or_else(|| {
-            let error = ParseError::new(format!("unknown flowop `{name}`"), "unknown");
+            let error = Diagnostic::labelled(format!("unknown flowop `{name}`"), "unknown");
             if is_removed(name) {
-                return error.help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+                return error
+                    .with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
             }
-            error.suggest(name, names()).help(format!("expected one of {}", names().join(", ")))
+            error.with_suggestion(suggest(name, names())).with_help(format!("expected one of {}", names().join(", ")))
         })
     })
 }
@@ -116,8 +121,8 @@ fn parse_think(scope: &mut ParseContext, source: &FlowopSource) -> Option<Flowop
     source.require(scope, "duration", "write `duration=10ms`, and `idle` or `busy`");
     let options = source.options;
     if let (true, Some(span)) = (options.has("idle"), options.span("busy")) {
-        let error = ParseError::new("`think` with both `idle` and `busy`", "`idle` is given, too");
-        scope.report(span, error.help("remove one of them; the default is idle"));
+        let error = Diagnostic::labelled("`think` with both `idle` and `busy`", "`idle` is given, too");
+        scope.report(span, error.with_help("remove one of them; the default is idle"));
     }
     let duration = options.get_with_note(scope, "duration", parse_duration)?;
     Some(FlowopAction::Think { duration, busy: options.has("busy") })

@@ -4,7 +4,9 @@
 //! but it stops at the first ill-formed tag and does not give the positions of values. Both are needed to report every
 //! error at its position.
 
-use super::context::{ParseContext, ParseError};
+use wb_diagnostics::Diagnostic;
+
+use super::context::ParseContext;
 use super::spanned_text::{Span, SpannedText};
 
 /// An opening or closing tag.
@@ -30,7 +32,7 @@ pub(super) struct Attribute {
 
 /// Scans every tag, in order; anything else is reported.
 pub(super) fn scan_tags(scope: &mut ParseContext) -> Vec<Tag> {
-    let mut reader = TagScanner { text: scope.source, at: 0, context: scope };
+    let mut reader = TagScanner { text: &scope.source.text, at: 0, context: scope };
     let mut tags = Vec::new();
     reader.skip_if("\u{feff}");
     while reader.skip_text() {
@@ -74,8 +76,8 @@ impl TagScanner<'_, '_> {
         let junk = text.trim_matches(|character: char| character.is_whitespace() || character == '>');
         if !junk.is_empty() {
             let start = span.start + text.find(junk).unwrap_or(0);
-            let error = ParseError::new("text outside of any tag", "here")
-                .help("a profile consists of tags and of comments, `<!-- … -->`");
+            let error = Diagnostic::labelled("text outside of any tag", "here")
+                .with_help("a profile consists of tags and of comments, `<!-- … -->`");
             self.context.report(start..start + junk.len(), error);
         }
         !self.rest().is_empty()
@@ -90,8 +92,8 @@ impl TagScanner<'_, '_> {
                     Some(length) => self.at += length + end.len(),
                     None => {
                         self.at = self.text.len();
-                        let error = ParseError::new(format!("unterminated `{start}`"), "starts here")
-                            .help(format!("it ends with `{end}`"));
+                        let error = Diagnostic::labelled(format!("unterminated `{start}`"), "starts here")
+                            .with_help(format!("it ends with `{end}`"));
                         self.context.report(from..from + start.len(), error);
                     }
                 }
@@ -114,7 +116,8 @@ impl TagScanner<'_, '_> {
         }
         let name = self.text[name_span.clone()].to_owned();
         if name.is_empty() {
-            let error = ParseError::new("a tag without a name", "here").help("write `&lt;` for a literal `<`");
+            let error =
+                Diagnostic::labelled("a tag without a name", "here").with_help("write `&lt;` for a literal `<`");
             self.context.report(start..self.at, error);
             return None;
         }
@@ -129,7 +132,7 @@ impl TagScanner<'_, '_> {
         }
         if self.rest().is_empty() || self.rest().starts_with('<') {
             let end = start + self.text[start..self.at].trim_end().len();
-            let error = ParseError::new("unterminated tag", "starts here").help("it ends with `>` or `/>`");
+            let error = Diagnostic::labelled("unterminated tag", "starts here").with_help("it ends with `>` or `/>`");
             self.context.report(start..end, error);
             return false;
         }
@@ -145,8 +148,10 @@ impl TagScanner<'_, '_> {
         self.skip_blanks();
         if !self.skip_if("=") {
             let help = format!("write `{name}=\"…\"`");
-            self.context
-                .report(span, ParseError::new(format!("`{name}` has no value"), "a value is missing").help(help));
+            self.context.report(
+                span,
+                Diagnostic::labelled(format!("`{name}` has no value"), "a value is missing").with_help(help),
+            );
             return None;
         }
         self.skip_blanks();
@@ -159,8 +164,8 @@ impl TagScanner<'_, '_> {
         let start = self.at;
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
         let character = &self.text[start..self.at];
-        let error = ParseError::new(format!("unexpected `{character}` in a tag"), "here")
-            .help("attributes are written `name=\"value\"`");
+        let error = Diagnostic::labelled(format!("unexpected `{character}` in a tag"), "here")
+            .with_help("attributes are written `name=\"value\"`");
         self.context.report(start..self.at, error);
         None
     }
@@ -174,8 +179,10 @@ impl TagScanner<'_, '_> {
                 if !self.rest().starts_with(quote) {
                     let help =
                         format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
-                    self.context
-                        .report(opening..self.at, ParseError::new("unterminated value", "starts here").help(help));
+                    self.context.report(
+                        opening..self.at,
+                        Diagnostic::labelled("unterminated value", "starts here").with_help(help),
+                    );
                     return whole;
                 }
                 self.at += 1;

@@ -1,6 +1,8 @@
 //! Parses the options of flowops that move data: messages and files.
 
-use super::context::{ParseContext, ParseError};
+use wb_diagnostics::{Diagnostic, suggest};
+
+use super::context::ParseContext;
 use super::endpoint::parse_timeout;
 use super::flowop::FlowopSource;
 use super::options::FlowopOptions;
@@ -42,8 +44,8 @@ fn parse_message_size(scope: &mut ParseContext, text: &SpannedText) -> Option<Me
             .ok();
     }
     let Some((min, max)) = split_random(&text) else {
-        let error = ParseError::new(format!("invalid size `{}`", text.as_str()), "not a size");
-        scope.report(text.span(), error.help("expected `rand(MIN,MAX)`, such as rand(1,8k)"));
+        let error = Diagnostic::labelled(format!("invalid size `{}`", text.as_str()), "not a size");
+        scope.report(text.span(), error.with_help("expected `rand(MIN,MAX)`, such as rand(1,8k)"));
         return None;
     };
     let mut limit = |limit: &SpannedText| {
@@ -53,11 +55,11 @@ fn parse_message_size(scope: &mut ParseContext, text: &SpannedText) -> Option<Me
     let (smallest, largest) = (limit(&min), limit(&max));
     let (min, max) = (smallest?, largest?);
     if min > max {
-        let error = ParseError::new(
+        let error = Diagnostic::labelled(
             format!("invalid random size from {min} to {max} bytes"),
             "the minimum exceeds the maximum",
         );
-        scope.report(text.span(), error.help("expected `rand(MIN,MAX)`, such as rand(1,8k)"));
+        scope.report(text.span(), error.with_help("expected `rand(MIN,MAX)`, such as rand(1,8k)"));
         return None;
     }
     Some(MessageSize::Random { min, max })
@@ -90,7 +92,9 @@ fn parse_reliability(scope: &mut ParseContext, options: &FlowopOptions) -> Optio
     let policy = options.get(scope, "sctp_pr_policy", |name| {
         POLICIES.into_iter().find(|policy| policy.eq_ignore_ascii_case(name.trim())).ok_or_else(|| {
             let help = format!("expected one of {}", POLICIES.join(", "));
-            ParseError::new(format!("unknown policy `{name}`"), "unknown").suggest(name, POLICIES).help(help)
+            Diagnostic::labelled(format!("unknown policy `{name}`"), "unknown")
+                .with_suggestion(suggest(name, POLICIES))
+                .with_help(help)
         })
     })?;
     let span = options.span("sctp_pr_policy").unwrap_or_default();
@@ -105,8 +109,8 @@ fn parse_reliability(scope: &mut ParseContext, options: &FlowopOptions) -> Optio
         }
     };
     if !options.has("sctp_pr_value") {
-        let error = ParseError::new(format!("policy `{policy}` has no value"), "`sctp_pr_value` is missing");
-        scope.report(span, error.help("write `sctp_pr_value=50`: milliseconds, retransmissions or a priority"));
+        let error = Diagnostic::labelled(format!("policy `{policy}` has no value"), "`sctp_pr_value` is missing");
+        scope.report(span, error.with_help("write `sctp_pr_value=50`: milliseconds, retransmissions or a priority"));
     }
     value.map(|value| limited(value as u32))
 }

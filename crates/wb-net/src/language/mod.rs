@@ -15,7 +15,6 @@ mod flowop;
 mod keywords;
 mod markup;
 mod message;
-mod nearest;
 mod options;
 pub mod parser;
 pub mod profile;
@@ -25,7 +24,7 @@ pub mod variables;
 
 pub use check::{ProfileCheck, check};
 pub use connection_check::MAX_UDP_PAYLOAD;
-pub use diagnostic::{ProfileDiagnostic, ProfileDiagnostics, ProfileNote};
+pub use diagnostic::{ProfileDiagnostics, ProfileNote};
 pub(crate) use keywords::opposite;
 pub use parser::{ParsedProfile, decode_text, parse};
 pub use profile::*;

@@ -1,6 +1,8 @@
 //! The options of a flowop: words separated by blanks, `key=value` or a flag alone.
 
-use super::context::{ParseContext, ParseError};
+use wb_diagnostics::{Diagnostic, suggest};
+
+use super::context::ParseContext;
 use super::keywords::{FlowopFamily, OPTIONS, OptionSpec, REMOVED};
 use super::spanned_text::{Span, SpannedText};
 
@@ -34,8 +36,8 @@ impl FlowopOptions {
                 continue;
             };
             if options.has(given.spec.name) {
-                let error = ParseError::new(format!("`{}` is given twice", given.spec.name), "again here")
-                    .help("remove the duplicate: uperf would use the last");
+                let error = Diagnostic::labelled(format!("`{}` is given twice", given.spec.name), "again here")
+                    .with_help("remove the duplicate: uperf would use the last");
                 scope.report(given.span, error);
             } else if given.spec.applies_to.contains(&family) {
                 options.given.push(given);
@@ -95,7 +97,7 @@ impl FlowopOptions {
         &self,
         scope: &mut ParseContext,
         name: &str,
-        parse: impl FnOnce(&str) -> Result<T, ParseError>,
+        parse: impl FnOnce(&str) -> Result<T, Diagnostic>,
     ) -> Option<T> {
         let text = self.text(name)?;
         parse(text.as_str()).map_err(|error| scope.report(text.span(), error)).ok()
@@ -106,7 +108,7 @@ impl FlowopOptions {
         &self,
         scope: &mut ParseContext,
         name: &str,
-        parse: impl FnOnce(&str) -> Result<(T, Option<String>), ParseError>,
+        parse: impl FnOnce(&str) -> Result<(T, Option<String>), Diagnostic>,
     ) -> Option<T> {
         let (value, note) = self.get(scope, name, parse)?;
         if let (Some(note), Some(text)) = (note, self.text(name)) {
@@ -130,15 +132,18 @@ impl GivenOption {
         let value = match value {
             Some(_) if spec.is_flag => {
                 let help = format!("write `{}` without a value", spec.name);
-                scope
-                    .report(text.span(), ParseError::new(format!("`{}` takes no value", spec.name), "here").help(help));
+                scope.report(
+                    text.span(),
+                    Diagnostic::labelled(format!("`{}` takes no value", spec.name), "here").with_help(help),
+                );
                 None
             }
             Some(value) if !value.as_str().is_empty() => scope.expand(&value),
             _ if spec.is_flag => None,
             _ => {
                 let help = format!("write `{}=…`, without blanks around the `=`", spec.name);
-                let error = ParseError::new(format!("`{}` has no value", spec.name), "a value is missing").help(help);
+                let error =
+                    Diagnostic::labelled(format!("`{}` has no value", spec.name), "a value is missing").with_help(help);
                 scope.report(text.span(), error);
                 None
             }
@@ -151,22 +156,22 @@ fn find_option(name: &str) -> Option<&'static OptionSpec> {
     OPTIONS.iter().find(|spec| spec.name.eq_ignore_ascii_case(name))
 }
 
-fn unknown_option(name: &str) -> ParseError {
-    let error = ParseError::new(format!("unknown option `{name}`"), "unknown");
+fn unknown_option(name: &str) -> Diagnostic {
+    let error = Diagnostic::labelled(format!("unknown option `{name}`"), "unknown");
     if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
-        return error.help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+        return error.with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
     }
-    error.suggest(name, OPTIONS.iter().map(|spec| spec.name))
+    error.with_suggestion(suggest(name, OPTIONS.iter().map(|spec| spec.name)))
 }
 
-fn unknown_option_on(name: &str, flowop: &str, family: FlowopFamily) -> ParseError {
+fn unknown_option_on(name: &str, flowop: &str, family: FlowopFamily) -> Diagnostic {
     let error = unknown_option(name);
-    if error.has_help() {
+    if error.help().is_some() {
         return error;
     }
     let names = OPTIONS.iter().filter(|spec| spec.applies_to.contains(&family) && !spec.name.starts_with("sctp_"));
     let names: Vec<_> = names.map(|spec| spec.name).collect();
-    error.help(format!("`{flowop}` accepts {}, and SCTP options", names.join(", ")))
+    error.with_help(format!("`{flowop}` accepts {}, and SCTP options", names.join(", ")))
 }
 
 /// Splits options into words; false if some are unknown because of an unset variable. A word that consists of a

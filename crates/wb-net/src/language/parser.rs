@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use wb_diagnostics::{Diagnostic, SourceText};
+
 use super::builder::{ELEMENTS, build_profile, missing_profile};
-use super::context::{ParseContext, ParseError};
+use super::context::ParseContext;
 use super::diagnostic::{ProfileDiagnostics, ProfileNote};
 use super::markup::scan_tags;
 use super::profile::NetProfile;
@@ -31,18 +33,18 @@ pub fn parse(source_name: &str, text: &str, variables: &Variables) -> Result<Par
     if text.len() > MAX_FILE_SIZE {
         return Err(too_large_error(source_name));
     }
-    let mut scope = ParseContext::new(text, variables);
+    let source = SourceText::new(source_name, text);
+    let mut scope = ParseContext::new(&source, variables);
     let tags = scan_tags(&mut scope);
     let is_element = |name: &str| ELEMENTS.iter().any(|element| element.eq_ignore_ascii_case(name));
     if !tags.iter().any(|tag| is_element(&tag.name)) {
         // Further errors are of no use for a text that is not a profile.
-        return Err(single_error(source_name, text, text.len(), missing_profile()));
+        return Err(single_error(&source, text.len(), missing_profile()));
     }
     let stem = Path::new(source_name).file_stem().map_or(source_name.into(), |stem| stem.to_string_lossy());
     let profile = build_profile(&mut scope, &tags, &stem);
     let variables = scope.used_variables();
-    let notes = scope.finish().map_err(|diagnostics| ProfileDiagnostics::new(source_name, text, diagnostics))?;
-    Ok(ParsedProfile { profile, notes, variables })
+    Ok(ParsedProfile { profile, notes: scope.finish()?, variables })
 }
 
 /// Decodes the bytes of a profile's file.
@@ -53,19 +55,18 @@ pub fn decode_text<'a>(source_name: &str, bytes: &'a [u8]) -> Result<&'a str, Pr
     std::str::from_utf8(bytes).map_err(|utf8_error| {
         let end = utf8_error.valid_up_to();
         let valid = String::from_utf8_lossy(&bytes[..end]);
-        let error = ParseError::new("this file is not UTF-8", "from here on").help("profiles are text in UTF-8");
-        single_error(source_name, &valid, end, error)
+        let error =
+            Diagnostic::labelled("this file is not UTF-8", "from here on").with_help("profiles are text in UTF-8");
+        single_error(&SourceText::new(source_name, &valid), end, error)
     })
 }
 
 fn too_large_error(source_name: &str) -> ProfileDiagnostics {
-    let error = ParseError::new(format!("`{source_name}` is larger than 1 MiB"), "").help("a profile is a short text");
-    single_error(source_name, "", 0, error)
+    let error = Diagnostic::labelled(format!("`{source_name}` is larger than 1 MiB"), "")
+        .with_help("a profile is a short text");
+    single_error(&SourceText::new(source_name, ""), 0, error)
 }
 
-fn single_error(source_name: &str, text: &str, at: usize, error: ParseError) -> ProfileDiagnostics {
-    let variables = Variables::new();
-    let mut scope = ParseContext::new(text, &variables);
-    scope.report(at..at, error);
-    ProfileDiagnostics::new(source_name, text, scope.finish().err().unwrap_or_default())
+fn single_error(source: &SourceText, at: usize, error: Diagnostic) -> ProfileDiagnostics {
+    ProfileDiagnostics::new(source, vec![source.locate(at..at, error)])
 }

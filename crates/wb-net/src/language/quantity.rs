@@ -1,9 +1,9 @@
 //! Parsers of quantities in profiles: sizes, durations, rates and counts.
 
+use wb_diagnostics::Diagnostic;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-use super::context::ParseError;
 
 /// A quantity, and a note if its notation is ambiguous.
 pub(super) type WithNote<T> = (T, Option<String>);
@@ -15,15 +15,15 @@ const MAX_DURATION: u128 = 366 * 24 * 3600 * SECOND;
 const RATE_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
 
 /// Parses a size in bytes: a number with `b`, `k`, `m` or `g`, in powers of 1024; from 1 byte to 1 GiB.
-pub(super) fn parse_size(text: &str) -> Result<u32, ParseError> {
+pub(super) fn parse_size(text: &str) -> Result<u32, Diagnostic> {
     let help = "expected a number of bytes, with k, m or g for powers of 1024: 64, 1.5k, 8k, 1m";
-    let invalid = || ParseError::new(format!("invalid size `{text}`"), "not a size").help(help);
+    let invalid = || Diagnostic::labelled(format!("invalid size `{text}`"), "not a size").with_help(help);
     let number = Number::split(text).ok_or_else(invalid)?;
     let bytes = number.scaled_by(binary_prefix(number.suffix).ok_or_else(invalid)?);
     let in_range = (1..=GIB).contains(&bytes);
     in_range.then_some(bytes as u32).ok_or_else(|| {
-        ParseError::new(format!("size `{text}` out of range"), "out of range")
-            .help("expected at least 1 byte and at most 1 GiB")
+        Diagnostic::labelled(format!("size `{text}` out of range"), "out of range")
+            .with_help("expected at least 1 byte and at most 1 GiB")
     })
 }
 
@@ -39,9 +39,9 @@ fn binary_prefix(suffix: &str) -> Option<u128> {
 
 /// Parses a duration: a number with `ns`, `us`, `ms`, `s` or `min`; without a unit, seconds. A lone `m` means
 /// milliseconds.
-pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseError> {
+pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, Diagnostic> {
     let help = "expected a number of seconds, or one with ns, us, ms, s or min: 500us, 10ms, 1.5s, 30";
-    let invalid = || ParseError::new(format!("invalid duration `{text}`"), "not a duration").help(help);
+    let invalid = || Diagnostic::labelled(format!("invalid duration `{text}`"), "not a duration").with_help(help);
     let number = Number::split(text).ok_or_else(invalid)?;
     let unit = match number.suffix.to_ascii_lowercase().as_str() {
         "n" | "ns" | "nsec" | "nsecs" | "nanosecond" | "nanoseconds" => 1,
@@ -53,11 +53,11 @@ pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseErro
     };
     let nanoseconds = number.scaled_by(unit);
     if nanoseconds == 0 {
-        return Err(ParseError::new(format!("invalid duration `{text}`"), "must be more than 0").help(help));
+        return Err(Diagnostic::labelled(format!("invalid duration `{text}`"), "must be more than 0").with_help(help));
     }
     if nanoseconds > MAX_DURATION {
-        return Err(ParseError::new(format!("duration `{text}` out of range"), "out of range")
-            .help("expected at most one year"));
+        return Err(Diagnostic::labelled(format!("duration `{text}` out of range"), "out of range")
+            .with_help("expected at most one year"));
     }
     let digits = number.digits;
     let note = number
@@ -68,9 +68,9 @@ pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseErro
 }
 
 /// Parses a rate per second: a number, with `k` or `m` in powers of 1024, as in uperf.
-pub(super) fn parse_rate(text: &str) -> Result<WithNote<f64>, ParseError> {
+pub(super) fn parse_rate(text: &str) -> Result<WithNote<f64>, Diagnostic> {
     let help = "expected a number per second, more than 0";
-    let invalid = || ParseError::new(format!("invalid rate `{text}`"), "not a rate").help(help);
+    let invalid = || Diagnostic::labelled(format!("invalid rate `{text}`"), "not a rate").with_help(help);
     let number = Number::split(text).ok_or_else(invalid)?;
     let factor = match number.suffix.to_ascii_lowercase().as_str() {
         "" => 1.0,
@@ -84,19 +84,19 @@ pub(super) fn parse_rate(text: &str) -> Result<WithNote<f64>, ParseError> {
     }
     if !RATE_RANGE.contains(&rate) {
         let help = "expected at least one per million seconds and at most one per nanosecond";
-        return Err(ParseError::new(format!("rate `{text}` out of range"), "out of range").help(help));
+        return Err(Diagnostic::labelled(format!("rate `{text}` out of range"), "out of range").with_help(help));
     }
     let note = (factor > 1.0).then(|| format!("a rate of `{text}` means {rate} per second, as in uperf"));
     Ok((rate, note))
 }
 
 /// Parses an integer. `10k` is rejected here, because uperf does not read it as 10240 everywhere.
-pub(super) fn parse_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
+pub(super) fn parse_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     check_range(text, text.trim().parse().ok().filter(|_| text.trim().starts_with(|c: char| c.is_ascii_digit())), range)
 }
 
 /// Parses an integer, with `k` or `m` for powers of 1024 where uperf accepts them.
-pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
+pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     let number = || {
         let number = Number::split(text)?;
         let factor = match number.suffix.to_ascii_lowercase().as_str() {
@@ -110,16 +110,16 @@ pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Re
     check_range(text, number(), range)
 }
 
-fn check_range(text: &str, number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
+fn check_range(text: &str, number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     let (min, max) = (range.start(), range.end());
     let help = match *max {
         u64::MAX => format!("expected an integer of at least {min}"),
         max => format!("expected an integer from {min} to {max}"),
     };
     match number {
-        None => Err(ParseError::new(format!("invalid integer `{text}`"), "not an integer").help(help)),
+        None => Err(Diagnostic::labelled(format!("invalid integer `{text}`"), "not an integer").with_help(help)),
         Some(number) if range.contains(&number) => Ok(number),
-        Some(_) => Err(ParseError::new(format!("integer `{text}` out of range"), "out of range").help(help)),
+        Some(_) => Err(Diagnostic::labelled(format!("integer `{text}` out of range"), "out of range").with_help(help)),
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
+use wb_diagnostics::Diagnostic;
 use wb_net::language::{
-    Extent, FlowopAction, MessageSize, NetProfile, ParsedProfile, PartialReliability, ProfileCheck, ProfileDiagnostic,
-    ProfileDiagnostics, Protocol, StrandKind, Variables, check, decode_text, parse,
+    Extent, FlowopAction, MessageSize, NetProfile, ParsedProfile, PartialReliability, ProfileCheck, ProfileDiagnostics,
+    Protocol, StrandKind, Variables, check, decode_text, parse,
 };
 
 /// A profile of one group that connects and then executes `flowops`.
@@ -44,8 +45,9 @@ fn diagnostics_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostic
 
 /// `line:column message [label]`, a line each.
 fn lines(diagnostics: &ProfileDiagnostics) -> String {
-    let line = |diagnostic: &ProfileDiagnostic| {
-        format!("{}:{} {} [{}]", diagnostic.line, diagnostic.column, diagnostic.message, diagnostic.label)
+    let line = |diagnostic: &Diagnostic| {
+        let at = diagnostic.location().expect("every diagnostic is located");
+        format!("{} {diagnostic} [{}]", at.source.position(at.span.start), diagnostic.label())
     };
     diagnostics.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -173,7 +175,7 @@ fn every_unset_variable_is_reported_once() {
     5:43 invalid variable `$a-b` [not a variable]
     5:53 the variable `empty` is not set, or empty [used here]
     ");
-    assert_eq!(diagnostics.diagnostics()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
+    assert_eq!(diagnostics.diagnostics()[0].help(), Some("`--var n=VALUE` sets it"));
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn variables_are_expanded_everywhere() {
 #[test]
 fn an_error_in_a_variables_value_is_shown_where_the_variable_is_used() {
     let diagnostics = diagnostics_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
-    assert_eq!(diagnostics.diagnostics()[0].text, "$opts");
+    assert_eq!(diagnostics.diagnostics()[0].excerpt(), "$opts");
 }
 
 #[test]
@@ -538,7 +540,8 @@ proptest! {
         if let Err(diagnostics) = parse("p.xml", &text, &variables()) {
             prop_assert!(!diagnostics.diagnostics().is_empty());
             for diagnostic in diagnostics.diagnostics() {
-                prop_assert_eq!(text.get(diagnostic.span.clone()), Some(diagnostic.text.as_str()));
+                let at = diagnostic.location().expect("every diagnostic is located");
+                prop_assert_eq!(text.get(at.span.clone()), Some(diagnostic.excerpt()));
             }
             render(&diagnostics);
         }

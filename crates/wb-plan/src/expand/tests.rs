@@ -67,7 +67,7 @@ fn catalogue() -> SingleTestCatalog {
     })
 }
 
-fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, PlanError> {
+fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, Diagnostics> {
     let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
     let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
     let workers = facts.map(|facts| PlanWorkers::local(facts.clone()));
@@ -215,11 +215,10 @@ fn cells_that_stay_prepared_are_divided_into_blocks() {
 
 #[test]
 fn errors_suggest_the_nearest_spelling() {
-    use miette::Diagnostic;
     let error_parts = |spec: &str| {
-        let error = planned(&[spec], None).unwrap_err();
-        let label = error.labels().into_iter().flatten().filter_map(|l| l.label().map(str::to_owned)).next();
-        (error.to_string(), label.unwrap_or_default(), Diagnostic::help(&error).unwrap().to_string())
+        let errors = planned(&[spec], None).unwrap_err();
+        let first = &errors.as_slice()[0];
+        (errors.to_string(), first.label().to_owned(), first.help().unwrap_or_default().to_owned())
     };
     assert_eq!(error_parts("t:thread=1").0, "`t` has no parameter `thread`");
     assert_eq!(error_parts("t:thread=1").1, "did you mean `threads`?");

@@ -10,13 +10,14 @@ mod parser;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use wb_diagnostics::{Diagnostic, Diagnostics, SourceText};
 use wb_model::secrets::mask_argument;
 use wb_model::{Declaration, ParamValue, ProfileName, TestName};
 
 use crate::expand::{KNOBS, expand, knob_name};
 use crate::programs;
 use crate::request::{SpannedValue, ValueForm};
-use crate::{Catalog, Cell, PlanError, Request, Sampling, Selection, SourceText, SpannedParam};
+use crate::{Catalog, Cell, Request, Sampling, Selection, SpannedParam};
 
 /// A test with some settings changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,15 +58,21 @@ impl Variant {
     ///
     /// # Errors
     /// If it sets something twice, or replaces a program that is ambiguous, missing, or not needed by every cell.
-    pub fn apply(&self, request: &Request, test: &Declaration, catalogue: &dyn Catalog) -> Result<Request, PlanError> {
+    pub fn apply(
+        &self,
+        request: &Request,
+        test: &Declaration,
+        catalogue: &dyn Catalog,
+    ) -> Result<Request, Diagnostics> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         let mut set = BTreeSet::new();
         for setting in &self.settings {
             let target = setting.target(test, catalogue);
             if let Some(target) = set.replace(target) {
                 let message = format!("variant `{}` sets {target} twice", self.masked_text());
-                return Err(PlanError::without_location(message)
-                    .with_help("a variant sets each target once; remove one of the settings"));
+                return Err(Diagnostic::new(message)
+                    .with_help("a variant sets each target once; remove one of the settings")
+                    .into());
             }
             match setting {
                 VariantSetting::Param { given, source } => changed.replace_param(test, catalogue, given, source),
@@ -179,7 +186,7 @@ fn programs_by_cell(
     request: &Request,
     test: &Declaration,
     catalogue: &dyn Catalog,
-) -> Result<Vec<CellPrograms>, PlanError> {
+) -> Result<Vec<CellPrograms>, Diagnostics> {
     let (sampling, profile, selection) = (Sampling::default(), ProfileName::localhost(), Selection::default());
     // A program that is replaced in all variants may be called in others only.
     let request = Request { programs: BTreeMap::new(), ..request.clone() };
@@ -198,9 +205,9 @@ fn resolve_program(
     name: Option<&str>,
     file: &str,
     cells: &[CellPrograms],
-) -> Result<String, PlanError> {
+) -> Result<String, Diagnostic> {
     if !Path::new(file).is_file() {
-        return Err(PlanError::without_location(format!("no such program: `{file}`"))
+        return Err(Diagnostic::new(format!("no such program: `{file}`"))
             .with_help("expected `bin:[PROGRAM=]PATH` with the path of a file"));
     }
     let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -218,7 +225,7 @@ fn resolve_program(
         cells.iter().partition(|cell| cell.programs.iter().any(|needed| needed == program));
     match (with.first(), without.first()) {
         (Some(_), None) => Ok(program.to_owned()),
-        (Some(with), Some(without)) => Err(PlanError::without_location(format!(
+        (Some(with), Some(without)) => Err(Diagnostic::new(format!(
             "`{}` needs `{program}` for {} but not for {}",
             test.name, with.case, without.case
         ))

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use wb_diagnostics::{Diagnostic, Suggestion, suggest};
 use wb_model::secrets::mask_arguments;
 use wb_model::{AttemptSetup, TestName};
 
 use super::{Variant, VariantSetting};
 use crate::expand::KNOBS;
-use crate::suggestion::suggest;
-use crate::{PlanError, SpannedParam, spec};
+use crate::{SpannedParam, spec};
 
 /// The kinds of settings, each with its syntax and meaning.
 const KINDS: [(&str, &str); 5] = [
@@ -27,7 +27,7 @@ impl Variant {
     ///
     /// # Errors
     /// If one is invalid, or two were given the same name.
-    pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, PlanError> {
+    pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, Diagnostic> {
         let mut all: Vec<Self> = Vec::new();
         for text in texts {
             let mut variant = Self::parse(text)?;
@@ -37,7 +37,7 @@ impl Variant {
                 let numbered = (2..).map(|number| TestName::new(format!("{}-{number}", variant.name)));
                 let free = numbered.flatten().find(|name| !is_taken(name)).filter(|_| is_derived);
                 variant.name = free.ok_or_else(|| {
-                    PlanError::without_location(format!("duplicate variant name `{}`", variant.name))
+                    Diagnostic::new(format!("duplicate variant name `{}`", variant.name))
                         .with_help("give each variant a unique name: `NAME:param:…`")
                 })?;
             }
@@ -50,7 +50,7 @@ impl Variant {
     ///
     /// # Errors
     /// If its name or a setting is invalid.
-    pub fn parse(text: &str) -> Result<Self, PlanError> {
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let name = explicit_name(text);
         let rest = name.map_or(text, |name| &text[name.len() + 1..]);
         let settings: Vec<VariantSetting> = match rest {
@@ -62,7 +62,7 @@ impl Variant {
             |name| {
                 let valid = TestName::new(name).ok().filter(|_| name.chars().any(|c| !c.is_ascii_digit()));
                 valid.ok_or_else(|| {
-                    PlanError::without_location(format!("invalid variant name `{name}`"))
+                    Diagnostic::new(format!("invalid variant name `{name}`"))
                         .with_help("expected letters, digits, `_`, `.` and `-`, not digits alone")
                 })
             },
@@ -94,11 +94,11 @@ fn split_settings(text: &str) -> Vec<&str> {
     parts
 }
 
-fn parse_setting(text: &str) -> Result<VariantSetting, PlanError> {
+fn parse_setting(text: &str) -> Result<VariantSetting, Diagnostic> {
     let (kind, value) = text.split_once(':').unwrap_or((text, ""));
     let invalid = |reason: &str| {
         let (_, form) = KINDS.iter().find(|(name, _)| *name == kind).unwrap_or(&KINDS[0]);
-        PlanError::without_location(format!("invalid variant `{text}`: {reason}")).with_help(format!("expected {form}"))
+        Diagnostic::new(format!("invalid variant `{text}`: {reason}")).with_help(format!("expected {form}"))
     };
     match kind {
         "param" | "knob" => {
@@ -127,10 +127,10 @@ fn parse_setting(text: &str) -> Result<VariantSetting, PlanError> {
         }
         other => {
             let kinds = KINDS.map(|(kind, _)| kind);
-            let near = suggest(other, kinds).map_or(String::new(), |near| format!("; did you mean `{near}:`?"));
+            let near = suggest(other, kinds).map(|near| format!("; {}", Suggestion::new(format!("{}:", near.name()))));
+            let near = near.unwrap_or_default();
             let forms = KINDS.map(|(_, form)| form).join("; ");
-            Err(PlanError::without_location(format!("invalid variant `{text}`{near}"))
-                .with_help(format!("{forms}; or `{BASE}`")))
+            Err(Diagnostic::new(format!("invalid variant `{text}`{near}")).with_help(format!("{forms}; or `{BASE}`")))
         }
     }
 }

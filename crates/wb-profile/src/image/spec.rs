@@ -6,8 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wb_diagnostics::humanize_serde_error;
 use wb_model::Bytes;
-use wb_model::serde_message::humanize_serde_error;
 
 use super::catalogue;
 

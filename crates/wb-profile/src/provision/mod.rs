@@ -15,10 +15,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::Value;
-use wb_model::serde_message::humanize_serde_error;
+use wb_diagnostics::humanize_serde_error;
 use wb_model::{Nanos, Sha256, WorkerName};
-
-use wb_plan::tools::is_program;
+use wb_sys::programs::is_program;
 
 pub use ansible::Ansible;
 pub use command::CommandProvisioner;

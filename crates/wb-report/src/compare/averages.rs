@@ -1,6 +1,6 @@
 //! Tables of averages and score distributions.
 
-use wb_compare::tolerance::averages::{AverageRow, Distribution};
+use wb_compare::run_perf::tolerance::averages::{AverageRow, Distribution};
 
 use super::figures::readable_id;
 use super::{AveragesTable, ScoreDistribution};

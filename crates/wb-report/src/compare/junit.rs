@@ -6,7 +6,7 @@ use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::FinalVerdict;
-use wb_compare::tolerance::Status;
+use wb_compare::run_perf::tolerance::Status;
 
 use super::figures::{describe_error, explain_check, explain_group};
 

@@ -2,7 +2,7 @@
 
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::CheckResult;
-use wb_compare::tolerance::Status;
+use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};

@@ -25,8 +25,9 @@ pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 
+use wb_compare::ComparisonResult;
 use wb_compare::comparison::BuildSummary;
-use wb_compare::{ComparisonResult, tolerance::averages::AverageRow, tolerance::averages::Distribution};
+use wb_compare::run_perf::tolerance::averages::{AverageRow, Distribution};
 use wb_model::pluralize;
 
 use crate::systems::SystemTable;

@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 use wb_compare::comparison::ComparisonMethod;
-use wb_compare::tolerance::score::Weights;
+use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
 struct Page {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use wb_compare::ComparisonResult;
-use wb_compare::tolerance::averages::TABLES;
-use wb_compare::tolerance::{self, compare};
+use wb_compare::run_perf::tolerance::averages::TABLES;
+use wb_compare::run_perf::tolerance::{self, compare};
 use wb_report::compare::{AveragesTable, Verbosity, junit, markdown, text};
 use wb_report::text::Style;
 

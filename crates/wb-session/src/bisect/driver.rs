@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use wb_compare::comparison::{ComparisonResult, FinalVerdict};
-use wb_compare::tolerance::totals::ComparisonExit;
-use wb_compare::{statistical, tolerance};
+use wb_compare::run_perf::tolerance;
+use wb_compare::run_perf::tolerance::totals::ComparisonExit;
+use wb_compare::statistical;
 
 use super::BisectError;
 use super::child_process::{self, ChildExit};

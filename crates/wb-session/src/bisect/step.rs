@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use wb_compare::nearest::{DecidedBy, NearestError, nearest};
+use wb_compare::run_perf::nearest::{DecidedBy, NearestError, nearest};
 use wb_compare::{BuildSource, Builds, ReadOptions};
 use wb_record::RunFolder;
 

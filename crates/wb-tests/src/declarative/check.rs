@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 use toml::Spanned;
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Gate, Metric, MetricKey};
 
-use super::error::{DefinitionError, Diagnostic, SourceText};
+use super::error::unknown_name;
 use super::metric::{MetricDefinition, compile_regex, truncate};
 use super::raw;
 use super::sample_output::{OutputSource, SampleOutput};
@@ -51,15 +52,15 @@ enum Bound {
 
 impl Check {
     pub(super) fn parse(
-        text: &SourceText<'_>,
+        text: &SourceText,
         raw: &Spanned<raw::Check>,
         metrics: &[MetricDefinition],
         scope: &TemplateScope<'_>,
         used: &mut BTreeSet<Builtin>,
         is_runner: bool,
-    ) -> Result<Self, DefinitionError> {
+    ) -> Result<Self, Diagnostic> {
         let (at, raw) = (raw.span(), raw.get_ref());
-        let error = |diagnostic| Err(text.error_at(at.clone(), diagnostic));
+        let error = |diagnostic| Err(text.locate(at.clone(), diagnostic));
         let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
         let pattern = match (&raw.must, &raw.must_not) {
             (Some(_), Some(_)) => {
@@ -177,25 +178,25 @@ impl Bound {
 }
 
 fn parse_bound(
-    text: &SourceText<'_>,
+    text: &SourceText,
     raw: &Spanned<raw::Bound>,
     scope: &TemplateScope<'_>,
     used: &mut BTreeSet<Builtin>,
-) -> Result<Bound, DefinitionError> {
+) -> Result<Bound, Diagnostic> {
     match raw.get_ref() {
         raw::Bound::Number(number) => Ok(Bound::Number(*number)),
         raw::Bound::Text(bound) => Template::parse(bound, scope, used)
             .map(Bound::Text)
-            .map_err(|diagnostic| text.error_at(raw.span(), diagnostic)),
+            .map_err(|diagnostic| text.locate(raw.span(), diagnostic)),
     }
 }
 
 /// Finds a metric by its name or its key.
 fn find_metric(
-    text: &SourceText<'_>,
+    text: &SourceText,
     name: &Spanned<String>,
     metrics: &[MetricDefinition],
-) -> Result<MetricKey, DefinitionError> {
+) -> Result<MetricKey, Diagnostic> {
     let given = name.get_ref();
     let has_name = |metric: &&Metric| metric.name == *given || metric.key().to_string() == *given;
     let found: Vec<&Metric> = metrics.iter().map(|definition| &definition.metric).filter(has_name).collect();
@@ -203,9 +204,9 @@ fn find_metric(
         [metric] => Ok(metric.key()),
         [] => {
             let all: Vec<&str> = metrics.iter().map(|metric| metric.metric.name.as_str()).collect();
-            Err(text.error_at(name.span(), Diagnostic::unknown(format!("unknown metric `{given}`"), given, all)))
+            Err(text.locate(name.span(), unknown_name(format!("unknown metric `{given}`"), given, all)))
         }
-        _ => Err(text.error_at(
+        _ => Err(text.locate(
             name.span(),
             Diagnostic::new(format!("ambiguous metric `{given}`"))
                 .with_help("prefix it with its class, as in `latency/mean`"),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 use toml::Spanned;
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Class, Metric, Unit};
 
-use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::{self, Reduction};
 use super::sample_output::{OutputSource, SampleOutput};
 
@@ -46,9 +46,9 @@ pub(super) enum Extractor {
 }
 
 impl MetricDefinition {
-    pub(super) fn parse(text: &SourceText<'_>, raw: &raw::Metric, is_runner: bool) -> Result<Self, DefinitionError> {
+    pub(super) fn parse(text: &SourceText, raw: &raw::Metric, is_runner: bool) -> Result<Self, Diagnostic> {
         let name = raw.name.get_ref();
-        let error = |diagnostic| text.error_at(raw.name.span(), diagnostic);
+        let error = |diagnostic| text.locate(raw.name.span(), diagnostic);
         if wb_model::TestName::new(name.as_str()).is_err() {
             return Err(error(
                 Diagnostic::new(format!("invalid name `{name}`"))
@@ -182,7 +182,7 @@ fn build_metric(raw: &raw::Metric) -> Metric {
     metric
 }
 
-fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<MetricSource>, DefinitionError> {
+fn parse_source(text: &SourceText, raw: &raw::Metric) -> Result<Option<MetricSource>, Diagnostic> {
     let extractor = parse_extractor(text, raw.regex.as_ref(), raw.json.as_ref())?;
     let output = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
     let from = raw.from.as_ref().map(|from| *from.get_ref());
@@ -196,34 +196,32 @@ fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<Metri
     let at = raw.name.span();
     match (process, output, extractor) {
         (Some(source), _, None) => Ok(Some(source)),
-        (Some(_), _, Some(_)) => Err(text.error_at(
+        (Some(_), _, Some(_)) => Err(text.locate(
             at,
             Diagnostic::new("`regex` and `json` are not possible with this `from`").with_help("remove them, or `from`"),
         )),
         (None, output, Some(extractor)) => {
             Ok(Some(MetricSource::Output(output.unwrap_or(OutputSource::Stdout), extractor)))
         }
-        (None, Some(_), None) => Err(text.error_at(at, Diagnostic::new("missing `regex` or `json`"))),
+        (None, Some(_), None) => Err(text.locate(at, Diagnostic::new("missing `regex` or `json`"))),
         (None, None, None) => Ok(None),
     }
 }
 
 fn parse_extractor(
-    text: &SourceText<'_>,
+    text: &SourceText,
     pattern: Option<&Spanned<String>>,
     path: Option<&Spanned<String>>,
-) -> Result<Option<Extractor>, DefinitionError> {
+) -> Result<Option<Extractor>, Diagnostic> {
     match (pattern, path) {
         (None, None) => Ok(None),
-        (Some(_), Some(path)) => Err(text.error_at(
-            path.span(),
-            Diagnostic::new("`regex` and `json` are mutually exclusive").with_help("remove one"),
-        )),
+        (Some(_), Some(path)) => Err(text
+            .locate(path.span(), Diagnostic::new("`regex` and `json` are mutually exclusive").with_help("remove one"))),
         (Some(pattern), None) => {
             let compiled = compile_regex(text, pattern)?;
             let has_value_group = compiled.capture_names().flatten().any(|name| name == "value");
             if !has_value_group && compiled.captures_len() != 2 {
-                return Err(text.error_at(
+                return Err(text.locate(
                     pattern.span(),
                     Diagnostic::new("missing capture group of the value")
                         .with_help("use `(…)`, or `(?<value>…)` with several groups"),
@@ -236,7 +234,7 @@ fn parse_extractor(
                 let part = |part: &str| part.replace("~1", "/").replace("~0", "~");
                 Ok(Some(Extractor::Json(rest.split('/').map(part).collect())))
             }
-            None => Err(text.error_at(
+            None => Err(text.locate(
                 path.span(),
                 Diagnostic::new("invalid JSON path").with_help("expected a path such as `/end/0/bytes`"),
             )),
@@ -245,11 +243,11 @@ fn parse_extractor(
 }
 
 /// Compiles a regular expression in multi-line mode: `^` and `$` match at lines.
-pub(super) fn compile_regex(text: &SourceText<'_>, pattern: &Spanned<String>) -> Result<Regex, DefinitionError> {
+pub(super) fn compile_regex(text: &SourceText, pattern: &Spanned<String>) -> Result<Regex, Diagnostic> {
     regex::RegexBuilder::new(pattern.get_ref()).multi_line(true).size_limit(1 << 20).build().map_err(|error| {
         let message = error.to_string();
         let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        text.error_at(pattern.span(), Diagnostic::new(format!("invalid regular expression: {last}")))
+        text.locate(pattern.span(), Diagnostic::new(format!("invalid regular expression: {last}")))
     })
 }
 

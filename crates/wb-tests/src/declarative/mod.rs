@@ -39,7 +39,8 @@ use crate::{InvalidParams, SharedParams, Test, TestCell};
 pub use builtin::builtin_tests;
 use cell::DeclarativeCell;
 use definition::{Definition, DurationControl};
-pub use error::{DefinitionError, Diagnostic};
+pub use error::DefinitionError;
+pub(crate) use error::toml_error;
 use template::Bindings;
 
 /// A test that is defined in TOML.
@@ -66,7 +67,7 @@ impl DeclarativeTest {
         copies: Option<&DefinitionFiles>,
     ) -> Result<Self, DefinitionError> {
         let recorded_text = folder.map(|_| text.to_owned());
-        Definition::parse(name, text, folder, copies).map(|definition| Self { definition, text: recorded_text })
+        Ok(Self { definition: Definition::parse(name, text, folder, copies)?, text: recorded_text })
     }
 
     /// Reads a definition from a file. If the file was recorded by a run, the files that it refers to are the run's

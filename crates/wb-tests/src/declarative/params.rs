@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use toml::Spanned;
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Declaration, Facts, Param, ParamKind, ParamValue, Params};
 
-use super::error::{DefinitionError, Diagnostic, SourceText};
+use super::error::unknown_name;
 use super::raw::{self, MachineProperty, ParamType};
 use super::template::{ArgumentShape, Builtin};
 use crate::SharedParams;
@@ -35,7 +36,7 @@ pub(super) struct MachineParam {
 
 impl ParsedParams {
     /// Parses the parameters.
-    pub(super) fn parse(text: &SourceText<'_>, raw: &[Spanned<raw::Param>]) -> Result<Self, DefinitionError> {
+    pub(super) fn parse(text: &SourceText, raw: &[Spanned<raw::Param>]) -> Result<Self, Diagnostic> {
         let mut parsed = Self::default();
         let placement = SharedParams::declarations();
         for param in raw {
@@ -55,8 +56,8 @@ impl ParsedParams {
         Ok(parsed)
     }
 
-    fn add(&mut self, text: &SourceText<'_>, raw: &raw::Param, placement: &[Param]) -> Result<(), DefinitionError> {
-        let at_name = |diagnostic| text.error_at(raw.name.span(), diagnostic);
+    fn add(&mut self, text: &SourceText, raw: &raw::Param, placement: &[Param]) -> Result<(), Diagnostic> {
+        let at_name = |diagnostic| text.locate(raw.name.span(), diagnostic);
         let name = raw.name.get_ref();
         for alias in std::iter::once(name).chain(&raw.aliases) {
             let is_named = |param: &Param| param.name == *alias || param.aliases.contains(alias);
@@ -88,14 +89,14 @@ impl ParsedParams {
             }
         }
         if raw.help.get_ref().trim().is_empty() {
-            return Err(text.error_at(raw.help.span(), Diagnostic::new(format!("missing help of parameter `{name}`"))));
+            return Err(text.locate(raw.help.span(), Diagnostic::new(format!("missing help of parameter `{name}`"))));
         }
         let kind = parse_kind(text, raw)?;
         let default = match &raw.default {
             None => None,
             Some(default) => Some(kind.normalise(default.get_ref()).map_err(|error| {
                 let diagnostic = Diagnostic::new(format!("invalid default of parameter `{name}`: {error}"));
-                text.error_at(default.span(), diagnostic)
+                text.locate(default.span(), diagnostic)
             })?),
         };
         match (&default, &raw.resolved) {
@@ -107,7 +108,7 @@ impl ParsedParams {
                 let diagnostic =
                     Diagnostic::new(format!("`default` and `resolved` of parameter `{name}` are mutually exclusive"))
                         .with_help("remove one");
-                return Err(text.error_at(resolved.span(), diagnostic));
+                return Err(text.locate(resolved.span(), diagnostic));
             }
             _ => {}
         }
@@ -129,11 +130,11 @@ impl ParsedParams {
     /// Adds a parameter whose default depends on the machine; returns a description of the default.
     fn add_machine_param(
         &mut self,
-        text: &SourceText<'_>,
+        text: &SourceText,
         raw: &raw::Param,
         kind: &ParamKind,
         resolved: &Spanned<MachineProperty>,
-    ) -> Result<String, DefinitionError> {
+    ) -> Result<String, Diagnostic> {
         let property = *resolved.get_ref();
         let is_size = matches!(
             property,
@@ -145,14 +146,14 @@ impl ParsedParams {
             let expected = if is_size { "bytes" } else { "integer" };
             let diagnostic = Diagnostic::new(format!("invalid `resolved` of parameter `{}`", raw.name.get_ref()));
             return Err(
-                text.error_at(resolved.span(), diagnostic.with_help(format!("it requires `kind = \"{expected}\"`")))
+                text.locate(resolved.span(), diagnostic.with_help(format!("it requires `kind = \"{expected}\"`")))
             );
         }
         let factor = raw.factor.as_ref().map_or(1.0, |factor| *factor.get_ref());
         if !(factor.is_finite() && factor > 0.0) {
             let at = raw.factor.as_ref().map_or(resolved.span(), Spanned::span);
             return Err(
-                text.error_at(at, Diagnostic::new(format!("invalid factor {factor}: expected a positive number")))
+                text.locate(at, Diagnostic::new(format!("invalid factor {factor}: expected a positive number")))
             );
         }
         self.machine_params.push(MachineParam {
@@ -222,8 +223,8 @@ fn is_valid_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_allowed)
 }
 
-fn parse_kind(text: &SourceText<'_>, raw: &raw::Param) -> Result<ParamKind, DefinitionError> {
-    let error = |diagnostic| Err(text.error_at(raw.kind.span(), diagnostic));
+fn parse_kind(text: &SourceText, raw: &raw::Param) -> Result<ParamKind, Diagnostic> {
+    let error = |diagnostic| Err(text.locate(raw.kind.span(), diagnostic));
     let name = raw.name.get_ref();
     let kind = *raw.kind.get_ref();
     let element = raw.of.as_ref().map(|of| *of.get_ref());
@@ -257,18 +258,14 @@ fn parse_kind(text: &SourceText<'_>, raw: &raw::Param) -> Result<ParamKind, Defi
     Ok(if kind == ParamType::List { ParamKind::List { of: Box::new(inner) } } else { inner })
 }
 
-fn parse_argument_shape(
-    text: &SourceText<'_>,
-    raw: &raw::Param,
-    kind: &ParamKind,
-) -> Result<ArgumentShape, DefinitionError> {
+fn parse_argument_shape(text: &SourceText, raw: &raw::Param, kind: &ParamKind) -> Result<ArgumentShape, Diagnostic> {
     let default_shape = match (raw.kind.get_ref(), kind) {
         (ParamType::Words, _) => ArgumentShape::Words,
         (_, ParamKind::List { .. }) => ArgumentShape::List,
         (_, kind) => ArgumentShape::One(kind.clone()),
     };
     let Some(arguments) = &raw.arguments else { return Ok(default_shape) };
-    let error = |diagnostic| Err(text.error_at(arguments.span(), diagnostic));
+    let error = |diagnostic| Err(text.locate(arguments.span(), diagnostic));
     let values: Vec<&str> = match kind {
         ParamKind::Bool => vec!["true", "false"],
         ParamKind::Choice { values } => values.iter().map(String::as_str).collect(),
@@ -277,7 +274,7 @@ fn parse_argument_shape(
     let table = arguments.get_ref();
     if let Some(unknown) = table.keys().find(|value| !values.contains(&value.as_str())) {
         let message = format!("unknown value `{unknown}` of parameter `{}`", raw.name.get_ref());
-        return error(Diagnostic::unknown(message, unknown, values));
+        return error(unknown_name(message, unknown, values));
     }
     if let Some(missing) = values.iter().find(|value| !table.contains_key(**value)) {
         return error(

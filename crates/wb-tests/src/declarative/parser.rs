@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use wb_agent::{Capture, Stream};
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
 use wb_record::definition_files::{DefinitionFile, DefinitionFiles, FileCopy};
 
@@ -14,7 +15,7 @@ use super::definition::{
     Definition, DurationControl, File, FileContent, MeasuredProgram, Readiness, RequirementTemplate, SameOutput,
     Service, StdoutPolicy,
 };
-use super::error::{DefinitionError, Diagnostic, SourceText};
+use super::error::toml_error;
 use super::file_hashes::FileHashes;
 use super::metric::{MetricDefinition, MetricSource, compile_regex};
 use super::params::{MachineParam, ParsedParams, defaults};
@@ -30,9 +31,9 @@ impl Definition {
         text: &str,
         folder: Option<&Path>,
         copies: Option<&DefinitionFiles>,
-    ) -> Result<Self, DefinitionError> {
-        let source = SourceText { file, text };
-        let raw: raw::Definition = toml::from_str(text).map_err(|error| source.malformed(&error))?;
+    ) -> Result<Self, Diagnostic> {
+        let source = SourceText::new(file, text);
+        let raw: raw::Definition = toml::from_str(text).map_err(|error| toml_error(&source, &error))?;
         let parsed = ParsedParams::parse(&source, &raw.param)?;
         let parser = Parser {
             text: source,
@@ -49,7 +50,7 @@ impl Definition {
 }
 
 struct Parser<'a> {
-    text: SourceText<'a>,
+    text: SourceText,
     folder: Option<&'a Path>,
     copies: Option<&'a DefinitionFiles>,
     included_files: Vec<(NamedFile, Sha256)>,
@@ -67,7 +68,7 @@ impl Parser<'_> {
         raw: &raw::Definition,
         params: Vec<Param>,
         machine_params: Vec<MachineParam>,
-    ) -> Result<Definition, DefinitionError> {
+    ) -> Result<Definition, Diagnostic> {
         let declaration = self.parse_declaration(raw, params)?;
         let requirements =
             raw.requires.iter().map(|requirement| self.parse_requirement(requirement)).collect::<Result<_, _>>()?;
@@ -120,9 +121,9 @@ impl Parser<'_> {
         Ok(definition)
     }
 
-    fn parse_declaration(&self, raw: &raw::Definition, params: Vec<Param>) -> Result<Declaration, DefinitionError> {
+    fn parse_declaration(&self, raw: &raw::Definition, params: Vec<Param>) -> Result<Declaration, Diagnostic> {
         let name = TestName::new(raw.name.get_ref().as_str())
-            .map_err(|error| self.text.error_at(raw.name.span(), Diagnostic::new(error.to_string())))?;
+            .map_err(|error| self.text.locate(raw.name.span(), Diagnostic::new(error.to_string())))?;
         let summary = raw.summary.get_ref().trim().to_owned();
         if summary.is_empty() {
             return self.error_at(raw.summary.span(), Diagnostic::new("missing summary"));
@@ -131,7 +132,7 @@ impl Parser<'_> {
         Ok(Declaration { name, summary, version: *raw.version.get_ref(), params, scope, requires: Vec::new() })
     }
 
-    fn parse_measured_program(&mut self, raw: &raw::Definition) -> Result<MeasuredProgram, DefinitionError> {
+    fn parse_measured_program(&mut self, raw: &raw::Definition) -> Result<MeasuredProgram, Diagnostic> {
         match (&raw.command, &raw.runner) {
             (Some(command), None) => self.parse_command(command, Phase::Sample).map(MeasuredProgram::Command),
             (None, Some(runner)) => {
@@ -150,7 +151,7 @@ impl Parser<'_> {
         }
     }
 
-    fn parse_duration_control(&self, raw: &raw::Definition) -> Result<DurationControl, DefinitionError> {
+    fn parse_duration_control(&self, raw: &raw::Definition) -> Result<DurationControl, Diagnostic> {
         let limits = raw.work.get_ref();
         if limits.start == 0 || limits.max < limits.start {
             return self.error_at(
@@ -179,7 +180,7 @@ impl Parser<'_> {
         checks: &[Check],
         same_output: Option<&SameOutput>,
         is_runner: bool,
-    ) -> Result<StdoutPolicy, DefinitionError> {
+    ) -> Result<StdoutPolicy, Diagnostic> {
         let is_stdout = |definition: &MetricDefinition| {
             matches!(definition.source, Some(MetricSource::Output(OutputSource::Stdout, _)))
         };
@@ -215,7 +216,7 @@ impl Parser<'_> {
         raw: &raw::Definition,
         metrics: &[MetricDefinition],
         is_runner: bool,
-    ) -> Result<Vec<Check>, DefinitionError> {
+    ) -> Result<Vec<Check>, Diagnostic> {
         let mut checks = Vec::new();
         for check in &raw.check {
             let mut used = BTreeSet::new();
@@ -232,7 +233,7 @@ impl Parser<'_> {
         Ok(checks)
     }
 
-    fn parse_same_output(&self, raw: &raw::Definition, is_runner: bool) -> Result<Option<SameOutput>, DefinitionError> {
+    fn parse_same_output(&self, raw: &raw::Definition, is_runner: bool) -> Result<Option<SameOutput>, Diagnostic> {
         let Some(same) = &raw.same_output else { return Ok(None) };
         match same.get_ref() {
             raw::SameOutput::Whole(false) => Ok(None),
@@ -254,7 +255,7 @@ impl Parser<'_> {
         raw: &[Spanned<raw::Metric>],
         is_runner: bool,
         calibration: DurationControl,
-    ) -> Result<Vec<MetricDefinition>, DefinitionError> {
+    ) -> Result<Vec<MetricDefinition>, Diagnostic> {
         let mut metrics: Vec<MetricDefinition> = Vec::new();
         for metric in raw {
             let definition = MetricDefinition::parse(&self.text, metric.get_ref(), is_runner)?;
@@ -288,7 +289,7 @@ impl Parser<'_> {
         }
     }
 
-    fn parse_requirement(&mut self, raw: &raw::Requirement) -> Result<RequirementTemplate, DefinitionError> {
+    fn parse_requirement(&mut self, raw: &raw::Requirement) -> Result<RequirementTemplate, Diagnostic> {
         Ok(RequirementTemplate {
             program: self.parse_template(&raw.program, Phase::Plan)?,
             package: self.parse_template(&raw.package, Phase::Plan)?,
@@ -296,7 +297,7 @@ impl Parser<'_> {
         })
     }
 
-    fn parse_service(&mut self, raw: &raw::Service) -> Result<Service, DefinitionError> {
+    fn parse_service(&mut self, raw: &raw::Service) -> Result<Service, Diagnostic> {
         let ready = raw.ready.get_ref();
         let stream = match ready.stream {
             raw::Stream::Stdout => Stream::Stdout,
@@ -319,7 +320,7 @@ impl Parser<'_> {
         Ok(Service { command: self.parse_command(&raw.command, Phase::Prepare)?, ready, limit: raw.limit, stop })
     }
 
-    fn parse_file(&mut self, raw: &Spanned<raw::File>) -> Result<File, DefinitionError> {
+    fn parse_file(&mut self, raw: &Spanned<raw::File>) -> Result<File, Diagnostic> {
         let (at, raw) = (raw.span(), raw.get_ref());
         let name = self.parse_file_name(&raw.name)?;
         let (bytes, at) = match (&raw.text, &raw.path) {
@@ -349,7 +350,7 @@ impl Parser<'_> {
 
     /// Reads a file that the definition includes, and adds it to the digest. The inner error is the reason why the run
     /// that recorded the definition has no exact copy.
-    fn include_file(&mut self, path: &Spanned<String>) -> Result<Result<Vec<u8>, String>, DefinitionError> {
+    fn include_file(&mut self, path: &Spanned<String>) -> Result<Result<Vec<u8>, String>, Diagnostic> {
         let Some(folder) = self.folder else {
             return self.error_at(
                 path.span(),
@@ -369,14 +370,14 @@ impl Parser<'_> {
             return Ok(Err(format!("cannot read {}: {error}", location.display())));
         }
         let bytes = bytes.map_err(|error| {
-            self.text.error_at(path.span(), Diagnostic::new(format!("cannot read `{}`: {error}", path.get_ref())))
+            self.text.locate(path.span(), Diagnostic::new(format!("cannot read `{}`: {error}", path.get_ref())))
         })?;
         self.digest_input.extend_from_slice(&bytes);
         self.included_files.push((NamedFile { path: path.get_ref().clone(), location }, Sha256::of(&bytes)));
         Ok(Ok(bytes))
     }
 
-    fn parse_file_name(&self, name: &Spanned<String>) -> Result<String, DefinitionError> {
+    fn parse_file_name(&self, name: &Spanned<String>) -> Result<String, Diagnostic> {
         let plain = name.get_ref();
         if plain.is_empty() || plain.contains(['/', '\0']) || plain == "." || plain == ".." {
             return self.error_at(name.span(), Diagnostic::new(format!("invalid file name `{plain}`")));
@@ -384,22 +385,22 @@ impl Parser<'_> {
         Ok(plain.clone())
     }
 
-    fn parse_commands(&mut self, raw: &[Spanned<CommandWords>]) -> Result<Vec<CommandTemplate>, DefinitionError> {
+    fn parse_commands(&mut self, raw: &[Spanned<CommandWords>]) -> Result<Vec<CommandTemplate>, Diagnostic> {
         raw.iter().map(|command| self.parse_command(command, Phase::Prepare)).collect()
     }
 
-    fn parse_command(&mut self, raw: &Spanned<CommandWords>, phase: Phase) -> Result<CommandTemplate, DefinitionError> {
+    fn parse_command(&mut self, raw: &Spanned<CommandWords>, phase: Phase) -> Result<CommandTemplate, Diagnostic> {
         let mut used = BTreeSet::new();
         let argv = CommandTemplate::parse(&raw.get_ref().0, &self.scope(phase), &mut used);
         self.record_builtins(used, phase);
-        argv.map_err(|diagnostic| self.text.error_at(raw.span(), diagnostic))
+        argv.map_err(|diagnostic| self.text.locate(raw.span(), diagnostic))
     }
 
-    fn parse_template(&mut self, raw: &Spanned<String>, phase: Phase) -> Result<Template, DefinitionError> {
+    fn parse_template(&mut self, raw: &Spanned<String>, phase: Phase) -> Result<Template, Diagnostic> {
         let mut used = BTreeSet::new();
         let template = Template::parse(raw.get_ref(), &self.scope(phase), &mut used);
         self.record_builtins(used, phase);
-        template.map_err(|diagnostic| self.text.error_at(raw.span(), diagnostic))
+        template.map_err(|diagnostic| self.text.locate(raw.span(), diagnostic))
     }
 
     fn scope(&self, phase: Phase) -> TemplateScope<'_> {
@@ -414,7 +415,7 @@ impl Parser<'_> {
         }
     }
 
-    fn error_at<T>(&self, span: Range<usize>, diagnostic: Diagnostic) -> Result<T, DefinitionError> {
-        Err(self.text.error_at(span, diagnostic))
+    fn error_at<T>(&self, span: Range<usize>, diagnostic: Diagnostic) -> Result<T, Diagnostic> {
+        Err(self.text.locate(span, diagnostic))
     }
 }

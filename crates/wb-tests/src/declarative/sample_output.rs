@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::Quantity;
 use wb_sys::process::ResourceUsage;
 
-use super::error::{DefinitionError, Diagnostic, SourceText};
 use super::raw::FigureSource;
 use crate::{Artefacts, Rejection};
 
@@ -127,12 +127,12 @@ impl SampleOutput<'_> {
 impl OutputSource {
     /// Parses `from` and `file` of a metric or check.
     pub(super) fn parse(
-        text: &SourceText<'_>,
+        text: &SourceText,
         from: Option<&Spanned<FigureSource>>,
         file: Option<&Spanned<String>>,
-    ) -> Result<Option<Self>, DefinitionError> {
+    ) -> Result<Option<Self>, Diagnostic> {
         match (from.map(|from| *from.get_ref()), file) {
-            (Some(_), Some(file)) => Err(text.error_at(
+            (Some(_), Some(file)) => Err(text.locate(
                 file.span(),
                 Diagnostic::new("`from` and `file` are mutually exclusive").with_help("remove one"),
             )),
@@ -140,7 +140,7 @@ impl OutputSource {
                 let name = file.get_ref();
                 let is_inside = !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
                 if !is_inside {
-                    return Err(text.error_at(
+                    return Err(text.locate(
                         file.span(),
                         Diagnostic::new(format!("invalid path `{name}`"))
                             .with_help("expected a path relative to the command's working directory"),

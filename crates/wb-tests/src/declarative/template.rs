@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wb_diagnostics::Diagnostic;
 use wb_model::{Bytes, Nanos, ParamKind, ParamValue, Params};
 
-use super::error::Diagnostic;
-
+use super::error::unknown_name;
 /// Built-in placeholders, in addition to parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Builtin {
@@ -309,7 +309,7 @@ fn parse_placeholder(
     let builtin = Builtin::from_name(name).ok_or_else(|| {
         let mut all: Vec<&str> = Builtin::names().collect();
         all.extend(scope.argument_shapes.keys().map(|name| name.as_str()));
-        Diagnostic::unknown(format!("unknown placeholder `{{{name}}}`"), name, all)
+        unknown_name(format!("unknown placeholder `{{{name}}}`"), name, all)
     })?;
     let is_of_sample = matches!(builtin, Builtin::Sample | Builtin::Work | Builtin::Seconds);
     match scope.phase {
@@ -348,9 +348,7 @@ fn parse_format(name: &str, kind: &ParamKind, format: Option<&str>) -> Result<Va
     let factor = formats.iter().find(|(unit, _)| *unit == format).map(|(_, factor)| *factor);
     let names =
         formats.iter().map(|(unit, _)| *unit).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
-    factor
-        .map(create)
-        .ok_or_else(|| Diagnostic::unknown(format!("unknown format `{format}` of `{name}`"), format, names))
+    factor.map(create).ok_or_else(|| unknown_name(format!("unknown format `{format}` of `{name}`"), format, names))
 }
 
 fn format_value(value: &ParamValue, format: ValueFormat) -> Result<String, String> {
@@ -389,8 +387,8 @@ mod tests {
         let shapes = shapes();
         let scope = TemplateScope { argument_shapes: &shapes, phase: Phase::Sample, has_folder: false };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let argv = CommandTemplate::parse(&words, &scope, &mut BTreeSet::new())
-            .map_err(|diagnostic| diagnostic.to_string())?;
+        let argv =
+            CommandTemplate::parse(&words, &scope, &mut BTreeSet::new()).map_err(|diagnostic| diagnostic.one_line())?;
         let params: Params = [
             ("cc", ParamValue::Text("gcc; rm -rf $HOME".into())),
             ("size", ParamValue::Text("64k".into())),

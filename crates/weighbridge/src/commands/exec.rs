@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wb_diagnostics::humanize_serde_error;
 use wb_kernels::{himeno, linpack, ramspeed};
-use wb_model::serde_message::humanize_serde_error;
 use wb_session::program::runtime;
 use wb_sys::SysRoot;
 

@@ -1,7 +1,8 @@
 //! `weighbridge list`: lists tests, metrics and plans.
 
+use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{Declaration, Metric, Params};
-use wb_plan::{Catalog, builtin, suggestion::suggest};
+use wb_plan::{Catalog, builtin};
 use wb_report::text::{Align, Table};
 use wb_session::definitions::registry;
 use wb_tests::Registry;
@@ -52,8 +53,7 @@ fn find_declaration<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declar
         return Err(Error::Usage { what: format!("expected a test, but `{name}` is a plan"), help });
     }
     let suggestion = suggest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
-    let suggestion = suggestion.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
-    let help = format!("{suggestion}`weighbridge list tests` shows all");
+    let help = help_with_suggestion(suggestion.as_ref(), "`weighbridge list tests` shows all");
     Err(Error::Usage { what: format!("unknown test `{name}`"), help })
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use wb_diagnostics::DiagnosticCollector;
 use wb_model::secrets::{mask_argument, mask_arguments};
 use wb_model::{Aslr, HugePages, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
-use wb_plan::{Catalog, PlanError, Request, Sampling, Selection, SpannedParam, builtin, file, spec};
+use wb_plan::{Catalog, Request, Sampling, Selection, SpannedParam, builtin, file, spec};
 use wb_session::definitions::registry_for;
 use wb_session::{EventSink, MeasureRequest};
 use wb_tests::Registry;
@@ -25,15 +26,12 @@ pub(crate) fn resolve_request(what: &MeasurementFlags, events: &EventSink) -> Re
     let plan = what.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let mut names: Vec<String> = plan.name.into_iter().collect();
     let mut requests = plan.requests;
-    let mut mistakes = Vec::new();
+    let mut mistakes = DiagnosticCollector::default();
     for test in &what.tests {
-        match spec::parse(test) {
-            Ok(request) => requests.push(request),
-            Err(mistake) => mistakes.push(mistake),
-        }
+        requests.extend(mistakes.ok(spec::parse(test)));
         names.push(test.clone());
     }
-    if let Some(all) = PlanError::merge(mistakes) {
+    if let Err(all) = mistakes.finish() {
         let names: Vec<&str> = what.tests.iter().filter_map(|test| test.split(':').next()).collect();
         // If the definitions cannot be read, it is unknown which words are tests, and only the mistakes are reported.
         if let Ok(registry) = registry_for(&names, &what.tests_d, plan.tests_d.as_deref(), events) {

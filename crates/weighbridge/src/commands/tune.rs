@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_knobs::knob::KnobKind;
 use wb_knobs::target::join_names;
 use wb_knobs::tune::{
@@ -10,7 +11,6 @@ use wb_knobs::tune::{
 };
 use wb_knobs::{KnobSet, knobs};
 use wb_model::pluralize;
-use wb_plan::suggestion::suggest;
 use wb_report::text::{Align, Style, Table, TableCell, Tone};
 use wb_session::hosts::local_worker;
 use wb_session::knob_sets::{all_sets, read_set, user_set_file};
@@ -311,11 +311,10 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
             return Ok(read_set(Path::new(text))?);
         }
         let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
-        let suggestion = suggest(text, names.iter().copied());
-        let suggestion = suggestion.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+        let known = format!("known sets: {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", "));
         Err(Error::Usage {
             what: format!("unknown knob set `{text}`"),
-            help: format!("{suggestion}known sets: {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", ")),
+            help: help_with_suggestion(suggest(text, &names).as_ref(), &known),
         })
     };
     arguments.iter().map(one).collect()
@@ -324,6 +323,6 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
 fn unknown_knob_error(key: &str, what: String) -> Error {
     let name = key.split('@').next().unwrap_or(key);
     let suggestion = suggest(name, knobs::all().iter().map(|knob| knob.name()));
-    let suggestion = suggestion.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
-    Error::Usage { what, help: format!("{suggestion}`weighbridge doctor --all` shows each knob and its state here") }
+    let help = "`weighbridge doctor --all` shows each knob and its state here";
+    Error::Usage { what, help: help_with_suggestion(suggestion.as_ref(), help) }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::NoiseModel;
-use crate::model::ToleranceModel;
-use crate::model::file::{ModelError, ParseModelError};
+use crate::model::{ModelError, ParseModelError};
+use crate::run_perf::model::ToleranceModel;
 
 /// The version written, and the latest that can be read.
 pub(super) const VERSION: u32 = 1;

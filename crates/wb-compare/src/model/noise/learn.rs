@@ -9,9 +9,9 @@ use wb_stats::{Replicates, Samples, joint_dip, joint_trend, outliers};
 use super::{
     InsufficientData, MIN_DEGREES_OF_FREEDOM, MetricNoise, NoiseFormat, NoiseModel, TrainingBuild, file::VERSION,
 };
+use crate::build::DEFINITION_KEY;
 use crate::build::{Build, Builds, MetricIndex, ParamSetId, Run};
 use crate::id::Statistic;
-use crate::source::DEFINITION_KEY;
 use crate::statistical::observations::samples;
 
 /// Learns from builds, each of which has runs of one system. If every build is a single run, all are treated as runs of

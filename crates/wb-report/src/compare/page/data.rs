@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use wb_compare::MeasuredValue;
 use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, ParamDifference};
+use wb_compare::run_perf::tolerance::score::ScorePart;
 use wb_compare::statistical::{ObservationKind, RequiredSamples};
-use wb_compare::tolerance::score::ScorePart;
 
 use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::comparison::BuildHistory;
-use wb_compare::tolerance::groups::Group;
+use wb_compare::run_perf::tolerance::groups::Group;
 
 use super::figures::{format_percent, format_value};
 use super::markup::HtmlWriter;

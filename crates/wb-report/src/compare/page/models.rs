@@ -1,7 +1,7 @@
 //! Describes the models used for checks and their tolerated values.
 
 use wb_compare::comparison::{BuildHistory, ComparisonMethod};
-use wb_compare::tolerance::score::ScoreTerm;
+use wb_compare::run_perf::tolerance::score::ScoreTerm;
 use wb_model::pluralize;
 
 use super::display_unit::DisplayUnit;

@@ -7,7 +7,8 @@ pub(crate) mod specimen;
 use std::path::PathBuf;
 
 use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult};
-use wb_compare::{BuildSource, Builds, ReadOptions, ToleranceModel, statistical, tolerance};
+use wb_compare::run_perf::tolerance;
+use wb_compare::{BuildSource, Builds, ReadOptions, ToleranceModel, statistical};
 
 /// Options of a comparison.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! `weighbridge analyze`, `nearest` and `strip`.
 
 use wb_compare::analyze::{CheckFilter, write_csv};
-use wb_compare::strip::StripOptions;
+use wb_compare::run_perf::strip::StripOptions;
 
 use super::builds::read_strictly;
 use crate::cli::compare::{AnalyzeArgs, NearestArgs, StripArgs};
@@ -52,7 +52,7 @@ fn print_nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
             (first..next).collect()
         })
         .collect();
-    let nearest = wb_compare::nearest::nearest(&builds, 0, &candidates, args.flatten)?;
+    let nearest = wb_compare::run_perf::nearest::nearest(&builds, 0, &candidates, args.flatten)?;
     print_text(&format!("{}\n", nearest.candidate))?;
     Ok(if args.exit_index { Exit::Code(u8::try_from(nearest.candidate).unwrap_or(u8::MAX - 1)) } else { Exit::Success })
 }
@@ -60,7 +60,7 @@ fn print_nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
 /// Writes the smallest results folder that gives the same comparison.
 pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> {
     let options = StripOptions { include_incorrect: args.include_incorrect, attach_sysinfo: args.attach_sysinfo };
-    let stripped = wb_compare::strip::strip(&args.from, &args.into, &options)?;
+    let stripped = wb_compare::run_perf::strip::strip(&args.from, &args.into, &options)?;
     if !console.quiet {
         stripped.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
         crate::console::message!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);

@@ -8,12 +8,12 @@ mod render;
 
 use std::path::{Path, PathBuf};
 
+use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
     BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, StatisticalSummary,
 };
-use wb_compare::source::EMULATED;
+use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
-use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{LoadedBuilds, SampleCounts};
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};

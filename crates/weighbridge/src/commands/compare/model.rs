@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wb_compare::model::noise::learn;
-use wb_compare::model::{FitMethod, fit};
+use wb_compare::run_perf::model::{FitMethod, fit};
 use wb_compare::{AnyModel, Builds, ToleranceModel};
 use wb_model::pluralize;
 use wb_report::compare::{model_text, noise_text};

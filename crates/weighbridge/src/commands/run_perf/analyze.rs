@@ -1,6 +1,8 @@
 //! Translates `analyze-perf` into `analyze`, `model fit` and `model rebase`.
 
-use super::{Translation, build, option_words, path_word};
+use wb_run_perf::build;
+
+use super::{Translation, option_words, path_word};
 use crate::cli::run_perf::AnalyzePerfArgs;
 use crate::error::Error;
 

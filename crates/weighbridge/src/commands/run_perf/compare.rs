@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{Translation, build, flag_word, option_words, path_word};
+use wb_run_perf::build;
+
+use super::{Translation, flag_word, option_words, path_word};
 use crate::cli::run_perf::ComparePerfArgs;
 use crate::error::Error;
 

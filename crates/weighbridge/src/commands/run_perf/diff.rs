@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{Translation, build, option_words};
+use wb_run_perf::build;
+
+use super::{Translation, option_words};
 use crate::cli::run_perf::DiffPerfArgs;
 use crate::error::Error;
 

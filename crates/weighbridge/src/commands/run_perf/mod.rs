@@ -1,18 +1,13 @@
 //! Translates command lines of run-perf's programs into commands of this program, prints them and runs them.
 //!
 //! There is no second implementation: the printed commands are those that are run. Start with [`Translation`]; each
-//! program has its own file.
+//! program has its own file. `wb_run_perf` translates the tests, profiles, tools and builds in them.
 
 mod analyze;
-mod build;
 mod compare;
 mod diff;
-mod profile;
-mod ram_disk;
 mod run;
 mod strip;
-mod test;
-mod tools;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;

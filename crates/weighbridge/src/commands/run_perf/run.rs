@@ -1,8 +1,9 @@
 //! Translates `run-perf` into `run`, or into `plan` with `--plan`.
 
+use wb_run_perf::{profile, test, tools};
 use wb_session::hosts::LOOPBACK_ADDRESSES;
 
-use super::{Translation, flag_word, option_words, path_word, profile, test, tools};
+use super::{Translation, flag_word, option_words, path_word};
 use crate::cli::run_perf::RunPerfArgs;
 use crate::error::Error;
 
@@ -91,7 +92,7 @@ fn tool_commands(
         what: format!("invalid metadata `{TOOLS_KEY}`: the JSON cannot be read: {error}"),
         help: format!("example: `{TOOLS_KEY}=[\"sar\", \"iostat:--interval=3\"]`"),
     })?;
-    tools::translate(&list, notes)
+    Ok(tools::translate(&list, notes)?)
 }
 
 /// Differences from run-perf, one sentence each.

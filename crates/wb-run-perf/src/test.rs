@@ -5,14 +5,14 @@
 //! pbench-linpack.
 
 use serde_json::{Map, Value};
+use wb_diagnostics::Diagnostic;
 
-use super::{ram_disk, tools};
-use crate::error::Error;
+use crate::{ram_disk, tools};
 
 /// A value that run-perf replaces by the number of CPUs of a worker.
 const PER_WORKER_CPUS: &str = "__PER_WORKER_CPUS__";
 /// The key for the name of a test or profile.
-pub(super) const NAME_KEY: &str = "__NAME__";
+pub(crate) const NAME_KEY: &str = "__NAME__";
 
 /// Kind of a pbench parameter value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,25 +135,28 @@ const PBENCH_TESTS: [PbenchTest; 5] = [
 
 /// A translated test.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TranslatedTest {
+pub struct TranslatedTest {
     /// Its name and parameters as one argument.
-    pub(super) spec: String,
+    pub spec: String,
     /// The commands to run during its samples; `None` if it names no tools.
-    pub(super) tools: Option<Vec<String>>,
+    pub tools: Option<Vec<String>>,
     /// Differences from run-perf, one sentence each.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Whether it needs a server, which run-perf starts on the host of a guest.
-    pub(super) has_server: bool,
+    pub has_server: bool,
 }
 
 /// Translates `NAME` or `NAME:JSON`.
-pub(super) fn translate(text: &str) -> Result<TranslatedTest, Error> {
+///
+/// # Errors
+/// If it cannot be parsed, or requires what is not supported.
+pub fn translate(text: &str) -> Result<TranslatedTest, Diagnostic> {
     let (name, params) = split_params("test", text)?;
     translate_test(&name, params)
 }
 
 /// Translates a test, given by its name and parameters.
-pub(super) fn translate_test(name: &str, mut params: Map<String, Value>) -> Result<TranslatedTest, Error> {
+pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Result<TranslatedTest, Diagnostic> {
     let mut test = TranslatedTest { has_server: name == "uperf", ..TranslatedTest::default() };
     let mut words = Vec::new();
     if let Some(label) = params.remove(NAME_KEY).filter(|label| *label != Value::String(String::new())) {
@@ -181,7 +184,7 @@ pub(super) fn translate_test(name: &str, mut params: Map<String, Value>) -> Resu
 
 impl PbenchTest {
     /// Translates its parameters, sorted by name, with its defaults and the given ones.
-    fn spec_words(&self, params: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Error> {
+    fn spec_words(&self, params: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Diagnostic> {
         let mut words = std::collections::BTreeMap::new();
         for (key, value) in params {
             let (name, kind) = self.param(&key);
@@ -192,7 +195,7 @@ impl PbenchTest {
             }
             if words.insert(name.clone(), kind.format_values(&value)).is_some() {
                 let what = format!("`{name}` of `{}` is given twice", self.name);
-                return Err(Error::Usage { what, help: "give it once".to_owned() });
+                return Err(Diagnostic::new(what).with_help("give it once"));
             }
         }
         for (name, value) in self.defaults.iter().chain(defaults) {
@@ -244,13 +247,12 @@ impl PbenchValue {
 }
 
 /// Splits `NAME` or `NAME:JSON`, where JSON is an object, into name and parameters.
-pub(super) fn split_params(kind: &str, text: &str) -> Result<(String, Map<String, Value>), Error> {
+pub(crate) fn split_params(kind: &str, text: &str) -> Result<(String, Map<String, Value>), Diagnostic> {
     let Some((name, json)) = text.split_once(':') else { return Ok((text.to_owned(), Map::new())) };
-    let invalid = |reason: String| Error::Usage {
-        what: format!("invalid {kind} `{text}`: {reason}"),
-        help: format!(
+    let invalid = |reason: String| {
+        Diagnostic::new(format!("invalid {kind} `{text}`: {reason}")).with_help(format!(
             "a {kind} is written NAME or NAME:JSON, such as `{name}:{{\"key\": \"value\"}}`, in quotes for the shell"
-        ),
+        ))
     };
     match serde_json::from_str(json) {
         Ok(Value::Object(params)) => Ok((name.to_owned(), params)),
@@ -260,7 +262,7 @@ pub(super) fn split_params(kind: &str, text: &str) -> Result<(String, Map<String
 }
 
 /// Replaces characters that are invalid in names of files and cells by `_`.
-pub(super) fn sanitize_name(name: &str) -> String {
+pub(crate) fn sanitize_name(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
     name.chars().map(keep).collect()
 }
@@ -274,7 +276,7 @@ fn text_values(value: &Value) -> Vec<String> {
 }
 
 /// A value as a string, as run-perf puts it into a command line.
-pub(super) fn value_text(value: &Value) -> String {
+pub(crate) fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -4,12 +4,12 @@
 //! run is killed.
 
 use serde_json::{Map, Value};
+use wb_diagnostics::Diagnostic;
 
-use super::test::value_text;
-use crate::error::Error;
+use crate::test::value_text;
 
 /// The test that uses the RAM disk.
-pub(super) const TEST_NAME: &str = "fio-libblkio";
+pub(crate) const TEST_NAME: &str = "fio-libblkio";
 
 const SETUP_KEY: &str = "__SETUP_RAMDISK__";
 const SERVER_KEY: &str = "__STORAGE_DAEMON_CMD__";
@@ -19,20 +19,16 @@ const DEVICE: &str = "/dev/ram0";
 ///
 /// # Errors
 /// When a server of the user would have to be started.
-pub(super) fn translate(
+pub(crate) fn translate(
     params: &mut Map<String, Value>,
     notes: &mut Vec<String>,
-) -> Result<Vec<(&'static str, &'static str)>, Error> {
+) -> Result<Vec<(&'static str, &'static str)>, Diagnostic> {
     if params.contains_key(SERVER_KEY) {
-        return Err(Error::Usage {
-            what: format!(
+        return Err(Diagnostic::new(format!(
                 "`{SERVER_KEY}` of `{TEST_NAME}` is not supported: qemu-storage-daemon is always started in the same way, so that \
                  its readiness and its exports are known"
-            ),
-            help: "omit it; to measure a running server, use a job file that names its socket: `weighbridge \
-                   run fio:job-file=FILE,ioengine=libblkio`"
-                .to_owned(),
-        });
+            )).with_help("omit it; to measure a running server, use a job file that names its socket: `weighbridge \
+                   run fio:job-file=FILE,ioengine=libblkio`"));
     }
     let makes_disk = params.remove(SETUP_KEY).is_none_or(|value| is_true(&value));
     let target = params.get("target").map(value_text).filter(|target| !target.is_empty());
@@ -57,7 +53,7 @@ fn is_true(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::translate;
+    use crate::test::translate;
 
     #[test]
     fn ram_disk_becomes_a_private_file_and_other_targets_stay() {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use wb_diagnostics::Diagnostic;
 
-use super::test::{self, NAME_KEY, TranslatedTest, sanitize_name, split_params};
-use crate::error::Error;
+use crate::test::{self, NAME_KEY, TranslatedTest, sanitize_name, split_params};
 
 /// run-perf's default profile.
 const DEFAULT: &str = "default";
@@ -14,19 +14,22 @@ const NUMERIC_PARAMS: [&str; 3] = ["force-guest-cpus", "force-guest-mem", "force
 
 /// A translated profile.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TranslatedProfile {
+pub struct TranslatedProfile {
     /// Its name and parameters as one argument; `None` for the default profile.
-    pub(super) argument: Option<String>,
+    pub argument: Option<String>,
     /// Differences from run-perf, one sentence each.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Whether it measures in guests.
-    pub(super) has_guests: bool,
+    pub has_guests: bool,
     /// The tests that it defines itself.
-    pub(super) tests: Vec<TranslatedTest>,
+    pub tests: Vec<TranslatedTest>,
 }
 
 /// Translates `NAME` or `NAME:JSON`, given the addresses of the hosts and the folders of host files.
-pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<TranslatedProfile, Error> {
+///
+/// # Errors
+/// If it cannot be parsed, or requires what is not supported.
+pub fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<TranslatedProfile, Diagnostic> {
     let (name, run_perf_params) = split_params("profile", text)?;
     let mut profile = TranslatedProfile {
         has_guests: name.contains("Libvirt") || name == "Overcommit1_5",
@@ -49,10 +52,9 @@ pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -
                 params.insert("xml".to_owned(), Value::String(guest_xml_path(&text_of(&value))));
             }
             "rc_local_file" | "rc_local_file_params" => {
-                return Err(Error::Usage {
-                    what: format!("`{key}` of `{name}` is not supported: rc.local of hosts is never changed"),
-                    help: "write a custom profile with [[commands]]; see docs/profiles.md".to_owned(),
-                });
+                let message = format!("`{key}` of `{name}` is not supported: rc.local of hosts is never changed");
+                let help = "write a custom profile with [[commands]]; see docs/profiles.md";
+                return Err(Diagnostic::new(message).with_help(help));
             }
             _ => {
                 let key = key.replace('_', "-");
@@ -76,7 +78,7 @@ pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -
 }
 
 /// Parses the tests of a profile: names, names with parameters, and `$@` for those of the command line.
-fn parse_tests(profile: &str, value: &Value) -> Result<Vec<TranslatedTest>, Error> {
+fn parse_tests(profile: &str, value: &Value) -> Result<Vec<TranslatedTest>, Diagnostic> {
     let one = |entry: &Value| match entry {
         Value::String(all) if all == "$@" => Ok(TranslatedTest { spec: all.clone(), ..TranslatedTest::default() }),
         Value::String(name) => test::translate_test(name, Map::new()),
@@ -94,11 +96,11 @@ fn parse_tests(profile: &str, value: &Value) -> Result<Vec<TranslatedTest>, Erro
     }
 }
 
-fn tests_error(profile: &str, entry: &Value) -> Error {
-    Error::Usage {
-        what: format!("invalid `RUNPERF_TESTS` of `{profile}`: expected a name or [NAME, PARAMETERS], not {entry}"),
-        help: format!("a test is NAME or [NAME, PARAMETERS]: {}", json!(["fio", "$@", ["uperf", {"runtime": 10}]])),
-    }
+fn tests_error(profile: &str, entry: &Value) -> Diagnostic {
+    let expected = "expected a name or [NAME, PARAMETERS]";
+    let example = json!(["fio", "$@", ["uperf", {"runtime": 10}]]);
+    Diagnostic::new(format!("invalid `RUNPERF_TESTS` of `{profile}`: {expected}, not {entry}"))
+        .with_help(format!("a test is NAME or [NAME, PARAMETERS]: {example}"))
 }
 
 /// Path of a guest's XML definition in an asset folder.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::build::{Builds, MetricIndex};
 use crate::id::{CheckId, Statistic};
-use crate::model::{ModelEntry, ToleranceModel};
-use crate::uncertainty::weight_divisor;
+use crate::run_perf::model::{ModelEntry, ToleranceModel};
+use crate::run_perf::uncertainty::weight_divisor;
 
 /// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,13 @@
-//! Renders the source lines of a diagnostic with the error position underlined.
+//! Renders the source lines of a diagnostic with its location underlined.
 
 use std::fmt;
 
 use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
-    SourceSpan, SpanContents,
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
+    SpanContents,
 };
+
+use crate::{Diagnostic, SourceText};
 
 /// Maximum length of a line shown in full, in characters.
 const MAX_LINE: usize = 100;
@@ -16,45 +18,47 @@ const WINDOW: usize = 76;
 /// Marks the omitted rest of a line.
 const ELLIPSIS: &str = "…";
 
-/// Renders the source lines around a position; empty if the source does not contain it.
-pub(crate) fn render_frame(source: &dyn SourceCode, label: LabeledSpan, colour: bool) -> String {
-    match cut_source(source, &label) {
-        Some((window, label)) => render(&FramedSource { code: &window, label }, colour),
-        None => render(&FramedSource { code: source, label }, colour),
+/// Renders the source lines around a diagnostic, without its message and help; empty if it has no location.
+pub fn render_excerpt(diagnostic: &Diagnostic, colour: bool) -> String {
+    let label = miette::Diagnostic::labels(diagnostic).and_then(|mut labels| labels.next());
+    let Some((at, label)) = diagnostic.location().zip(label) else { return String::new() };
+    match cut_source(&at.source, &label) {
+        Some((window, label)) => render(&LabelledSource { code: &window, label }, colour),
+        None => render(&LabelledSource { code: &at.source, label }, colour),
     }
 }
 
-fn render(framed: &FramedSource<'_>, colour: bool) -> String {
+fn render(labelled: &LabelledSource<'_>, colour: bool) -> String {
     let mut text = String::new();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler =
         GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1).with_wrap_lines(false);
     // If rendering fails, the message alone must do.
-    let _ = handler.render_report(&mut text, framed);
+    let _ = handler.render_report(&mut text, labelled);
     text.lines().skip_while(|line| !line.contains('╭')).map(|line| format!("{line}\n")).collect()
 }
 
-/// A source position without a message.
-struct FramedSource<'a> {
+/// A label in a source, without a message.
+struct LabelledSource<'a> {
     code: &'a dyn SourceCode,
     label: LabeledSpan,
 }
 
-impl fmt::Debug for FramedSource<'_> {
+impl fmt::Debug for LabelledSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Framed").field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("LabelledSource").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for FramedSource<'_> {
+impl fmt::Display for LabelledSource<'_> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for FramedSource<'_> {}
+impl std::error::Error for LabelledSource<'_> {}
 
-impl Diagnostic for FramedSource<'_> {
+impl miette::Diagnostic for LabelledSource<'_> {
     fn source_code(&self) -> Option<&dyn SourceCode> {
         Some(self.code)
     }
@@ -67,7 +71,7 @@ impl Diagnostic for FramedSource<'_> {
 /// The part of a long line around a position.
 #[derive(Debug)]
 struct SourceWindow {
-    name: Option<String>,
+    name: String,
     text: String,
     /// Line and column of the position, from 0.
     line: usize,
@@ -82,16 +86,13 @@ impl SourceCode for SourceWindow {
         _: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let (data, span) = (self.text.as_bytes(), (0, self.text.len()).into());
-        Ok(Box::new(match &self.name {
-            Some(name) => MietteSpanContents::new_named(name.clone(), data, span, self.line, self.column, 1),
-            None => MietteSpanContents::new(data, span, self.line, self.column, 1),
-        }))
+        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), data, span, self.line, self.column, 1)))
     }
 }
 
 /// Cuts out a window around a position if one of the shown lines is too long. Returns the window and the position in
 /// it.
-fn cut_source(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(SourceWindow, LabeledSpan)> {
+fn cut_source(source: &SourceText, label: &LabeledSpan) -> Option<(SourceWindow, LabeledSpan)> {
     let shown = source.read_span(label.inner(), 1, 1).ok()?;
     let exact = source.read_span(label.inner(), 0, 0).ok()?;
     let text = std::str::from_utf8(shown.data()).ok()?;
@@ -102,12 +103,8 @@ fn cut_source(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(SourceWin
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     let (window, place) = cut_line(line, at - start, label.len());
-    let source = SourceWindow {
-        name: exact.name().map(str::to_owned),
-        text: window,
-        line: exact.line(),
-        column: exact.column(),
-    };
+    let source =
+        SourceWindow { name: source.name.to_string(), text: window, line: exact.line(), column: exact.column() };
     Some((source, LabeledSpan::new(label.label().map(str::to_owned), place.0, place.1)))
 }
 
@@ -126,19 +123,18 @@ fn cut_line(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
 
 #[cfg(test)]
 mod tests {
-    use miette::NamedSource;
-
     use super::*;
 
-    fn frame_of(text: &str, word: &str) -> String {
-        let source = NamedSource::new("p.toml", text.to_owned());
+    fn excerpt_of(text: &str, word: &str) -> String {
         let at = text.find(word).unwrap();
-        render_frame(&source, LabeledSpan::new(Some("here".to_owned()), at, word.len()), false)
+        let source = SourceText::new("p.toml", text);
+        render_excerpt(&Diagnostic::at(&source, at..at + word.len(), "not shown", "here").with_help("not shown"), false)
     }
 
     #[test]
     fn short_line_is_shown_in_full_with_its_neighbours() {
-        let shown = frame_of("one\ntwo three\nfour\n", "three");
+        let shown = excerpt_of("one\ntwo three\nfour\n", "three");
+        assert!(!shown.contains("not shown"), "{shown}");
         for line in ["[p.toml:2:5]", "1 │ one", "2 │ two three", "3 │ four", "╰── here"] {
             assert!(shown.contains(line), "{line}: {shown}");
         }
@@ -153,7 +149,7 @@ mod tests {
             ("x =", "[p.toml:2:1]", "2 │ x = [0000, 0001, "),
             ("0079", "[p.toml:2:480]", ", 0078, 0079]\n"),
         ] {
-            let shown = frame_of(&text, word);
+            let shown = excerpt_of(&text, word);
             assert!(shown.contains(place) && shown.contains(line), "{shown}");
             let lines: Vec<Vec<char>> = shown.lines().map(|line| line.chars().collect()).collect();
             assert!(lines.iter().all(|line| line.len() < 90), "{shown}");

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex, TestError};
 use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
-use crate::model::ToleranceModel;
+use crate::run_perf::model::ToleranceModel;
 use groups::{Group, groups};
 use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
 pub use status::Status;

@@ -5,7 +5,7 @@
 use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
 use crate::build::{Build, Builds};
 use crate::id::Statistic;
-use crate::uncertainty::uncertainty;
+use crate::run_perf::uncertainty::uncertainty;
 
 /// The method that determines the range of values that is mapped to ± tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

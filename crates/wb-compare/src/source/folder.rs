@@ -1,13 +1,13 @@
 //! Lists the result files of a folder.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::weighbridge::{JOURNAL, RUN_FILE};
-use super::super::{SourceError, Warning, WarningKind};
-use crate::build::TestError;
+use super::weighbridge::{JOURNAL, RUN_FILE};
+use super::{SourceError, Warning, WarningKind};
+use crate::build::{Layout, TestError};
+use crate::run_perf::format::METADATA;
 
 /// The listing of a result folder.
 #[derive(Debug, Default)]
@@ -17,35 +17,6 @@ pub(crate) struct ResultFolder {
     pub(crate) results: Vec<ResultFile>,
     pub(crate) errors: Vec<TestError>,
     pub(crate) warnings: Vec<Warning>,
-}
-
-/// The layout of a result folder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// run-perf's layout, with pbench's results.
-    #[default]
-    RunPerf,
-    /// A Weighbridge run.
-    Weighbridge,
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RunPerf => "a result folder of run-perf",
-            Self::Weighbridge => "a run of Weighbridge",
-        })
-    }
-}
-
-impl Layout {
-    /// The file with the metadata of a run.
-    fn metadata(self) -> &'static str {
-        match self {
-            Self::RunPerf => METADATA,
-            Self::Weighbridge => RUN_FILE,
-        }
-    }
 }
 
 /// A `result.json`.
@@ -60,8 +31,6 @@ pub(crate) struct ResultFile {
     pub(crate) studied: Option<Vec<u8>>,
 }
 
-/// The metadata file of a run.
-pub(crate) const METADATA: &str = "RUNPERF_METADATA";
 /// The result file of a test.
 pub(crate) const RESULT: &str = "result.json";
 const NO_TEXT: &str = "an error without a message";
@@ -98,7 +67,11 @@ impl ResultFolder {
         if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
         }
-        folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
+        let metadata = match folder.layout {
+            Layout::RunPerf => METADATA,
+            Layout::Weighbridge => RUN_FILE,
+        };
+        folder.metadata = Some(path.join(metadata)).filter(|path| path.is_file());
         folder.collect(path, profiles, &mut Vec::new(), include_incorrect);
         folder
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use wb_diagnostics::Diagnostic;
 
 /// Skips files with a note: a pattern such as `result*` also matches the pages and models of an earlier comparison.
-pub(super) fn keep_folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: &mut Vec<String>) -> Vec<&'a T> {
+pub fn keep_folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: &mut Vec<String>) -> Vec<&'a T> {
     let (files, folders): (Vec<&T>, Vec<&T>) = results.iter().partition(|result| path(result).is_file());
     notes.extend(
         files.iter().map(|file| format!("`{}` is a file, not a results folder: skipped", path(file).display())),
@@ -14,39 +14,43 @@ pub(super) fn keep_folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, 
 }
 
 /// Translates a build of `compare-perf`, `[NAME:]FOLDER`; the part after the first colon is the folder if it exists.
-pub(super) fn parse_named_build(text: &str) -> Result<String, Error> {
+///
+/// # Errors
+/// If neither exists, or the name or the folder cannot be written as an argument.
+pub fn parse_named_build(text: &str) -> Result<String, Diagnostic> {
     match text.split_once(':') {
         Some((name, folder)) if Path::new(folder).exists() => {
             if name.is_empty() || name.contains(['/', '=']) {
                 let what = format!("invalid name `{name}` of a build: expected a name without `/` and `=`");
-                return Err(Error::Usage { what, help: format!("write `NAME:{folder}`") });
+                return Err(Diagnostic::new(what).with_help(format!("write `NAME:{folder}`")));
             }
             Ok(format!("{name}={}", require_single(folder)?))
         }
-        Some((_, folder)) if !Path::new(text).exists() => Err(Error::Usage {
-            what: format!("cannot read `{text}`: neither `{folder}` nor `{text}` exists"),
-            help: "a build is written FOLDER or NAME:FOLDER".to_owned(),
-        }),
+        Some((_, folder)) if !Path::new(text).exists() => {
+            let message = format!("cannot read `{text}`: neither `{folder}` nor `{text}` exists");
+            Err(Diagnostic::new(message).with_help("a build is written FOLDER or NAME:FOLDER"))
+        }
         _ => folder_build(Path::new(text)),
     }
 }
 
 /// Translates a folder into a build argument of this program.
-pub(super) fn folder_build(path: &Path) -> Result<String, Error> {
-    let text = require_single(&super::path_word(path))?;
+///
+/// # Errors
+/// If it contains a comma.
+pub fn folder_build(path: &Path) -> Result<String, Diagnostic> {
+    let text = require_single(&path.display().to_string())?;
     // Text before a `=` would be taken for a name.
     let has_name = text.split('/').next().is_some_and(|first| first.contains('='));
     Ok(if has_name { format!("./{text}") } else { text })
 }
 
 /// Refuses a path with a comma, which would separate several runs.
-fn require_single(text: &str) -> Result<String, Error> {
+fn require_single(text: &str) -> Result<String, Diagnostic> {
     match text.contains(',') {
         false => Ok(text.to_owned()),
-        true => Err(Error::Usage {
-            what: format!("invalid folder `{text}`: commas separate runs of one build"),
-            help: "rename it, or name a link to it".to_owned(),
-        }),
+        true => Err(Diagnostic::new(format!("invalid folder `{text}`: commas separate runs of one build"))
+            .with_help("rename it, or name a link to it")),
     }
 }
 

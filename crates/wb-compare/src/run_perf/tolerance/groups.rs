@@ -7,7 +7,7 @@ use super::score::{ScoreHistory, ScorePart, ScoreTerm};
 use super::{Comparison, Status};
 use crate::id::Statistic;
 use crate::interner::Map;
-use crate::uncertainty::uncertainty;
+use crate::run_perf::uncertainty::uncertainty;
 
 /// A group of related primary means.
 #[derive(Debug, PartialEq)]

@@ -6,7 +6,7 @@ const COEFFICIENTS: [f64; 8] = [7.0, 2.3, 1.7, 1.4, 1.3, 1.3, 1.2, 1.2];
 /// U(n): the factor by which a range from `count` values is widened; 1 for nine or more values, and for none.
 ///
 /// Source: run-perf, `get_uncertainty`.
-pub fn uncertainty(count: usize) -> f64 {
+pub(crate) fn uncertainty(count: usize) -> f64 {
     count.checked_sub(1).and_then(|at| COEFFICIENTS.get(at)).copied().unwrap_or(1.0)
 }
 

@@ -1,4 +1,6 @@
-//! Rewrites messages of serde for users who do not know Rust types.
+//! Rewrites messages of serde for users who do not know Rust types, and finds the unknown name in them.
+
+use crate::{Suggestion, suggest};
 
 /// Rewrites a message of serde without the names of Rust types: `invalid type: string "2", expected u32` becomes
 /// `invalid value "2": expected a whole number from 0 to 4294967295`. Any other message is returned unchanged.
@@ -57,6 +59,42 @@ fn describe_expected(expected: &str) -> String {
     }
 }
 
+/// An unknown name in a message of serde: ``unknown field `min-tme`, expected one of `min-time`, …``.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName<'a> {
+    /// What is unknown.
+    pub kind: UnknownKind,
+    /// The name as given.
+    pub given: &'a str,
+    /// The valid names.
+    pub expected: Vec<&'a str>,
+}
+
+/// The kind of an unknown name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownKind {
+    /// A key of a table.
+    Field,
+    /// A value.
+    Variant,
+}
+
+impl<'a> UnknownName<'a> {
+    /// Parses a message of serde; `None` if it is about anything else.
+    pub fn parse(message: &'a str) -> Option<Self> {
+        let (kind, rest) = [(UnknownKind::Field, "unknown field "), (UnknownKind::Variant, "unknown variant ")]
+            .into_iter()
+            .find_map(|(kind, start)| Some((kind, message.strip_prefix(start)?)))?;
+        let mut names = rest.split('`').skip(1).step_by(2);
+        Some(Self { kind, given: names.next()?, expected: names.collect() })
+    }
+
+    /// The most similar valid name.
+    pub fn suggestion(&self) -> Option<Suggestion> {
+        suggest(self.given, &self.expected)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -108,5 +146,16 @@ mod tests {
     fn an_untagged_enum_is_not_named() {
         let message = humanize_serde_error("data did not match any variant of untagged enum Words at line 1 column 3");
         assert_eq!(message, "invalid value: matches none of the accepted forms at line 1 column 3");
+    }
+    #[test]
+    fn an_unknown_name_is_found_with_the_valid_ones() {
+        let message = "unknown field `sumary`, expected one of `summary`, `sets`, `knobs`";
+        let unknown = UnknownName::parse(message).unwrap();
+        assert_eq!((unknown.kind, unknown.given), (UnknownKind::Field, "sumary"));
+        assert_eq!(unknown.expected, ["summary", "sets", "knobs"]);
+        assert_eq!(unknown.suggestion(), Some(Suggestion::new("summary")));
+        let unknown = UnknownName::parse("unknown variant `zebra`, expected `a` or `b`").unwrap();
+        assert_eq!((unknown.kind, unknown.suggestion()), (UnknownKind::Variant, None));
+        assert_eq!(UnknownName::parse("missing field `is`"), None);
     }
 }

@@ -1,20 +1,20 @@
 //! Translates pbench's tools, such as `iostat:--interval=3`, into commands that run during every sample.
 
 use serde_json::Value;
-
-use crate::error::Error;
+use wb_diagnostics::Diagnostic;
 
 /// pbench's default sampling interval of tools, in seconds.
 const INTERVAL: &str = "3";
 
 /// Translates a list of tools into commands, with a note for each unsupported tool.
-pub(super) fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<String>, Error> {
+///
+/// # Errors
+/// If it is not a list of strings.
+pub fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<String>, Diagnostic> {
     let texts = list.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let Some(texts) = texts else {
-        return Err(Error::Usage {
-            what: format!("invalid `pbench_tools` {list}: expected a list of strings"),
-            help: "example: `[\"sar:--interval=3\", \"iostat:--interval=3\"]`".to_owned(),
-        });
+        return Err(Diagnostic::new(format!("invalid `pbench_tools` {list}: expected a list of strings"))
+            .with_help("example: `[\"sar:--interval=3\", \"iostat:--interval=3\"]`"));
     };
     let mut commands = Vec::new();
     for text in texts {

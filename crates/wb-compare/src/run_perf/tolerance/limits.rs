@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Check, Comparison};
 use crate::id::Statistic;
-use crate::model::Equation;
+use crate::run_perf::model::Equation;
 
 /// The range of values within the tolerance of a check.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use wb_model::secrets::mask_words;
 
-use crate::source::runperf::folder::{Layout, METADATA, RESULT, ResultFolder};
-use crate::source::runperf::iteration::{AllClients, Entries, Iteration, PbenchData, PbenchSample};
-use crate::source::runperf::result::{is_failed, parse};
+use super::format::METADATA;
+use super::format::iteration::{AllClients, Entries, Iteration, PbenchData, PbenchSample};
+use super::format::result::{is_failed, parse};
+use crate::build::Layout;
+use crate::source::folder::{RESULT, ResultFolder};
 use crate::source::{SourceError, Warning, WarningKind};
 
 /// The summary of a stripped folder.

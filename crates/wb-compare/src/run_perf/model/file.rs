@@ -1,70 +1,16 @@
 //! run-perf's model files: versions 1 and 2, and bare ones, `{"ID": [a, b]}` without metadata.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wb_record::RecordError;
 
 use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
+use crate::model::{ModelError, ParseModelError};
 
 const METADATA: &str = "__metadata__";
 const LATEST_VERSION: u32 = 2;
-
-/// Why a model cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The content is not a valid model.
-    #[error("invalid model {}: {source}", path.display())]
-    File {
-        /// The path of the file.
-        path: PathBuf,
-        /// The reason.
-        source: ParseModelError,
-    },
-    /// The file cannot be written.
-    #[error(transparent)]
-    Write(RecordError),
-}
-
-/// Text that is not a valid model.
-#[derive(Debug, thiserror::Error)]
-pub enum ParseModelError {
-    /// The text is not JSON, or not an object.
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
-    /// There are no checks.
-    #[error("the model has no checks")]
-    Empty,
-    /// A file of Weighbridge with an unsupported format or version.
-    #[error("unsupported format `{format}` of version {version}: expected `weighbridge-noise` of version 1")]
-    Format {
-        /// The format of the file.
-        format: String,
-        /// The version of the file.
-        version: String,
-    },
-    /// An unsupported version of run-perf's format.
-    #[error("unsupported version {0}: expected 1, 2 or none")]
-    Version(u32),
-    /// An invalid entry of a check.
-    #[error("`{id}`: {why}")]
-    Entry {
-        /// The identifier of the check.
-        id: String,
-        /// The reason.
-        why: String,
-    },
-}
 
 #[derive(Serialize, Deserialize)]
 struct FileMetadata {
@@ -107,7 +53,7 @@ impl ToleranceModel {
     }
 
     /// Sets the file from which the model was read.
-    pub(super) fn with_file(self, path: &Path) -> Self {
+    pub(crate) fn with_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 

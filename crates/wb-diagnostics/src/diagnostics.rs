@@ -1,0 +1,77 @@
+//! Several errors, found in one pass over a text.
+
+use std::fmt;
+
+use crate::Diagnostic;
+
+/// One or more errors, in the order in which they were found.
+#[derive(Debug, Clone)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// The single errors.
+    pub fn as_slice(&self) -> &[Diagnostic] {
+        &self.0
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<&str> = self.0.iter().map(Diagnostic::message).collect();
+        f.write_str(&messages.join("; "))
+    }
+}
+
+/// Collects the errors of several independent steps, so that all are reported at once.
+#[derive(Debug, Default)]
+pub struct DiagnosticCollector(Vec<Diagnostic>);
+
+impl DiagnosticCollector {
+    /// The value of a step; `None` if it failed, and its errors are collected.
+    pub fn ok<T, E: Into<Diagnostics>>(&mut self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|errors| self.push(errors)).ok()
+    }
+
+    /// Collects one or more errors, without duplicates: an error in a key of a whole file is found once for each part
+    /// that uses the key.
+    pub fn push(&mut self, errors: impl Into<Diagnostics>) {
+        for error in errors.into().0 {
+            if !self.0.iter().any(|earlier| earlier.is_same(&error)) {
+                self.0.push(error);
+            }
+        }
+    }
+
+    /// Fails with all collected errors, if any.
+    ///
+    /// # Errors
+    /// If an error was collected.
+    pub fn finish(self) -> Result<(), Diagnostics> {
+        if self.0.is_empty() { Ok(()) } else { Err(Diagnostics(self.0)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SourceText;
+
+    #[test]
+    fn errors_are_collected_in_order_without_duplicates() {
+        let source = SourceText::new("p.toml", "a b");
+        let mut errors = DiagnosticCollector::default();
+        for (span, message) in [(2..3, "second"), (0..1, "first"), (2..3, "second"), (0..1, "second")] {
+            errors.push(Diagnostic::at(&source, span, message, "here"));
+        }
+        assert_eq!(errors.finish().unwrap_err().to_string(), "second; first; second");
+        assert!(DiagnosticCollector::default().finish().is_ok());
+    }
+}

@@ -1,0 +1,77 @@
+//! Texts that users write, and positions in them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+
+use crate::Diagnostic;
+
+/// A source text that messages point into; cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceText {
+    /// A file's path, or `command line`.
+    pub name: Arc<str>,
+    /// The whole text.
+    pub text: Arc<str>,
+}
+
+/// A position in a text; displayed as `LINE:COLUMN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Line number, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl SourceText {
+    /// Creates a source with this name and text.
+    pub fn new(name: &str, text: &str) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// The position of a byte; that of the end if the text is shorter.
+    pub fn position(&self, at: usize) -> Position {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        Position { line: before.matches('\n').count() + 1, column }
+    }
+
+    /// Gives a diagnostic its location: a byte range of this text.
+    pub fn locate(&self, span: Range<usize>, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.with_location(self, span)
+    }
+}
+
+impl SourceCode for SourceText {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let part = (*self.text).read_span(span, lines_before, lines_after)?;
+        let (data, line, column, count) = (part.data(), part.line(), part.column(), part.line_count());
+        Ok(Box::new(MietteSpanContents::new_named(self.name.to_string(), data, *part.span(), line, column, count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_counted_in_lines_and_characters() {
+        let source = SourceText::new("x.toml", "a = 1\né = 2\n");
+        assert_eq!(source.position(9).to_string(), "2:3");
+        assert_eq!(source.position(900).to_string(), "3:1");
+    }
+}
