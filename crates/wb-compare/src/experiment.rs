@@ -11,184 +11,196 @@ use wb_stats::Samples;
 use crate::calibrate::Calibration;
 use crate::sequential_test::{InvalidBlock, SequentialTest, StoppingState, VariantResult};
 
-/// The deciding metric and the criteria of the decision.
+/// The metric that decides an experiment, and how large and how certain a difference of it must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
-    /// The test as typed.
+    /// The test as given on the command line, such as `himeno:grid=M`.
     pub test: String,
     /// The primary metric, `CLASS/METRIC`.
     #[schemars(with = "String")]
     pub metric: MetricKey,
-    /// Its unit.
+    /// The unit of the metric's values.
     pub unit: Unit,
-    /// The better direction.
+    /// Which direction of change is better.
     pub direction: Direction,
-    /// The smallest relevant difference of the ratio, in percent.
+    /// The smallest relevant difference, in percent: a ratio of medians closer to 1 counts as equivalent.
     pub threshold: f64,
-    /// The error rate, in percent: how often equal sides may be reported as different.
+    /// The false-positive rate, in percent: how often identical variants (in a calibration, identical sides) may be
+    /// reported as different.
     pub error_rate: f64,
 }
 
-/// The comparison of a test's variants with the first.
+/// The comparison of a test's variants with the first variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantExperiment {
-    /// The criterion.
+    /// When a variant is reported as different.
     pub criterion: Criterion,
-    /// The maximum number of blocks for each case.
+    /// The maximum number of blocks for each case; a block is one sample of every variant.
     pub max_blocks: usize,
-    /// The cases of the test.
+    /// The comparison for each case: each combination of the test's axes that the variants do not change.
     pub cases: Vec<VariantCase>,
 }
 
-/// The results of the variants for one case.
+/// The comparison of all variants for one case of the test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantCase {
-    /// The case, without the parameters that the variants change.
+    /// The case (`rw=read,bs=4k`), without the parameters that the variants change.
     pub case: String,
-    /// The number of blocks with a counted sample of every variant.
+    /// The number of complete blocks: those with a counted sample of every variant. A sample is counted if it is valid
+    /// and the sampling rule uses it; warm-ups never are.
     pub blocks: usize,
-    /// The number of blocks in which every variant was measured, whether counted or not; `None` in records without it.
+    /// The number of blocks in which every variant was measured, counted or not; `None` if an older version recorded
+    /// the run, or without variants.
     #[serde(default)]
     pub measured_blocks: Option<usize>,
     /// Whether another block is needed.
     pub state: StoppingState,
     /// The variants, in the given order.
     pub variants: Vec<VariantSummary>,
-    /// Variants with identical programs and definition: any ratio between them is noise.
+    /// Pairs of variants that ran identical programs with the same parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub duplicates: Vec<Duplicate>,
+    pub duplicates: Vec<DuplicateVariants>,
 }
 
-/// Two variants that measured the same thing.
+/// Two variants that ran identical programs with the same parameters: any difference between their results is noise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Duplicate {
-    /// Their names.
+pub struct DuplicateVariants {
+    /// The names of both variants.
     pub variants: [String; 2],
-    /// The SHA-256 of each program that both measured, by its name.
+    /// The SHA-256 of each program that both ran, by the program's name.
     pub programs: BTreeMap<String, String>,
-    /// Parameters and build programs in which they differ without an effect on the measured programs.
+    /// Build parameters in which they differ, and compilers and other build tools that both use in different versions;
+    /// none had an effect on the programs.
     pub differences: Vec<String>,
 }
 
-impl fmt::Display for Duplicate {
+impl fmt::Display for DuplicateVariants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [one, other] = &self.variants;
-        let short = |sha256: &str| sha256.chars().take(12).collect::<String>();
+        let prefix = |sha256: &str| sha256.chars().take(12).collect::<String>();
         let programs: Vec<String> =
-            self.programs.iter().map(|(name, sha256)| format!("{name} (SHA-256 {}…)", short(sha256))).collect();
-        write!(f, "`{one}` and `{other}` measured the same thing: {} ", programs.join(", "))?;
-        match &self.differences[..] {
-            [] => write!(f, "byte for byte, under equal definitions; a ratio between them is noise"),
-            all => {
-                write!(f, "byte for byte, although they differ in {}; a ratio between them is noise", all.join(", "))
-            }
+            self.programs.iter().map(|(name, sha256)| format!("{name} (SHA-256 {}…)", prefix(sha256))).collect();
+        write!(f, "`{one}` and `{other}` ran identical programs with the same parameters: {}", programs.join(", "))?;
+        if !self.differences.is_empty() {
+            write!(f, ", although they differ in {}", self.differences.join(", "))?;
         }
+        f.write_str("; any difference between their results is noise")
     }
 }
 
-/// The setup of a variant, as far as it determines the results.
+/// What determines a variant's results: parameters and programs, and the inputs of their build.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct VariantSetup {
-    /// The effective parameters, without those that only affect a build.
+pub struct VariantInputs {
+    /// The effective parameters, without those that only affect the build.
     pub params: Params,
-    /// The SHA-256 of the programs that were measured, by name.
+    /// The SHA-256 of the programs that ran, by name.
     pub programs: BTreeMap<String, String>,
-    /// Values that only affect the build: parameters and program hashes.
-    pub build: BTreeMap<String, String>,
+    /// The effective parameters that only affect the build.
+    pub build_params: Params,
+    /// The SHA-256 of compilers and other programs that the build uses, by name.
+    pub build_programs: BTreeMap<String, String>,
 }
 
-impl VariantSetup {
-    /// The differences of the build, if both measured the same programs under the same definition; `None` otherwise,
-    /// and if no program is known.
+impl VariantInputs {
+    /// The names of the build's inputs that differ, if both variants ran identical programs with the same parameters.
+    /// `None` if they did not, or if no program is known.
     fn build_differences(&self, other: &Self) -> Option<Vec<String>> {
         let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
         is_same.then(|| {
+            let params: BTreeSet<&String> = self.build_params.keys().chain(other.build_params.keys()).collect();
+            let params =
+                params.into_iter().filter(|name| self.build_params.get(*name) != other.build_params.get(*name));
             // A program that only one of them uses was selected by a parameter, which is listed.
-            let differs = |(name, value): &(&String, &String)| {
-                other.build.get(*name).is_some_and(|other_value| other_value != *value)
-            };
-            self.build.iter().filter(differs).map(|(name, _)| name.clone()).collect()
+            let programs = self.build_programs.iter().filter(|(name, sha256)| {
+                other.build_programs.get(*name).is_some_and(|other_sha256| other_sha256 != *sha256)
+            });
+            params.chain(programs.map(|(name, _)| name)).cloned().collect()
         })
     }
 }
 
-/// The pairs of variants that measured the same thing.
-fn duplicates(variants: &[VariantSamples]) -> Vec<Duplicate> {
-    let mut all = Vec::new();
-    for (at, one) in variants.iter().enumerate() {
-        for other in &variants[at + 1..] {
-            all.extend(one.setup.build_differences(&other.setup).map(|differ_in| Duplicate {
+/// The pairs of variants that ran identical programs with the same parameters.
+fn duplicates(variants: &[VariantSamples]) -> Vec<DuplicateVariants> {
+    let mut pairs = Vec::new();
+    for (index, one) in variants.iter().enumerate() {
+        for other in &variants[index + 1..] {
+            pairs.extend(one.inputs.build_differences(&other.inputs).map(|differences| DuplicateVariants {
                 variants: [one.name.clone(), other.name.clone()],
-                programs: one.setup.programs.clone(),
-                differences: differ_in,
+                programs: one.inputs.programs.clone(),
+                differences,
             }));
         }
     }
-    all
+    pairs
 }
 
-/// The result of a variant.
+/// The samples of a variant for one case in figures, and the comparison with the first variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantSummary {
-    /// The name, which is the serial of its cells.
+    /// The variant's name: also the last folder of the path of its results, `PROFILE/TEST/NAME`.
     pub name: String,
-    /// The variant as typed.
+    /// The variant as given on the command line, with secrets masked: `huge:param:huge-pages=always`.
     pub spec: String,
-    /// The number of samples.
+    /// The number of counted samples.
     pub samples: usize,
-    /// The number of samples that were disturbed from outside the workload; `None` in records without it.
+    /// How many of the counted samples were disturbed by activity outside the workload: other processes, stolen CPU
+    /// time, foreign I/O. `None` if an older version recorded the run.
     #[serde(default)]
     pub disturbed: Option<usize>,
-    /// The median of the samples; `None` without samples.
+    /// The median of the counted samples; `None` without samples.
     pub median: Option<f64>,
     /// The comparison with the first variant; `None` for the first itself.
     pub result: Option<VariantResult>,
-    /// The reason if it has fewer samples than required.
+    /// Why it has fewer samples than required; `None` if it has enough.
     pub shortfall: Option<String>,
 }
 
 /// The samples of a variant for one case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantSamples {
-    /// The name.
+    /// The variant's name.
     pub name: String,
-    /// The variant as typed.
+    /// The variant as given on the command line, with secrets masked: `huge:param:huge-pages=always`.
     pub spec: String,
-    /// The values with the number of the sample, which is that of its block.
+    /// The values of the counted samples, each with the sample's number, which is that of its block.
     pub values: Vec<(u32, f64)>,
-    /// The numbers of all measured samples, whether counted or not.
-    pub numbers: BTreeSet<u32>,
-    /// The number of samples that were disturbed from outside the workload.
+    /// The block numbers of all measured samples, counted or not.
+    pub block_numbers: BTreeSet<u32>,
+    /// How many of the counted samples were disturbed by activity outside the workload.
     pub disturbed: usize,
-    /// The reason if there are fewer samples than required.
+    /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall: Option<String>,
-    /// The measured setup.
-    pub setup: VariantSetup,
+    /// What was measured.
+    pub inputs: VariantInputs,
 }
 
-/// Combines the values of the variants, each with its block number, into the blocks that every variant has.
-pub fn blocks(variants: &[&[(u32, f64)]]) -> Vec<Vec<f64>> {
-    let value =
-        |values: &[(u32, f64)], number: u32| values.iter().find(|(other, _)| *other == number).map(|(_, value)| *value);
+/// The complete blocks: for each block number for which every variant has a value, these values in order of the variants.
+pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> Vec<Vec<f64>> {
+    let value_in =
+        |values: &[(u32, f64)], block: u32| values.iter().find(|(number, _)| *number == block).map(|(_, value)| *value);
     let Some(first) = variants.first() else { return Vec::new() };
     let mut numbers: Vec<u32> = first.iter().map(|(number, _)| *number).collect();
     numbers.sort_unstable();
-    let block = |number: u32| variants.iter().map(|values| value(values, number)).collect();
-    numbers.into_iter().filter_map(block).collect()
+    let values = |block: u32| variants.iter().map(|values| value_in(values, block)).collect();
+    numbers.into_iter().filter_map(values).collect()
 }
 
 impl VariantCase {
-    /// Evaluates the variants of a case.
+    /// Compares the variants of a case with the first one.
     ///
     /// # Errors
     /// If a sample is not above zero.
-    pub fn of(case: String, variants: Vec<VariantSamples>, rule: &SequentialTest) -> Result<Self, InvalidBlock> {
+    pub fn evaluate(
+        case: String,
+        variants: Vec<VariantSamples>,
+        sequential_test: &SequentialTest,
+    ) -> Result<Self, InvalidBlock> {
         let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
-        let standings = rule.evaluate(&blocks(&values))?;
-        let numbers = variants.iter().map(|variant| variant.numbers.clone()).reduce(|one, other| &one & &other);
+        let results = sequential_test.evaluate(&complete_blocks(&values))?;
+        let measured = variants.iter().map(|variant| variant.block_numbers.clone()).reduce(|one, other| &one & &other);
         let duplicates = duplicates(&variants);
-        let others = standings.variants.into_iter().map(Some);
-        let summaries = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, standing)| {
+        let others = results.variants.into_iter().map(Some);
+        let summaries = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, result)| {
             let values: Vec<f64> = variant.values.iter().map(|(_, value)| *value).collect();
             VariantSummary {
                 name: variant.name,
@@ -196,15 +208,15 @@ impl VariantCase {
                 samples: values.len(),
                 disturbed: Some(variant.disturbed),
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
-                result: standing,
+                result,
                 shortfall: variant.shortfall,
             }
         });
         Ok(Self {
             case,
-            blocks: standings.blocks,
-            measured_blocks: numbers.map(|numbers| numbers.len()),
-            state: standings.state,
+            blocks: results.blocks,
+            measured_blocks: measured.map(|numbers| numbers.len()),
+            state: results.state,
             variants: summaries.collect(),
             duplicates,
         })
@@ -214,13 +226,13 @@ impl VariantCase {
 /// The A/A calibration of a system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationExperiment {
-    /// The criterion.
+    /// When two sides are reported as different.
     pub criterion: Criterion,
     /// The number of samples per side of a comparison.
     pub samples_per_side: usize,
-    /// The cases of the test.
+    /// The calibration for each case of the test.
     pub cases: Vec<CalibrationCase>,
-    /// The names of the runs added by the last measurement, if the folder had others before.
+    /// The runs (`run-007`) added by the last `calibrate`; empty if it measured all runs in the folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
 }
@@ -228,16 +240,16 @@ pub struct CalibrationExperiment {
 /// The A/A calibration of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationCase {
-    /// The case.
+    /// The case: `rw=read,bs=4k`.
     pub case: String,
     /// The number of runs.
     pub runs: usize,
-    /// The number of boots of these runs.
+    /// The number of distinct boots in which these runs were made.
     pub boots: usize,
-    /// Runs without counted samples, or with fewer than required, each with the reason.
+    /// Why runs have fewer counted samples than required, by the name of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shortfalls: BTreeMap<String, String>,
-    /// The result.
+    /// The false-positive rates and the sources of noise.
     pub calibration: Calibration,
 }
 
@@ -266,40 +278,49 @@ mod tests {
     use super::*;
 
     fn variant(name: &str, flags: &str, program: &str, compiler: &str) -> VariantSamples {
-        let text = |text: &str| text.to_owned();
+        let owned = str::to_owned;
+        let params = |name: &str, value: &str| Params::from([(owned(name), wb_model::ParamValue::Text(owned(value)))]);
         VariantSamples {
-            name: text(name),
-            setup: VariantSetup {
-                params: Params::from([("flags".to_owned(), wb_model::ParamValue::Text(text(flags)))]),
-                programs: BTreeMap::from([(text("affine"), text(program))]),
-                build: BTreeMap::from([(text("cc"), text(compiler))]),
+            name: owned(name),
+            inputs: VariantInputs {
+                params: params("flags", flags),
+                programs: BTreeMap::from([(owned("affine"), owned(program))]),
+                build_params: params("cc", compiler),
+                build_programs: BTreeMap::from([(owned(compiler), format!("hash of {compiler}"))]),
             },
             ..VariantSamples::default()
         }
     }
 
     #[test]
-    fn variants_with_equal_programs_and_definitions_are_duplicates() {
+    fn variants_with_identical_programs_and_equal_parameters_are_duplicates() {
         let base = variant("base", "-O2", "aa", "gcc");
         let pairs = |other: VariantSamples| duplicates(&[base.clone(), other]);
         assert_eq!(pairs(variant("b", "-O2", "bb", "gcc")), []);
         assert_eq!(pairs(variant("b", "-O3", "aa", "gcc")), []);
-        let [same] = &pairs(variant("b", "-O2", "aa", "gcc-12"))[..] else { panic!("one pair") };
-        assert_eq!(
-            same.to_string(),
-            "`base` and `b` measured the same thing: affine (SHA-256 aa…) byte for byte, although they differ in cc; a \
-             ratio between them is noise"
-        );
-        let [same] = &pairs(variant("b", "-O2", "aa", "gcc"))[..] else { panic!("one pair") };
-        assert!(same.to_string().ends_with("under equal definitions; a ratio between them is noise"));
+        let message = |other: VariantSamples| match &pairs(other)[..] {
+            [pair] => pair.to_string(),
+            pairs => panic!("expected one pair, found {pairs:?}"),
+        };
+        let identical = "`base` and `b` ran identical programs with the same parameters: affine (SHA-256 aa…)";
+        let noise = "any difference between their results is noise";
+        let differs_in_cc = format!("{identical}, although they differ in cc; {noise}");
+        assert_eq!(message(variant("b", "-O2", "aa", "gcc-12")), differs_in_cc);
+        assert_eq!(message(variant("b", "-O2", "aa", "gcc")), format!("{identical}; {noise}"));
+        let mut without_cc = variant("b", "-O2", "aa", "gcc");
+        without_cc.inputs.build_params.clear();
+        assert_eq!(message(without_cc), differs_in_cc, "a build parameter that only one variant has");
+        let mut upgraded = variant("b", "-O2", "aa", "gcc");
+        upgraded.inputs.build_programs.insert("gcc".to_owned(), "another hash".to_owned());
+        assert_eq!(message(upgraded), format!("{identical}, although they differ in gcc; {noise}"));
         let unknown = VariantSamples::default();
         assert_eq!(duplicates(&[unknown.clone(), unknown]), [], "nothing is known of their programs");
     }
 
     #[test]
-    fn blocks_have_a_sample_of_every_variant() {
+    fn complete_blocks_have_a_sample_of_every_variant() {
         let (one, other) = ([(0, 1.0), (2, 3.0), (1, 2.0)], [(0, 10.0), (2, 30.0), (3, 40.0)]);
-        assert_eq!(blocks(&[&one, &other]), [vec![1.0, 10.0], vec![3.0, 30.0]]);
-        assert_eq!(blocks(&[&one, &[]]), Vec::<Vec<f64>>::new());
+        assert_eq!(complete_blocks(&[&one, &other]), [vec![1.0, 10.0], vec![3.0, 30.0]]);
+        assert_eq!(complete_blocks(&[&one, &[]]), Vec::<Vec<f64>>::new());
     }
 }

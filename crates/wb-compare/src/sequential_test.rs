@@ -1,8 +1,8 @@
 //! Sequential test of variants sampled in interleaved order: how each compares with the first, and when to stop.
 //!
 //! Nothing is measured here. The caller passes all blocks so far, each with one sample of every variant taken in random
-//! order, and learns after each block whether another one is needed. [`wb_stats::Looks`] has the rule; its error rates
-//! are in `docs/statistics.md`.
+//! order, and learns after each block whether another one is needed. [`GroupSequentialTest`] decides; its error
+//! rates are in `docs/statistics.md`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use crate::comparison::ConfidenceInterval;
 use crate::statistical::Verdict;
 use crate::statistical::verdict::judge;
 
-/// Settings of the test, fixed before the first block: raising `most` after an evaluation increases the error rate.
+/// Settings of the test, fixed before the first block: raising `max_blocks` after an evaluation increases the
+/// error rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// The maximum number of blocks.
@@ -95,14 +96,14 @@ pub enum StoppingState {
     AtLimit,
 }
 
-/// The comparison of a variant with the first.
+/// The comparison of a variant with the first variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantResult {
     /// The ratio of the variant to the first; `None` before the first block.
     pub ratio: Option<f64>,
     /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks.
     pub interval: Option<ConfidenceInterval>,
-    /// The verdict.
+    /// How the variant compares with the first one.
     pub verdict: Verdict,
 }
 
@@ -177,7 +178,7 @@ impl SequentialTest {
         }
         let variants: Vec<VariantResult> =
             (1..self.variants).map(|variant| self.evaluate_variant(blocks, variant)).collect();
-        let is_decided = |standing: &VariantResult| standing.verdict != Verdict::Inconclusive;
+        let is_decided = |result: &VariantResult| result.verdict != Verdict::Inconclusive;
         let state = match (variants.iter().all(is_decided), blocks.len() < self.options.max_blocks) {
             (true, _) => StoppingState::Decided,
             (false, true) => StoppingState::Continue,
@@ -211,17 +212,17 @@ mod tests {
         (0..count).map(block).collect()
     }
 
-    fn verdicts(standings: &VariantResults) -> Vec<Verdict> {
-        standings.variants.iter().map(|standing| standing.verdict).collect()
+    fn verdicts(results: &VariantResults) -> Vec<Verdict> {
+        results.variants.iter().map(|result| result.verdict).collect()
     }
 
     #[test]
     fn each_variant_is_compared_with_the_first() {
-        let rule = SequentialTest::new(4, OPTIONS).unwrap();
-        let standings = rule.evaluate(&blocks(15, &[1.0, 0.8, 1.0, 1.3])).unwrap();
-        assert_eq!(verdicts(&standings), [Verdict::Improved, Verdict::Equivalent, Verdict::Regressed]);
-        assert_eq!((standings.state, standings.blocks), (StoppingState::Decided, 15));
-        let [first, ..] = standings.variants[..] else { panic!("three variants are compared with the first") };
+        let test = SequentialTest::new(4, OPTIONS).unwrap();
+        let results = test.evaluate(&blocks(15, &[1.0, 0.8, 1.0, 1.3])).unwrap();
+        assert_eq!(verdicts(&results), [Verdict::Improved, Verdict::Equivalent, Verdict::Regressed]);
+        assert_eq!((results.state, results.blocks), (StoppingState::Decided, 15));
+        let [first, ..] = results.variants[..] else { panic!("three variants are compared with the first") };
         let ci = first.interval.unwrap();
         assert!(ci.low <= 0.8 && 0.8 <= ci.high && (first.ratio.unwrap() - 0.8).abs() < 0.01, "{first:?}");
         assert!((ci.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12);
@@ -229,27 +230,27 @@ mod tests {
 
     #[test]
     fn it_continues_until_every_variant_has_a_verdict_or_the_limit_is_reached() {
-        let rule = SequentialTest::new(3, OPTIONS).unwrap();
-        let none = rule.evaluate(&[]).unwrap();
+        let test = SequentialTest::new(3, OPTIONS).unwrap();
+        let none = test.evaluate(&[]).unwrap();
         assert_eq!((none.state, none.variants[0].ratio), (StoppingState::Continue, None));
-        let before = rule.evaluate(&blocks(rule.min_blocks() - 1, &[1.0, 2.0, 2.0])).unwrap();
+        let before = test.evaluate(&blocks(test.min_blocks() - 1, &[1.0, 2.0, 2.0])).unwrap();
         assert_eq!((before.state, before.variants[0].interval), (StoppingState::Continue, None));
         assert!(before.variants[0].ratio.is_some());
-        let clear = rule.evaluate(&blocks(rule.min_blocks(), &[1.0, 2.0, 2.0])).unwrap();
+        let clear = test.evaluate(&blocks(test.min_blocks(), &[1.0, 2.0, 2.0])).unwrap();
         assert_eq!(clear.state, StoppingState::Decided);
         // The difference equals the threshold: neither beyond it nor within.
         let undecided = [1.0, 2.0, 1.05];
-        assert_eq!(rule.evaluate(&blocks(19, &undecided)).unwrap().state, StoppingState::Continue);
-        let last = rule.evaluate(&blocks(25, &undecided)).unwrap();
+        assert_eq!(test.evaluate(&blocks(19, &undecided)).unwrap().state, StoppingState::Continue);
+        let last = test.evaluate(&blocks(25, &undecided)).unwrap();
         assert_eq!((last.state, last.blocks), (StoppingState::AtLimit, 20));
         assert_eq!(verdicts(&last), [Verdict::Regressed, Verdict::Inconclusive]);
     }
 
     #[test]
     fn without_a_better_direction_the_verdict_is_differs() {
-        let rule = SequentialTest::new(2, Options { direction: Direction::Neither, ..OPTIONS }).unwrap();
-        let standings = rule.evaluate(&blocks(12, &[1.0, 1.5])).unwrap();
-        assert_eq!((verdicts(&standings), standings.state), (vec![Verdict::Differs], StoppingState::Decided));
+        let test = SequentialTest::new(2, Options { direction: Direction::Neither, ..OPTIONS }).unwrap();
+        let results = test.evaluate(&blocks(12, &[1.0, 1.5])).unwrap();
+        assert_eq!((verdicts(&results), results.state), (vec![Verdict::Differs], StoppingState::Decided));
     }
 
     #[test]
@@ -275,8 +276,8 @@ mod tests {
 
     #[test]
     fn an_invalid_block_is_an_error() {
-        let rule = SequentialTest::new(2, OPTIONS).unwrap();
-        let message = |blocks: &[Vec<f64>]| rule.evaluate(blocks).unwrap_err().to_string();
+        let test = SequentialTest::new(2, OPTIONS).unwrap();
+        let message = |blocks: &[Vec<f64>]| test.evaluate(blocks).unwrap_err().to_string();
         assert_eq!(message(&[vec![1.0, 2.0], vec![1.0]]), "block 2 has 1 samples for 2 variants");
         let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero";
         assert_eq!(message(&[vec![1.0, 0.0]]), value);

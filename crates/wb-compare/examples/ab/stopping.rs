@@ -69,9 +69,9 @@ fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Si
     for _ in 0..REPETITIONS {
         let VariantResults { blocks, variants, .. } = run_until_stop(rule, population, factors, &mut rng);
         let share = |condition: bool| if condition { one } else { 0.0 };
-        let is_decided = |standing: &VariantResult| matches!(standing.verdict, Verdict::Improved | Verdict::Regressed);
+        let is_decided = |result: &VariantResult| matches!(result.verdict, Verdict::Improved | Verdict::Regressed);
         outcome.decided_share += share(variants.iter().any(is_decided));
-        outcome.equivalent += share(variants.iter().all(|standing| standing.verdict == Verdict::Equivalent));
+        outcome.equivalent += share(variants.iter().all(|result| result.verdict == Verdict::Equivalent));
         outcome.blocks += one * blocks as f64;
         outcome.ratio += one * variants[0].ratio.unwrap_or(f64::NAN) / truth;
         if let Some(ci) = variants[0].interval {
@@ -93,9 +93,9 @@ fn run_until_stop(
     let mut blocks: Vec<Vec<f64>> = Vec::new();
     loop {
         blocks.push(block(rng, population, blocks.len(), factors));
-        let standings = rule.evaluate(&blocks).expect("drawn samples are above zero");
-        if standings.state != StoppingState::Continue {
-            return standings;
+        let results = rule.evaluate(&blocks).expect("drawn samples are above zero");
+        if results.state != StoppingState::Continue {
+            return results;
         }
     }
 }

@@ -83,10 +83,10 @@ pub fn ab(
         criterion = Some(planned_criterion);
         Ok(plan)
     })?;
-    let (Some(criterion), Some(rule)) = (criterion, stopping_rule.rule()) else {
+    let (Some(criterion), Some(sequential_test)) = (criterion, stopping_rule.test()) else {
         return Err(VariantsError::NoPlan.into());
     };
-    let result = evaluate(&measured.study, criterion, options, &request.registry, &stopping_rule, rule)?;
+    let result = evaluate(&measured.study, criterion, options, &request.registry, &stopping_rule, sequential_test)?;
     write_experiment(&RunFolder::open(folder)?, &Experiment::Variants(result.clone()))?;
     Ok((result, measured.status()))
 }
@@ -144,19 +144,19 @@ fn plan_blocks(
         error_rate: error_rate / 100.0 / distinct.len().max(1) as f64,
         direction: criterion.direction,
     };
-    let rule = SequentialTest::new(variants.len(), design).map_err(|error| VariantsError::Design {
+    let sequential_test = SequentialTest::new(variants.len(), design).map_err(|error| VariantsError::Design {
         error,
         cases: distinct.len(),
         error_rate,
     })?;
-    let min_samples = rule.min_blocks().max(min_blocks).min(max_blocks);
+    let min_samples = sequential_test.min_blocks().max(min_blocks).min(max_blocks);
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {
         cell.block = places[case];
         cell.scope = Scope::Sample;
         cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
     }
     plan.sampling = Sampling { min_samples, ..plan.sampling };
-    stopping_rule.set_rule(rule, plan.sampling.clone());
+    stopping_rule.set_test(sequential_test, plan.sampling.clone());
     Ok((plan, criterion))
 }
 
@@ -167,7 +167,7 @@ fn evaluate(
     options: &AbOptions,
     registry: &Registry,
     stopping_rule: &AbStoppingRule,
-    rule: &SequentialTest,
+    sequential_test: &SequentialTest,
 ) -> Result<VariantExperiment, SessionError> {
     let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
     for variant in &options.variants {
@@ -177,15 +177,15 @@ fn evaluate(
                 name: variant.name.to_string(),
                 spec: variant.masked_text(),
                 values: counted_values(cell, &criterion),
-                numbers: sample_numbers(cell),
+                block_numbers: sample_numbers(cell),
                 disturbed: disturbed_count(cell, &criterion),
                 shortfall,
-                setup: measured_inputs(cell, registry)?,
+                inputs: measured_inputs(cell, registry)?,
             };
             cases.entry(stopping_rule.case(&cell.cell).to_string()).or_default().push(samples);
         }
     }
-    let evaluate = |(case, variants)| VariantCase::of(case, variants, rule);
+    let evaluate = |(case, variants)| VariantCase::evaluate(case, variants, sequential_test);
     let cases = cases.into_iter().map(evaluate).collect::<Result<_, _>>().map_err(|error: InvalidBlock| {
         VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() }
     })?;

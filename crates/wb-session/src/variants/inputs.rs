@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_compare::experiment::VariantSetup;
+use wb_compare::experiment::VariantInputs;
 use wb_plan::Catalog;
 use wb_study::result::CellResult;
 use wb_tests::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
@@ -18,45 +18,43 @@ const DEFINITION: &str = "definition";
 const OWN_PROGRAM: &str = "weighbridge";
 
 /// The inputs of a cell; empty if its test is unknown.
-pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<VariantSetup, SessionError> {
+pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<VariantInputs, SessionError> {
     let Some(test_cell) = registry.test_cell(cell.cell.test.as_str(), &cell.params) else {
-        return Ok(VariantSetup::default());
+        return Ok(VariantInputs::default());
     };
     let BuildInputs { params, programs } = test_cell.build_inputs();
     let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
     let compilers: Vec<String> = programs.iter().map(|program| base(program)).collect();
-    let mut measured = VariantSetup::default();
+    let mut inputs = VariantInputs::default();
     for (name, value) in &cell.params {
-        match params.contains(name) {
-            true => drop(measured.build.insert(name.clone(), value.to_string())),
-            false => drop(measured.params.insert(name.clone(), value.clone())),
-        }
+        let target = if params.contains(name) { &mut inputs.build_params } else { &mut inputs.params };
+        target.insert(name.clone(), value.clone());
     }
     let hashes = cell.provenance.iter().filter_map(|(name, hash)| Some((name.split_once(SHA256_SUFFIX)?, hash)));
     let is_program = |program: &str| program != DEFINITION && !program.starts_with(DEFINITION_FILE_PREFIX);
     for ((program, worker), hash) in hashes.filter(|((program, _), _)| is_program(program)) {
         let built = program.strip_prefix(BUILT_PREFIX);
-        let place = if built.is_none() && compilers.iter().any(|compiler| compiler == program) {
-            &mut measured.build
+        let target = if built.is_none() && compilers.iter().any(|compiler| compiler == program) {
+            &mut inputs.build_programs
         } else {
-            &mut measured.programs
+            &mut inputs.programs
         };
-        place.insert(format!("{}{worker}", built.unwrap_or(program)), hash.clone());
+        target.insert(format!("{}{worker}", built.unwrap_or(program)), hash.clone());
     }
     let needs_build = !compilers.is_empty() || !params.is_empty();
     if needs_build && !cell.provenance.keys().any(|name| name.starts_with(BUILT_PREFIX)) {
-        measured.programs = BTreeMap::new();
+        inputs.programs = BTreeMap::new();
     }
     // The same definition runs the same commands, so its hash stands for the programs.
-    if measured.programs.is_empty()
+    if inputs.programs.is_empty()
         && !needs_build
         && let Some(hash) = cell.provenance.get(DEFINITION_SHA256)
     {
-        measured.programs.insert(DEFINITION.to_owned(), hash.clone());
+        inputs.programs.insert(DEFINITION.to_owned(), hash.clone());
     }
     if registry.is_native(cell.cell.test.as_str()) {
         let hash = current_program_hash()?;
-        measured.programs.entry(OWN_PROGRAM.to_owned()).or_insert(hash);
+        inputs.programs.entry(OWN_PROGRAM.to_owned()).or_insert(hash);
     }
-    Ok(measured)
+    Ok(inputs)
 }

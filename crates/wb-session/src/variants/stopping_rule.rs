@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use wb_compare::experiment::blocks;
+use wb_compare::experiment::complete_blocks;
 use wb_compare::sequential_test::{SequentialTest, StoppingState};
 use wb_model::{Case, CellId, pluralize};
 use wb_plan::Sampling;
@@ -15,12 +15,12 @@ pub(super) struct AbStoppingRule {
     /// Minimum number of blocks.
     min_blocks: usize,
     /// Set once the plan is made.
-    decision_rule: OnceLock<(SequentialTest, Sampling)>,
+    test: OnceLock<(SequentialTest, Sampling)>,
 }
 
 impl AbStoppingRule {
     pub(super) fn new(variant_params: Vec<String>, min_blocks: usize) -> Self {
-        Self { variant_params, min_blocks, decision_rule: OnceLock::new() }
+        Self { variant_params, min_blocks, test: OnceLock::new() }
     }
 
     /// The case of a cell without the parameters that variants change.
@@ -28,20 +28,20 @@ impl AbStoppingRule {
         self.variant_params.iter().fold(cell.case.clone(), |case, name| case.without(name))
     }
 
-    /// Sets the decision rule.
-    pub(super) fn set_rule(&self, rule: SequentialTest, sampling: Sampling) {
+    /// Sets the test that decides.
+    pub(super) fn set_test(&self, test: SequentialTest, sampling: Sampling) {
         // Plans are made once; a second one would be equal.
-        let _ = self.decision_rule.set((rule, sampling));
+        let _ = self.test.set((test, sampling));
     }
 
-    /// The decision rule, once set.
-    pub(super) fn rule(&self) -> Option<&SequentialTest> {
-        self.decision_rule.get().map(|(rule, _)| rule)
+    /// The test that decides, once set.
+    pub(super) fn test(&self) -> Option<&SequentialTest> {
+        self.test.get().map(|(test, _)| test)
     }
 
     /// The reason to stop sampling a cell; `None` if it needs more samples.
     pub(super) fn stop_reason(&self, cells: &[ActiveCell], at: usize) -> Option<String> {
-        let (rule, sampling) = self.decision_rule.get()?;
+        let (test, sampling) = self.test.get()?;
         let case = self.case(&cells[at].cell.id);
         let variants: Vec<&ActiveCell> = cells.iter().filter(|cell| self.case(&cell.cell.id) == case).collect();
         // A variant with all its samples has not ended early; the others get theirs in the same round.
@@ -49,15 +49,15 @@ impl AbStoppingRule {
             NextStep::Finish(by) => Some((cell.cell.id.serial.to_string(), by)),
             NextStep::Attempt(..) => None,
         };
-        let unfinished = variants.iter().filter(|cell| counted_values(cell).len() < rule.max_blocks());
+        let unfinished = variants.iter().filter(|cell| counted_values(cell).len() < test.max_blocks());
         if let Some((name, by)) = unfinished.into_iter().find_map(|cell| ended_early(&cell)) {
             return Some(format!("the variant {name} has ended: {by}"));
         }
         let values: Vec<Vec<(u32, f64)>> = variants.iter().map(|cell| counted_values(cell)).collect();
-        let blocks = blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let standings = rule.evaluate(&blocks).ok()?;
-        let decided = standings.state == StoppingState::Decided && standings.blocks >= self.min_blocks;
-        decided.then(|| format!("decided after {}", pluralize(standings.blocks, "block")))
+        let blocks = complete_blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let results = test.evaluate(&blocks).ok()?;
+        let decided = results.state == StoppingState::Decided && results.blocks >= self.min_blocks;
+        decided.then(|| format!("decided after {}", pluralize(results.blocks, "block")))
     }
 }
 

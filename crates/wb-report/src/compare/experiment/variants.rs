@@ -11,7 +11,7 @@ use crate::compare::figures::tone;
 use crate::phrasing::NO_VALUE;
 use crate::text::{Align, Table, TableCell, Tone};
 
-/// A section for each case; `with_scale` adds a column in which the ratios are with_scale on one scale.
+/// A section for each case; `with_scale` adds a column in which the ratios are drawn on one scale.
 pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<CaseSection> {
     let section = |case: &VariantCase| CaseSection {
         title: title(&case.case, &variants.criterion),
@@ -57,8 +57,8 @@ fn ratio_line(ruler: &RatioScale, variant: &VariantSummary) -> String {
 
 /// A variant's ratio to the first.
 pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
-    let standing = variant.result?;
-    Some(RatioEstimate { estimate: standing.ratio?, interval: standing.interval.map(|ci| (ci.low, ci.high)) })
+    let result = variant.result?;
+    Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
 }
 
 /// Median, ratio and its interval.
@@ -78,11 +78,11 @@ pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("the first", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
-        Some(standing) => (standing.verdict.as_str(), tone(standing.verdict.into())),
+        Some(result) => (result.verdict.as_str(), tone(result.verdict.into())),
     }
 }
 
-/// Warnings about variants that measured the same, and the reasons why variants have fewer samples than required.
+/// Warnings about duplicate variants, and the reasons why variants have fewer samples than required.
 pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
     let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
     let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));

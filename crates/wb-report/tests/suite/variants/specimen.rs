@@ -1,6 +1,6 @@
 //! An example run of `ab`: three variants of himeno, sampled block by block.
 
-use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples, VariantSetup};
+use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantInputs, VariantSamples};
 use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
 use wb_stats::SamplingRule;
@@ -8,7 +8,7 @@ use wb_study::result::Study;
 
 use crate::specimen::cell::CellBuilder;
 
-/// Name, specification as typed, and throughput in mflops.
+/// Name, specification, and throughput in mflops.
 const VARIANTS: [(&str, &str, f64); 3] = [
     ("base", "base", 4210.0),
     ("huge", "huge:param:huge-pages=always", 4660.0),
@@ -25,17 +25,19 @@ fn noise(seed: u32) -> f64 {
 /// The result of the run.
 pub(crate) fn experiment() -> Experiment {
     let options = Options { max_blocks: 30, ..Options::new(Direction::Higher) };
-    let rule = SequentialTest::new(VARIANTS.len(), options).unwrap();
+    let sequential_test = SequentialTest::new(VARIANTS.len(), options).unwrap();
     let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
         name: name.to_owned(),
         spec: variant.to_owned(),
         values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
-        numbers: (0..14).collect(),
+        block_numbers: (0..14).collect(),
         disturbed: 0,
         shortfall: None,
-        setup: VariantSetup::default(),
+        inputs: VariantInputs::default(),
     };
-    let case = VariantCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
+    let case =
+        VariantCase::evaluate("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &sequential_test)
+            .unwrap();
     let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: MetricKey::new(Class::Throughput, "mflops"),
