@@ -114,19 +114,19 @@ impl fmt::Display for Layout {
     }
 }
 
-/// An error of a test or cell.
+/// An error that a run recorded instead of the results of a test or cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestError {
     /// `PROFILE/TEST/SERIAL`, with `*` for the levels below the error; in a Weighbridge run `PROFILE/TEST/SERIAL:CASE`.
-    pub place: String,
+    pub location: String,
     /// The error message.
-    pub text: String,
+    pub message: String,
 }
 
 impl TestError {
     /// The identifier of the error in run-perf's syntax.
     pub fn id(&self) -> String {
-        format!("{}:./ERROR/ERROR/ERROR.error", self.place)
+        format!("{}:./ERROR/ERROR/ERROR.error", self.location)
     }
 }
 

@@ -165,7 +165,7 @@ impl Error {
 fn source_help(error: &wb_compare::SourceError) -> Option<String> {
     use wb_compare::SourceError;
     match error {
-        SourceError::NoResults { path, folders } if !folders.is_empty() => {
+        SourceError::NoResults { path, folders, .. } if !folders.is_empty() => {
             let paths = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
             Some(format!("name the folders themselves: `{}`", paths.collect::<Vec<_>>().join(" ")))
         }

@@ -8,10 +8,10 @@ use crate::build::{Build, Builds};
 use crate::id::CheckId;
 use crate::statistical::{self, ENOUGH_SAMPLES};
 
-/// The messages of a build's errors, by place.
+/// The messages of a build's errors, by location.
 struct BuildErrors<'a> {
     build: &'a str,
-    texts: HashMap<&'a str, &'a str>,
+    messages: HashMap<&'a str, &'a str>,
 }
 
 /// The errors of the last build, and of the first.
@@ -21,7 +21,7 @@ impl<'a> MissingReasons<'a> {
     pub(super) fn new(builds: &'a Builds) -> Self {
         let errors = |build: &'a Build| BuildErrors {
             build: &build.name,
-            texts: build.errors().map(|error| (error.place.as_str(), error.text.as_str())).collect(),
+            messages: build.errors().map(|error| (error.location.as_str(), error.message.as_str())).collect(),
         };
         Self([builds.list().last(), builds.list().first()].map(|build| build.map(errors)))
     }
@@ -46,9 +46,9 @@ impl<'a> MissingReasons<'a> {
         let serial = format!("{}/{}/{}", id.profile, id.test, id.serial);
         let case = format!("{serial}:{}", id.case);
         let without_value = self.0.iter().zip([dst, src]).filter(|(_, value)| value.is_none());
-        without_value.filter_map(|(errors, _)| errors.as_ref()).find_map(|BuildErrors { build, texts }| {
-            let text = [&case, &serial].into_iter().find_map(|place| texts.get(place.as_str()))?;
-            Some(format!("`{build}` failed: {text}"))
+        without_value.filter_map(|(errors, _)| errors.as_ref()).find_map(|BuildErrors { build, messages }| {
+            let message = [&case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
+            Some(format!("`{build}` failed: {message}"))
         })
     }
 }

@@ -266,7 +266,10 @@ impl ComparisonResult {
             one => one.iter().collect(),
         };
         ends.into_iter().flat_map(|build| {
-            build.errors.iter().map(move |(place, text)| (build.name.as_str(), place.as_str(), text.as_str()))
+            build
+                .errors
+                .iter()
+                .map(move |(location, message)| (build.name.as_str(), location.as_str(), message.as_str()))
         })
     }
 

@@ -86,7 +86,7 @@ impl BuildSummary {
         Self {
             name: build.name.clone(),
             runs: build.runs.iter().map(RunSummary::of).collect(),
-            errors: build.errors().map(|error| (error.place.clone(), error.text.clone())).collect(),
+            errors: build.errors().map(|error| (error.location.clone(), error.message.clone())).collect(),
             samples: build.sample_counts(),
         }
     }

@@ -61,7 +61,7 @@ pub enum StripError {
 /// Optional content of a stripped folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StripOptions {
-    /// Include failed iterations and irregular serials.
+    /// Include failed iterations (`*-failN`) and results under non-numeric serials.
     pub include_incorrect: bool,
     /// Include system information of the run and of its profiles: folders `__sysinfo*__`, with their content.
     pub attach_sysinfo: bool,
@@ -86,8 +86,8 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
         stripped.strip_file(&file.path, &serial.join(RESULT), |bytes| strip_result(bytes, include_incorrect))?;
     }
     for (number, error) in folder.errors.iter().enumerate() {
-        let folder: PathBuf = error.place.split('/').filter(|name| *name != "*").collect();
-        write(&into.join(folder).join(format!("__error{number}__")).join("exception"), error.text.as_bytes())?;
+        let folder: PathBuf = error.location.split('/').filter(|name| *name != "*").collect();
+        write(&into.join(folder).join(format!("__error{number}__")).join("exception"), error.message.as_bytes())?;
     }
     if options.attach_sysinfo {
         stripped.copy_sysinfo(from, into)?;

@@ -1,4 +1,4 @@
-//! Lists the result files of a folder.
+//! Lists a result folder, of run-perf or of Weighbridge: its result files, errors and metadata.
 
 use std::fs;
 use std::io;
@@ -13,56 +13,65 @@ use crate::run_perf::format::METADATA;
 #[derive(Debug, Default)]
 pub(crate) struct ResultFolder {
     pub(crate) layout: Layout,
+    /// The path of the metadata file, if there is one.
     pub(crate) metadata: Option<PathBuf>,
+    /// The result files, sorted by profile, test and serial.
     pub(crate) results: Vec<ResultFile>,
+    /// Errors that the run recorded instead of results.
     pub(crate) errors: Vec<TestError>,
+    /// What could not be read here.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// A `result.json`.
+/// The location of a `result.json`: `PROFILE/TEST/SERIAL/result.json`.
 #[derive(Debug)]
 pub(crate) struct ResultFile {
     pub(crate) layout: Layout,
     pub(crate) path: PathBuf,
     pub(crate) profile: String,
     pub(crate) test: String,
+    /// Distinguishes the tests of one name in a run: a number (`0000`), or an id in a Weighbridge run.
     pub(crate) serial: String,
-    /// Replaces the text of the file if that is inconsistent with the records of its run.
-    pub(crate) studied: Option<Vec<u8>>,
+    /// The content that the file should have, if it is older than the records of its Weighbridge run: they were
+    /// studied again to compute it.
+    pub(crate) recomputed: Option<Vec<u8>>,
 }
 
 /// The result file of a test.
 pub(crate) const RESULT: &str = "result.json";
-const NO_TEXT: &str = "an error without a message";
+const NO_MESSAGE: &str = "an error without a message";
+/// The file with the message of an error, in a folder `__error…__`.
+const EXCEPTION: &str = "exception";
 
 impl ResultFolder {
-    /// Lists a folder, sorted by name: all errors, but serials that do not begin with a digit only with
-    /// `include_incorrect`.
+    /// Lists a folder, sorted by name. Serials of run-perf that do not begin with a digit are skipped without
+    /// `include_incorrect`, but their errors are listed.
     ///
     /// # Errors
-    /// If it cannot be read or has no results; in the latter case with the names of its folders that have some.
+    /// If the folder cannot be read, or has neither results nor errors nor metadata. The error then names those of its
+    /// folders that have some, and what could not be read.
     pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
-        let names = children(path).map_err(unreadable)?;
-        let folder = Self::of_children(path, &names, include_incorrect);
+        let names = folder_names(path).map_err(unreadable)?;
+        let folder = Self::collect(path, &names, include_incorrect);
         if !folder.is_empty() {
             return Ok(folder);
         }
-        let has_results = |name: &String| {
+        let is_result_folder = |name: &String| {
             let path = path.join(name);
-            children(&path).is_ok_and(|names| !Self::of_children(&path, &names, include_incorrect).is_empty())
+            folder_names(&path).is_ok_and(|names| !Self::collect(&path, &names, include_incorrect).is_empty())
         };
-        let folders = names.into_iter().filter(has_results).collect();
-        Err(SourceError::NoResults { path: path.to_owned(), folders })
+        let folders = names.into_iter().filter(is_result_folder).collect();
+        Err(SourceError::NoResults { path: path.to_owned(), folders, unreadable: folder.warnings })
     }
 
-    /// Whether it has neither results nor metadata.
+    /// Whether it has neither results nor errors nor metadata.
     fn is_empty(&self) -> bool {
         self.metadata.is_none() && self.results.is_empty() && self.errors.is_empty()
     }
 
-    /// Lists a folder with these subfolders.
-    fn of_children(path: &Path, profiles: &[String], include_incorrect: bool) -> Self {
+    /// Detects the layout of a folder and lists it; `names` are those of the folders in it.
+    fn collect(path: &Path, names: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self::default();
         if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
@@ -72,32 +81,33 @@ impl ResultFolder {
             Layout::Weighbridge => RUN_FILE,
         };
         folder.metadata = Some(path.join(metadata)).filter(|path| path.is_file());
-        folder.collect(path, profiles, &mut Vec::new(), include_incorrect);
+        folder.collect_level(path, names, &mut Vec::new(), include_incorrect);
         folder
     }
 
-    /// Collects everything below `path`, whose levels of the layout are `above`.
-    fn collect(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
+    /// Collects results and errors from the folders `names` in `path`. `parents` are the profile, test and serial to
+    /// which `path` belongs, as far as it is below them.
+    fn collect_level(&mut self, path: &Path, names: &[String], parents: &mut Vec<String>, include_incorrect: bool) {
         for name in names {
             let child = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
-                self.errors.push(error(&child, above));
+                self.errors.push(read_error(&child, parents));
                 continue;
             }
-            if let [profile, test] = &above[..] {
-                // A serial of a Weighbridge run may be a name instead of a number.
-                let is_irregular = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
-                if !is_irregular || include_incorrect {
+            if let [profile, test] = &parents[..] {
+                // A serial of a Weighbridge run may be an id instead of a number.
+                let is_correct = self.layout == Layout::Weighbridge || name.starts_with(|c: char| c.is_ascii_digit());
+                if is_correct || include_incorrect {
                     self.collect_result(&child, [profile, test, name].map(String::clone));
                 }
             }
-            // run-perf's errors are in a serial's folder at the deepest; those of Weighbridge are part of the results.
-            if above.len() < 2 || (above.len() == 2 && self.layout == Layout::RunPerf) {
-                match children(&child) {
+            // A serial's folder has errors only in run-perf's layout; in a Weighbridge run its result file has them.
+            if parents.len() < 2 || (parents.len() == 2 && self.layout == Layout::RunPerf) {
+                match folder_names(&child) {
                     Ok(names) => {
-                        above.push(name.clone());
-                        self.collect(&child, &names, above, include_incorrect);
-                        above.pop();
+                        parents.push(name.clone());
+                        self.collect_level(&child, &names, parents, include_incorrect);
+                        parents.pop();
                     }
                     Err(error) => {
                         let kind = WarningKind::unreadable(error);
@@ -112,26 +122,32 @@ impl ResultFolder {
     fn collect_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
         match fs::metadata(&path) {
-            Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, studied: None }),
+            Ok(_) => {
+                self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, recomputed: None })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.warnings.push(Warning { path, kind: WarningKind::unreadable(error) }),
         }
     }
 }
 
-fn error(path: &Path, above: &[String]) -> TestError {
-    let text = fs::read(path.join("exception")).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-    let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
-    // An unreadable exception is an error all the same; Python's may have no message.
-    let text = text.ok().filter(|text| !text.is_empty());
-    // A coloured traceback would corrupt whatever it is printed into.
+/// Reads the error that a folder `__error…__` in a profile, test or serial (`parents`) stands for.
+fn read_error(path: &Path, parents: &[String]) -> TestError {
+    let location: Vec<&str> = parents.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
+    // An error whose message cannot be read is an error all the same; a Python exception may have no message.
+    let message = fs::read(path.join(EXCEPTION)).unwrap_or_default();
+    let message = String::from_utf8_lossy(&message);
+    // Control characters, such as the colours of a traceback, would corrupt whatever the message is printed into.
     let is_unprintable = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    let text = text.map(|text| text.replace(is_unprintable, "\u{fffd}"));
-    TestError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
+    let message = match message.trim_end() {
+        "" => NO_MESSAGE.to_owned(),
+        message => message.replace(is_unprintable, "\u{fffd}"),
+    };
+    TestError { location: location.join("/"), message }
 }
 
-/// The sorted names of the folders in a folder, without hidden ones and names that are not UTF-8.
-fn children(path: &Path) -> io::Result<Vec<String>> {
+/// The sorted names of the folders in a folder, except hidden ones and those whose names are not UTF-8.
+fn folder_names(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -159,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_always_listed_and_irregular_serials_only_with_incorrect_results() {
+    fn errors_are_always_listed_and_non_numeric_serials_only_with_incorrect_results() {
         let root = folder_with(&[
             "RUNPERF_METADATA",
             "B/fio/0000/result.json",
@@ -173,17 +189,21 @@ mod tests {
             "A/fio/0002/other.json",
         ]);
         let correct = ResultFolder::list(root.path(), false).unwrap();
-        let ids = |folder: &ResultFolder| -> Vec<String> {
-            folder.results.iter().map(|it| format!("{}/{}/{}", it.profile, it.test, it.serial)).collect()
+        let locations = |folder: &ResultFolder| -> Vec<String> {
+            folder.results.iter().map(|file| format!("{}/{}/{}", file.profile, file.test, file.serial)).collect()
         };
-        assert_eq!(ids(&correct), ["A/fio/0001", "B/fio/0000"]);
+        assert_eq!(locations(&correct), ["A/fio/0001", "B/fio/0000"]);
         assert!(correct.metadata.is_some());
         let all = ResultFolder::list(root.path(), true).unwrap();
-        assert_eq!(ids(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
-        let errors: Vec<_> = correct.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
-        let id = |place: &str| format!("{place}:./ERROR/ERROR/ERROR.error");
-        let expected =
-            [(id("A/fio/0001"), "text"), (id("A/fio/*"), "text"), (id("A/fio/failed"), "text"), (id("*/*/*"), NO_TEXT)];
+        assert_eq!(locations(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
+        let errors: Vec<_> = correct.errors.iter().map(|error| (error.id(), error.message.as_str())).collect();
+        let id = |location: &str| format!("{location}:./ERROR/ERROR/ERROR.error");
+        let expected = [
+            (id("A/fio/0001"), "text"),
+            (id("A/fio/*"), "text"),
+            (id("A/fio/failed"), "text"),
+            (id("*/*/*"), NO_MESSAGE),
+        ];
         assert_eq!(errors, expected);
         assert_eq!(all.errors, correct.errors);
     }
@@ -193,7 +213,7 @@ mod tests {
         let root = folder_with(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\n").unwrap();
         let folder = ResultFolder::list(root.path(), false).unwrap();
-        assert_eq!(folder.errors, [TestError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
+        assert_eq!(folder.errors, [TestError { location: "A/fio/0".to_owned(), message: NO_MESSAGE.to_owned() }]);
     }
 
     #[test]
@@ -201,13 +221,22 @@ mod tests {
         let root = folder_with(&["A/fio/0/__error0__/exception"]);
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\u{1b}[31mno\tdisk\nat all\0").unwrap();
         let folder = ResultFolder::list(root.path(), false).unwrap();
-        assert_eq!(folder.errors[0].text, "\u{fffd}[31mno\tdisk\nat all\u{fffd}");
+        assert_eq!(folder.errors[0].message, "\u{fffd}[31mno\tdisk\nat all\u{fffd}");
     }
 
     #[test]
-    fn a_folder_without_results_is_refused() {
+    fn a_folder_without_results_is_rejected() {
         let root = folder_with(&["A/fio/0000/other.json"]);
         assert!(matches!(ResultFolder::list(root.path(), false), Err(SourceError::NoResults { .. })));
         assert!(matches!(ResultFolder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_folder_whose_results_cannot_be_read_is_rejected_with_the_reason() {
+        let root = folder_with(&["A/fio/0000/other.json"]);
+        let loops = root.path().join("A/fio/0000/result.json");
+        std::os::unix::fs::symlink(&loops, &loops).unwrap();
+        let message = ResultFolder::list(root.path(), false).unwrap_err().to_string();
+        assert!(message.contains(&format!("RUNPERF_METADATA; {}: cannot be read: ", loops.display())), "{message}");
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn merge(
                 as u32
         })
         .collect();
-    let errors = parsed.errors.iter().map(|(case, text)| TestError {
-        place: format!("{profile}/{}/{}:{}", file.test, file.serial, parsed.names.resolve(*case)),
-        text: text.clone(),
+    let errors = parsed.errors.iter().map(|(case, message)| TestError {
+        location: format!("{profile}/{}/{}:{}", file.test, file.serial, parsed.names.resolve(*case)),
+        message: message.clone(),
     });
     let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
     let run = &mut builds.list[place.build].runs[place.run];

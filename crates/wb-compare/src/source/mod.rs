@@ -86,13 +86,15 @@ pub enum SourceError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// A folder with neither results nor metadata.
-    #[error("{}", no_results(path, folders))]
+    /// A folder with neither results nor errors nor metadata.
+    #[error("{}", no_results(path, folders, unreadable))]
     NoResults {
         /// The folder.
         path: PathBuf,
-        /// The names of its folders with results.
+        /// The names of those of its folders that have some.
         folders: Vec<String>,
+        /// What could not be read in it.
+        unreadable: Vec<Warning>,
     },
     /// A Weighbridge run whose records are damaged.
     #[error("cannot compare {}: {source}", path.display())]
@@ -135,10 +137,11 @@ pub enum SourceError {
 /// The maximum number of folders listed in a message.
 const MAX_LISTED: usize = 6;
 
-fn no_results(path: &Path, folders: &[String]) -> String {
+fn no_results(path: &Path, folders: &[String], unreadable: &[Warning]) -> String {
     let path = path.display();
     if folders.is_empty() {
-        return format!("{path} has no results: expected PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA");
+        let first = unreadable.first().map(|warning| format!("; {}", warning.message())).unwrap_or_default();
+        return format!("{path} has no results: expected PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA{first}");
     }
     let listed = folders[..folders.len().min(MAX_LISTED)].join(", ");
     let more = match folders.len().saturating_sub(MAX_LISTED) {
@@ -278,10 +281,10 @@ fn compared_as<'a>(profile: &'a str, source: &'a BuildSource, at: usize, first: 
 
 /// Renames the profile of an error to the name that it is compared as; `None` if that profile is skipped.
 fn map_error_profile(error: TestError, source: &BuildSource, at: usize, first: &BuildSource) -> Option<TestError> {
-    let TestError { place, text } = error;
-    let (profile, rest) = place.split_once('/')?;
-    let place = format!("{}/{rest}", compared_as(profile, source, at, first)?);
-    Some(TestError { place, text })
+    let TestError { location, message } = error;
+    let (profile, rest) = location.split_once('/')?;
+    let location = format!("{}/{rest}", compared_as(profile, source, at, first)?);
+    Some(TestError { location, message })
 }
 
 /// Checks that each mapped profile exists in its build, and its target in another one.
@@ -317,8 +320,8 @@ struct RunIndex {
 
 /// Parses a result file; `text` is the buffer for its content.
 fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<ParsedResult, WarningKind> {
-    let text = match &file.studied {
-        Some(studied) => studied,
+    let text = match &file.recomputed {
+        Some(recomputed) => recomputed,
         None => {
             text.clear();
             File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(WarningKind::unreadable)?;

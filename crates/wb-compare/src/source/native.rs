@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
         }
     }
     for error in damaged_cells(&state.damaged) {
-        let kind = WarningKind::Damaged { cell: error.place.clone(), why: error.text.clone() };
+        let kind = WarningKind::Damaged { cell: error.location.clone(), why: error.message.clone() };
         folder.warnings.push(Warning { path: path.to_owned(), kind });
         folder.errors.push(error);
     }
@@ -46,11 +46,11 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
     Ok(NativeRun { metadata, journal })
 }
 
-/// The studied results of a serial.
+/// The recomputed results of a serial.
 fn result_file(run: &Path, path: PathBuf, text: Vec<u8>) -> Option<ResultFile> {
     let names = path.strip_prefix(run).ok()?.parent()?.iter().map(|name| name.to_str().map(str::to_owned));
     let [profile, test, serial] = names.collect::<Option<Vec<_>>>()?.try_into().ok()?;
-    Some(ResultFile { layout: Layout::Weighbridge, path, profile, test, serial, studied: Some(text) })
+    Some(ResultFile { layout: Layout::Weighbridge, path, profile, test, serial, recomputed: Some(text) })
 }
 
 /// One error for each cell with damaged samples.
@@ -60,9 +60,9 @@ fn damaged_cells(damaged: &[DamagedSample]) -> Vec<TestError> {
         cells.entry(&sample.cell).or_default().push(sample);
     }
     let error = |(cell, samples): (&CellId, Vec<&DamagedSample>)| {
-        let text =
+        let message =
             format!("{}: {} was modified", pluralize(samples.len(), "damaged sample"), samples[0].file.display());
-        TestError { place: cell.to_string(), text }
+        TestError { location: cell.to_string(), message }
     };
     cells.into_iter().map(error).collect()
 }

@@ -58,8 +58,8 @@ struct BuildName {
 #[derive(Serialize)]
 struct ErrorView {
     build: String,
-    place: String,
-    text: String,
+    location: String,
+    message: String,
 }
 
 impl<'a> ComparisonPage<'a> {
@@ -145,10 +145,10 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedTex
 fn errors(outcome: &ComparisonResult) -> Vec<ErrorView> {
     let views = |build: &wb_compare::comparison::BuildSummary| {
         let name = build.name.clone();
-        let view = move |(place, text): &(String, String)| ErrorView {
+        let view = move |(location, message): &(String, String)| ErrorView {
             build: name.clone(),
-            place: place.clone(),
-            text: text.clone(),
+            location: location.clone(),
+            message: message.clone(),
         };
         build.errors.iter().map(view).collect::<Vec<_>>()
     };
