@@ -74,9 +74,9 @@ impl ApplySite<'_> {
     }
 }
 
-/// A file that belongs to a host.
+/// A text that a profile uses for one host, such as the template of its guests' XML.
 pub(crate) struct HostAsset {
-    /// Its path.
+    /// The path of its file, or the text itself if the profile contains it.
     pub(crate) name: String,
     /// Its content.
     pub(crate) text: String,

@@ -149,6 +149,9 @@ pub enum ProfileErrorKind {
         /// The error.
         message: String,
     },
+    /// Extra arguments that cannot be split into words.
+    #[error("virt-install-extra: {0}")]
+    ExtraArguments(shell_words::ParseError),
     /// A guest that got no address in time.
     #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
     NoAddress {

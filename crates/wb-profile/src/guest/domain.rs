@@ -1,4 +1,4 @@
-//! Generates a guest's domain XML for libvirt, with virt-install or from a template of the user.
+//! Generates a guest's domain XML for libvirt, with virt-install or from the user's template.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -14,20 +14,27 @@ use crate::host::run;
 use crate::image::{BaseImage, GuestBoot, ImageFormat};
 use crate::profile::{GuestsConfig, VirtType};
 
-/// libosinfo's name for a guest with virtio devices throughout, used when the guest's system is not specified.
-const ANY_LINUX: &str = "linux2022";
+/// libosinfo's name for a guest with virtio devices throughout. The user's extra arguments can name another system.
+const GENERIC_LINUX: &str = "linux2022";
 
-/// Everything that determines a guest's domain.
+/// Everything that determines a guest's domain. A user's template gets only the values of its placeholders.
 pub(crate) struct DomainSpec<'a> {
-    /// Its name in libvirt.
-    pub(crate) domain: &'a str,
+    /// The domain's name in libvirt.
+    pub(crate) name: &'a str,
+    /// The settings shared by all guests of the profile.
     pub(crate) guests: &'a GuestsConfig,
+    /// The guest's CPUs and memory, and where they are on the host.
     pub(crate) size: &'a GuestSize,
-    pub(crate) virt: VirtType,
-    pub(crate) base: &'a BaseImage,
-    /// Paths on the host.
+    /// Whether the guest is virtualised or emulated.
+    pub(crate) virt_type: VirtType,
+    /// The image that the guest's disk is a copy of; it may need a kernel of its own to boot.
+    pub(crate) base_image: &'a BaseImage,
+    /// The guest's disk: a path on the host.
     pub(crate) disk: &'a str,
+    /// The image with cloud-init's configuration, called seed there, which lets the controller log in: a path on the
+    /// host.
     pub(crate) seed: &'a str,
+    /// The file on the host to which the output of the guest's serial console is written.
     pub(crate) console: &'a str,
     /// The hardware address of its network device.
     pub(crate) mac: &'a str,
@@ -35,60 +42,60 @@ pub(crate) struct DomainSpec<'a> {
     pub(crate) huge_pages: bool,
 }
 
-/// Generates the domain's XML with virt-install.
+/// Generates the domain's XML with virt-install, which runs on the host as a process of `group`.
 ///
 /// # Errors
 /// If virt-install is not installed or fails, or the user's extra arguments cannot be parsed.
-pub(crate) async fn xml(plan: &DomainSpec<'_>, group: &Group) -> Result<String, ProfileErrorKind> {
-    run(group, virt_install_command(plan)?).await
+pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &Group) -> Result<String, ProfileErrorKind> {
+    run(group, virt_install_command(spec)?).await
 }
 
 /// Fills in a user's XML template: `%(name)s`, `%(disk)s`, `%(seed)s`, `%(console)s`, `%(mac)s`, `%(network)s`,
 /// `%(cpus)s`, `%(memory_kb)s` and `%(virt_type)s`.
 ///
 /// # Errors
-/// If it contains other placeholders.
-pub(crate) fn fill_template(plan: &DomainSpec<'_>, asset: &HostAsset) -> Result<String, ProfileErrorKind> {
-    let HostAsset { name: file, text } = asset;
-    let guests = plan.guests;
-    let (cpus, memory) = (plan.size.cpus.to_string(), (plan.size.memory.0 >> 10).to_string());
+/// If the template contains other placeholders, is not well-formed, or does not use the guest's name, disk and seed.
+pub(crate) fn fill_template(spec: &DomainSpec<'_>, template: &HostAsset) -> Result<String, ProfileErrorKind> {
+    let HostAsset { name: file, text } = template;
+    let guests = spec.guests;
+    let (cpus, memory_kib) = (spec.size.cpus.to_string(), (spec.size.memory.0 >> 10).to_string());
     let values = [
-        ("name", plan.domain),
-        ("disk", plan.disk),
-        ("seed", plan.seed),
-        ("console", plan.console),
-        ("mac", plan.mac),
+        ("name", spec.name),
+        ("disk", spec.disk),
+        ("seed", spec.seed),
+        ("console", spec.console),
+        ("mac", spec.mac),
         ("network", &guests.network),
         ("cpus", &cpus),
-        ("memory_kb", &memory),
-        ("virt_type", plan.virt.name()),
+        ("memory_kb", &memory_kib),
+        ("virt_type", spec.virt_type.name()),
     ];
     let mut filled = text.clone();
-    for (name, value) in values {
-        filled = filled.replace(&format!("%({name})s"), value);
+    for (placeholder, value) in values {
+        filled = filled.replace(&format!("%({placeholder})s"), value);
     }
     match filled.split_once("%(") {
-        None => require_guest_files(plan, &filled, file).map(|()| filled),
+        None => require_own_resources(spec, &filled, file).map(|()| filled),
         Some((_, rest)) => {
-            let name = rest.split(')').next().unwrap_or_default();
-            let names = values.map(|(name, _)| name).join(", ");
+            let unknown = rest.split(')').next().unwrap_or_default();
+            let placeholders = values.map(|(placeholder, _)| placeholder).join(", ");
             Err(ProfileErrorKind::Xml {
                 file: file.clone(),
-                message: format!("unknown placeholder `%({name})s`: expected one of {names}"),
+                message: format!("unknown placeholder `%({unknown})s`: expected one of {placeholders}"),
             })
         }
     }
 }
 
-/// Requires that a user's domain uses the name, disk and seed created for the guest: it would write to another disk,
-/// and without the seed nobody could log in.
-fn require_guest_files(plan: &DomainSpec<'_>, xml: &str, file: &str) -> Result<(), ProfileErrorKind> {
+/// Requires that a user's domain has the name, disk and seed created for the guest. Otherwise it would write to another
+/// disk, and without the seed nobody could log in.
+fn require_own_resources(spec: &DomainSpec<'_>, xml: &str, file: &str) -> Result<(), ProfileErrorKind> {
     let invalid = |message: String| ProfileErrorKind::Xml { file: file.to_owned(), message };
-    let domain = ParsedDomain::read(xml).map_err(|error| invalid(format!("invalid XML: {error}")))?;
-    if domain.name != plan.domain {
-        return Err(invalid("its <name> is not `%(name)s`, which identifies the guest".to_owned()));
+    let domain = ParsedDomain::parse(xml).map_err(|error| invalid(format!("invalid XML: {error}")))?;
+    if domain.name != spec.name {
+        return Err(invalid("invalid <name>: expected `%(name)s`, which identifies the guest".to_owned()));
     }
-    for (placeholder, path) in [("disk", plan.disk), ("seed", plan.seed)] {
+    for (placeholder, path) in [("disk", spec.disk), ("seed", spec.seed)] {
         if !domain.disks.iter().any(|disk| disk == path) {
             return Err(invalid(format!("no <disk> has `%({placeholder})s` as the file of its <source>")));
         }
@@ -96,28 +103,28 @@ fn require_guest_files(plan: &DomainSpec<'_>, xml: &str, file: &str) -> Result<(
     Ok(())
 }
 
-/// The parts of a domain's XML that must refer to the guest.
+/// The parts of a domain's XML that must be those of the guest.
 #[derive(Debug, Default)]
 struct ParsedDomain {
     name: String,
-    /// The files of its disks.
+    /// The paths of the files that are its disks.
     disks: Vec<String>,
 }
 
 impl ParsedDomain {
-    fn read(xml: &str) -> Result<Self, String> {
+    fn parse(xml: &str) -> Result<Self, String> {
         let mut reader = Reader::from_str(xml);
-        let (mut domain, mut within) = (Self::default(), Vec::<String>::new());
+        let (mut domain, mut open_elements) = (Self::default(), Vec::<String>::new());
         loop {
             match reader.read_event().map_err(|error| error.to_string())? {
                 Event::Start(element) => {
-                    domain.read_source(&element, &within)?;
-                    within.push(element.name().as_ref().to_owned());
+                    domain.record_disk_file(&element, &open_elements)?;
+                    open_elements.push(element.name().as_ref().to_owned());
                 }
-                Event::Empty(element) => domain.read_source(&element, &within)?,
-                Event::End(_) => drop(within.pop()),
-                Event::Text(text) if within == ["domain", "name"] => domain.name += text.trim(),
-                Event::Eof => match within.last() {
+                Event::Empty(element) => domain.record_disk_file(&element, &open_elements)?,
+                Event::End(_) => drop(open_elements.pop()),
+                Event::Text(text) if open_elements == ["domain", "name"] => domain.name += text.trim(),
+                Event::Eof => match open_elements.last() {
                     None => return Ok(domain),
                     Some(open) => return Err(format!("<{open}> is not closed")),
                 },
@@ -126,9 +133,13 @@ impl ParsedDomain {
         }
     }
 
-    /// Records the file of a disk's source.
-    fn read_source(&mut self, element: &BytesStart<'_>, within: &[String]) -> Result<(), String> {
-        let is_source = element.name().as_ref() == "source" && within.last().is_some_and(|parent| parent == "disk");
+    /// Records the file of an element that is a disk's source.
+    ///
+    /// # Errors
+    /// If an attribute of any element is malformed.
+    fn record_disk_file(&mut self, element: &BytesStart<'_>, open_elements: &[String]) -> Result<(), String> {
+        let is_source =
+            element.name().as_ref() == "source" && open_elements.last().is_some_and(|parent| parent == "disk");
         for attribute in element.attributes() {
             let attribute = attribute.map_err(|error| error.to_string())?;
             if is_source && attribute.key.as_ref() == "file" {
@@ -140,45 +151,55 @@ impl ParsedDomain {
 }
 
 /// Checks that virt-install accepts the extra arguments of a profile, by generating the XML for libvirt's test driver,
-/// which simulates a machine in memory and does not touch this one.
+/// which simulates a machine in memory and does not use the host. Disks are not checked: the test driver has none.
 ///
 /// # Errors
-/// If it does not, with its output.
-pub(crate) async fn check_extra(plan: &DomainSpec<'_>, group: &Group) -> Result<(), ProfileErrorKind> {
-    let mut words = virt_install_command(plan)?;
-    let is_option =
-        |words: &[String], index: usize| matches!(words[index].as_str(), "--virt-type" | "--connect" | "--disk");
-    // Omit the options that refer to this machine, which the test driver does not know.
-    while let Some(at) = (0..words.len()).find(|index| is_option(&words, *index)) {
-        words.drain(at..=at + 1);
-    }
-    words.extend(["--connect", "test:///default", "--disk", "none"].map(str::to_owned));
-    words.retain(|word| word != "--import");
-    words.push("--install".to_owned());
-    words.push("no_install=yes".to_owned());
-    run(group, words).await.map(drop)
+/// If virt-install rejects them; the error contains its output.
+pub(crate) async fn check_extra_arguments(spec: &DomainSpec<'_>, group: &Group) -> Result<(), ProfileErrorKind> {
+    run(group, test_driver_command(spec)?).await.map(drop)
 }
 
-/// The virt-install command that prints the domain's XML without creating it.
-fn virt_install_command(plan: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErrorKind> {
-    let DomainSpec { guests, size, base, .. } = plan;
+/// The virt-install command for libvirt's test driver.
+fn test_driver_command(spec: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErrorKind> {
+    let mut command = Vec::new();
+    let mut arguments = virt_install_command(spec)?.into_iter().peekable();
+    while let Some(argument) = arguments.next() {
+        let name = argument.split_once('=').map_or(argument.as_str(), |(name, _)| name);
+        match name {
+            // They refer to the host, which the test driver does not know.
+            "--connect" | "--virt-type" | "--disk" if name != argument => {}
+            "--connect" | "--virt-type" | "--disk" if arguments.next_if(|value| !value.starts_with('-')).is_some() => {}
+            // It boots from the first disk; `no_install` also states that nothing is to be installed, without a disk.
+            "--import" => {}
+            // An option without its value, too: virt-install names it.
+            _ => command.push(argument),
+        }
+    }
+    let replaced = ["--connect", "test:///default", "--disk", "none", "--install", "no_install=yes"];
+    command.extend(replaced.map(str::to_owned));
+    Ok(command)
+}
+
+/// The virt-install command that prints the domain's XML without creating the domain.
+fn virt_install_command(spec: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErrorKind> {
+    let DomainSpec { guests, size, base_image, .. } = spec;
     let disk_format = format_name(guests.image_format);
-    let pinned = !size.pinned.is_empty();
-    let disk_tuning = if pinned { ",cache=none,io=native,driver.iothread=1" } else { "" };
-    let mut words: Vec<String> = Vec::new();
-    let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    let is_pinned = !size.pinned.is_empty();
+    let disk_tuning = if is_pinned { ",cache=none,io=native,driver.iothread=1" } else { "" };
+    let mut arguments: Vec<String> = Vec::new();
+    let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
     option("connect", CONNECTION.to_owned());
-    option("name", plan.domain.to_owned());
+    option("name", spec.name.to_owned());
     option("memory", mebibytes(size.memory).to_string());
-    option("vcpus", cpus(size.cpus, plan.virt));
-    option("virt-type", plan.virt.name().to_owned());
-    option("osinfo", ANY_LINUX.to_owned());
-    option("disk", format!("path={},format={disk_format}{disk_tuning}", plan.disk));
-    option("disk", format!("path={},format=raw,readonly=on", plan.seed));
-    option("network", format!("network={},mac={}", guests.network, plan.mac));
+    option("vcpus", vcpus_value(size.cpus, spec.virt_type));
+    option("virt-type", spec.virt_type.name().to_owned());
+    option("osinfo", GENERIC_LINUX.to_owned());
+    option("disk", format!("path={},format={disk_format}{disk_tuning}", spec.disk));
+    option("disk", format!("path={},format=raw,readonly=on", spec.seed));
+    option("network", format!("network={},mac={}", guests.network, spec.mac));
     option("graphics", "none".to_owned());
-    option("serial", format!("file,path={}", plan.console));
-    match &base.boot {
+    option("serial", format!("file,path={}", spec.console));
+    match &base_image.boot {
         GuestBoot::Disk => {}
         GuestBoot::Kernel { kernel, initrd, arguments } => {
             option("boot", format!("kernel={kernel},initrd={initrd},kernel_args=\"{arguments}\""));
@@ -187,38 +208,38 @@ fn virt_install_command(plan: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErr
     if let Some(emulator) = &guests.qemu_bin {
         option("xml", format!("./devices/emulator={emulator}"));
     }
-    if pinned {
-        let pins: Vec<String> = (0..).zip(&size.pinned).map(|(cpu, host)| pin(cpu, *host)).collect();
-        let all = cpu_list::format(&size.pinned);
-        option("cputune", format!("{},emulatorpin.cpuset={all}", pins.join(",")));
+    if is_pinned {
+        let pins: Vec<String> = (0..).zip(&size.pinned).map(|(vcpu, cpu)| vcpu_pin(vcpu, *cpu)).collect();
+        let host_cpus = cpu_list::format(&size.pinned);
+        option("cputune", format!("{},emulatorpin.cpuset={host_cpus}", pins.join(",")));
         option("xml", "./cputune/iothreadpin/@iothread=1".to_owned());
-        option("xml", format!("./cputune/iothreadpin/@cpuset={all}"));
+        option("xml", format!("./cputune/iothreadpin/@cpuset={host_cpus}"));
         option("numatune", format!("{},memory.mode=strict", cpu_list::format(&size.nodes)));
         option("iothreads", "1".to_owned());
-        option("cpu", if plan.virt == VirtType::Kvm { "host-passthrough" } else { "mode=maximum" }.to_owned());
+        option("cpu", if spec.virt_type == VirtType::Kvm { "host-passthrough" } else { "mode=maximum" }.to_owned());
     }
-    if plan.huge_pages {
+    if spec.huge_pages {
         option("memorybacking", "hugepages=on".to_owned());
     }
-    words.extend(
+    arguments.extend(
         ["--import", "--noautoconsole", "--transient", "--check", "all=off", "--print-xml", "--quiet"]
             .map(str::to_owned),
     );
-    let extra = shell_words::split(&guests.virt_install_extra)
-        .map_err(|error| ProfileErrorKind::Xml { file: "virt-install-extra".to_owned(), message: error.to_string() })?;
-    Ok(["virt-install".to_owned()].into_iter().chain(words).chain(extra).collect())
+    let extra = shell_words::split(&guests.virt_install_extra).map_err(ProfileErrorKind::ExtraArguments)?;
+    Ok(["virt-install".to_owned()].into_iter().chain(arguments).chain(extra).collect())
 }
 
-/// The `--vcpus` value. An emulated guest with one CPU gets room for a second one that is never plugged in: QEMU elides
-/// the memory barriers of a guest with at most one CPU although its devices run in other threads, and the guest loses a
-/// disk interrupt for good (Henderson, "tcg: Do not elide memory barriers for !CF_PARALLEL in system mode", 2023,
-/// missing in QEMU 8.0 and older).
-fn cpus(count: u32, virt: VirtType) -> String {
-    if virt == VirtType::Qemu && count == 1 { "1,maxvcpus=2".to_owned() } else { count.to_string() }
+/// The `--vcpus` value. An emulated guest with one CPU has a maximum of two, and the second is never plugged in: QEMU
+/// elides the memory barriers of a guest with at most one CPU although its devices run in other threads, and the guest
+/// loses a disk interrupt for good (Henderson, "tcg: Do not elide memory barriers for !CF_PARALLEL in system mode",
+/// 2023, missing in QEMU 8.0 and older).
+fn vcpus_value(count: u32, virt_type: VirtType) -> String {
+    if virt_type == VirtType::Qemu && count == 1 { "1,maxvcpus=2".to_owned() } else { count.to_string() }
 }
 
-fn pin(cpu: u32, host: u32) -> String {
-    format!("vcpupin{cpu}.vcpu={cpu},vcpupin{cpu}.cpuset={host}")
+/// The part of virt-install's `--cputune` that pins a guest's CPU to one of the host's.
+fn vcpu_pin(vcpu: u32, host_cpu: u32) -> String {
+    format!("vcpupin{vcpu}.vcpu={vcpu},vcpupin{vcpu}.cpuset={host_cpu}")
 }
 
 fn mebibytes(size: Bytes) -> u64 {
@@ -238,31 +259,34 @@ mod tests {
     use super::*;
     use crate::image::GuestBoot;
 
-    /// The result of filling in a user's XML.
-    fn of(xml: &str) -> Result<String, String> {
-        let (guests, size) =
-            (GuestsConfig::default(), GuestSize { cpus: 2, memory: Bytes(1 << 30), pinned: vec![], nodes: vec![] });
-        let base = BaseImage {
+    /// Calls `use_spec` with the specification of a guest.
+    fn with_spec<T>(guests: &GuestsConfig, use_spec: impl FnOnce(&DomainSpec<'_>) -> T) -> T {
+        let size = GuestSize { cpus: 2, memory: Bytes(1 << 30), pinned: vec![], nodes: vec![] };
+        let base_image = BaseImage {
             name: "x".to_owned(),
             path: "/x".to_owned(),
             format: ImageFormat::Qcow2,
             sha256: String::new(),
             boot: GuestBoot::Disk,
         };
-        let plan = DomainSpec {
-            domain: "weighbridge-1-vm1",
-            guests: &guests,
+        use_spec(&DomainSpec {
+            name: "weighbridge-1-vm1",
+            guests,
             size: &size,
-            virt: VirtType::Qemu,
-            base: &base,
+            virt_type: VirtType::Qemu,
+            base_image: &base_image,
             disk: "/f/vm1.disk",
             seed: "/f/vm1.seed",
             console: "/f/vm1.console",
             mac: "52:54:00:00:00:01",
             huge_pages: false,
-        };
-        let asset = HostAsset { name: "guest.xml".to_owned(), text: xml.to_owned() };
-        fill_template(&plan, &asset).map_err(|why| why.to_string())
+        })
+    }
+
+    /// The result of filling in a user's template.
+    fn fill(xml: &str) -> Result<String, String> {
+        let template = HostAsset { name: "guest.xml".to_owned(), text: xml.to_owned() };
+        with_spec(&GuestsConfig::default(), |spec| fill_template(spec, &template)).map_err(|error| error.to_string())
     }
 
     const DISKS: &str = "<disk><source file='%(disk)s'/></disk><disk><source file=\"%(seed)s\"></source></disk>";
@@ -270,8 +294,8 @@ mod tests {
     #[test]
     fn domain_template_must_use_the_guests_name_disk_and_seed() {
         let domain = |disks: &str| format!("<domain><name>%(name)s</name><devices>{disks}</devices></domain>");
-        assert!(of(&domain(DISKS)).unwrap().contains("file='/f/vm1.disk'"));
-        let refused = [
+        assert!(fill(&domain(DISKS)).unwrap().contains("file='/f/vm1.disk'"));
+        let rejected = [
             domain("<disk><source file='/home/me/other.qcow2'/></disk><disk><source file='%(seed)s'/></disk>"),
             domain("<disk><source file='%(disk)s'/></disk>"),
             domain("<filesystem><source file='%(disk)s'/></filesystem>"),
@@ -279,13 +303,36 @@ mod tests {
             format!("<domain><name>%(name)s</nam>{DISKS}</domain>"),
             domain("%(dsk)s"),
         ];
-        insta::assert_snapshot!(refused.map(|xml| of(&xml).unwrap_err()).join("\n"), @r"
+        insta::assert_snapshot!(rejected.map(|xml| fill(&xml).unwrap_err()).join("\n"), @r"
         guest.xml: no <disk> has `%(disk)s` as the file of its <source>
         guest.xml: no <disk> has `%(seed)s` as the file of its <source>
         guest.xml: no <disk> has `%(disk)s` as the file of its <source>
-        guest.xml: its <name> is not `%(name)s`, which identifies the guest
+        guest.xml: invalid <name>: expected `%(name)s`, which identifies the guest
         guest.xml: invalid XML: ill-formed document: expected `</name>`, but `</nam>` was found
         guest.xml: unknown placeholder `%(dsk)s`: expected one of name, disk, seed, console, mac, network, cpus, memory_kb, virt_type
         ");
+    }
+    #[test]
+    fn extra_arguments_are_checked_without_the_options_that_refer_to_the_host() {
+        let command = |extra: &str| {
+            let guests = GuestsConfig { virt_install_extra: extra.to_owned(), ..GuestsConfig::default() };
+            with_spec(&guests, test_driver_command).unwrap()
+        };
+        let replaced = ["--connect", "test:///default", "--disk", "none", "--install", "no_install=yes"];
+        let plain = command("");
+        assert!(plain.ends_with(&replaced.map(str::to_owned)));
+        assert!(!plain.iter().any(|argument| argument == "--import" || argument.contains("/f/vm1.disk")), "{plain:?}");
+        assert_eq!(command("--disk size=1 --disk=size=2 --connect=x --virt-type kvm"), plain);
+        assert!(command("--tpm none").windows(2).any(|pair| pair == ["--tpm", "none"]));
+    }
+
+    #[test]
+    fn an_extra_option_without_its_value_is_left_to_virt_install() {
+        for extra in ["--disk", "--tpm none --virt-type", "--connect --tpm none"] {
+            let guests = GuestsConfig { virt_install_extra: extra.to_owned(), ..GuestsConfig::default() };
+            let command = with_spec(&guests, test_driver_command).unwrap();
+            let words: Vec<String> = extra.split(' ').map(str::to_owned).collect();
+            assert!(command.windows(words.len()).any(|window| window == words), "{extra}: {command:?}");
+        }
     }
 }

@@ -123,12 +123,12 @@ pub(crate) async fn start(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result
         };
         let volume = seed_config.volume()?;
         worker.put(&seed, &volume, 0o600).await?;
-        let plan = DomainSpec {
-            domain: &domain,
+        let spec = DomainSpec {
+            name: &domain,
             guests,
             size,
-            virt,
-            base: &base,
+            virt_type: virt,
+            base_image: &base,
             disk: &disk,
             seed: &seed,
             console: &console,
@@ -136,8 +136,8 @@ pub(crate) async fn start(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result
             huge_pages,
         };
         let xml = match &guests.xml {
-            None => domain::xml(&plan, group).await?,
-            Some(file) => domain::fill_template(&plan, &site.asset(file)?)?,
+            None => domain::generate_xml(&spec, group).await?,
+            Some(file) => domain::fill_template(&spec, &site.asset(file)?)?,
         };
         worker.put(&definition, xml.as_bytes(), 0o600).await?;
         let started = Instant::now();
@@ -276,12 +276,12 @@ async fn check_definition(
         sha256: String::new(),
         boot: image::GuestBoot::Disk,
     };
-    let plan = DomainSpec {
-        domain: "weighbridge-guest",
+    let spec = DomainSpec {
+        name: "weighbridge-guest",
         guests,
         size,
-        virt,
-        base: &base,
+        virt_type: virt,
+        base_image: &base,
         disk: "/weighbridge/disk",
         seed: "/weighbridge/seed",
         console: "/weighbridge/console",
@@ -289,9 +289,9 @@ async fn check_definition(
         huge_pages: false,
     };
     match &guests.xml {
-        Some(file) => domain::fill_template(&plan, &site.asset(file)?).map(drop),
+        Some(file) => domain::fill_template(&spec, &site.asset(file)?).map(drop),
         None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
-        None => domain::check_extra(&plan, site.group).await,
+        None => domain::check_extra_arguments(&spec, site.group).await,
     }
 }
 
