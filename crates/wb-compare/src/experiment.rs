@@ -23,7 +23,8 @@ pub struct Criterion {
     pub unit: Unit,
     /// Which direction of change is better.
     pub direction: Direction,
-    /// The smallest relevant difference, in percent: a ratio of medians closer to 1 counts as equivalent.
+    /// The smallest relevant difference, in percent: if the whole interval of the ratio is closer to 1, the verdict is
+    /// `equivalent`.
     pub threshold: f64,
     /// The false-positive rate, in percent: how often identical variants (in a calibration, identical sides) may be
     /// reported as different.
@@ -174,7 +175,8 @@ pub struct VariantSamples {
     pub inputs: VariantInputs,
 }
 
-/// The complete blocks: for each block number for which every variant has a value, these values in order of the variants.
+/// The complete blocks: for each block number for which every variant has a value, these values in order of the
+/// variants.
 pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> Vec<Vec<f64>> {
     let value_in =
         |values: &[(u32, f64)], block: u32| values.iter().find(|(number, _)| *number == block).map(|(_, value)| *value);

@@ -1,11 +1,11 @@
-//! Auxiliary steps of a run: provisioning of hosts, scripts, reboots, publishing of results.
+//! Auxiliary steps of a run: host provisioning, setup scripts, reboots, and publication of results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::secrets::mask_words;
 use wb_model::{Sha256, WorkerName};
 
-/// The outcome of a step.
+/// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum StepOutcome {
@@ -13,17 +13,16 @@ pub enum StepOutcome {
     Done,
     /// It failed.
     Failed {
-        /// The reason.
+        /// The error message, with secrets masked.
         reason: String,
     },
 }
 
 impl StepOutcome {
-    /// The outcome of a result.
-    pub fn of<T>(result: &Result<T, impl ToString>) -> Self {
+    /// Creates the outcome of a result, and masks secrets in the error: it may contain the output of a program.
+    pub fn from_result<T>(result: &Result<T, impl ToString>) -> Self {
         match result {
             Ok(_) => Self::Done,
-            // The error may contain the output of a program.
             Err(error) => Self::Failed { reason: mask_words(&error.to_string()) },
         }
     }
@@ -37,33 +36,35 @@ impl StepOutcome {
 /// The provisioning of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProvisioningStep {
-    /// The host.
+    /// The host that was provisioned.
     pub host: WorkerName,
-    /// The provisioner.
+    /// The provisioner's name: `command`, `ansible`, or the name of an external program.
     pub provisioner: String,
-    /// The hash of its input.
+    /// The hash of the provisioner's name and parameters, and of the playbook if it is `ansible`: a host is provisioned
+    /// again when it changes.
     pub sha256: Sha256,
-    /// The outcome.
+    /// How the step ended.
     #[serde(flatten)]
     pub outcome: StepOutcome,
     /// The duration in seconds.
     pub seconds: f64,
-    /// Its output: a file of the run folder.
+    /// The file with its output, relative to the run folder.
     pub log: String,
 }
 
-/// The kind of a script.
+/// When and where a setup script runs. A host is a machine that can be reached; a worker is a host or guest that
+/// measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScriptKind {
-    /// It sets a host up, before any profile is applied.
+    /// On each host, before any profile is applied.
     HostSetup,
-    /// It sets a worker up, before the first test there.
+    /// On each worker, before its first test.
     WorkerSetup,
 }
 
 impl ScriptKind {
-    /// Its name in options and files.
+    /// The name in command-line options and in the names of log files.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostSetup => "host-setup",
@@ -72,52 +73,52 @@ impl ScriptKind {
     }
 }
 
-/// The run of a script.
+/// The execution of a setup script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScriptStep {
-    /// The kind of the script.
+    /// Which of the setup scripts it was.
     pub script: ScriptKind,
-    /// The worker.
+    /// The host or worker on which it ran.
     pub worker: WorkerName,
-    /// The hash of the script's text and its arguments.
+    /// The hash of the script's text and arguments: a script runs again when it changes.
     pub sha256: Sha256,
     /// The ID of the boot in which it ran.
     pub boot_id: String,
-    /// The outcome.
+    /// How the step ended.
     #[serde(flatten)]
     pub outcome: StepOutcome,
     /// The duration in seconds.
     pub seconds: f64,
-    /// Its output: a file of the run folder.
+    /// The file with its output, relative to the run folder.
     pub log: String,
 }
 
-/// The end of a requested reboot.
+/// A requested reboot of a host, recorded at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RebootStep {
-    /// The worker.
+    /// The host that rebooted.
     pub worker: WorkerName,
-    /// The ID of the boot before.
+    /// The ID of the previous boot.
     pub boot_id: String,
-    /// The ID of the boot after, if the machine came back.
+    /// The ID of the new boot; absent if the machine did not come back.
     pub next_boot_id: Option<String>,
-    /// The outcome.
+    /// How the step ended.
     #[serde(flatten)]
     pub outcome: StepOutcome,
     /// The duration in seconds.
     pub seconds: f64,
 }
 
-/// The run of the publish command.
+/// The execution of the publish command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishStep {
-    /// The test: `PROFILE/TEST/SERIAL`; absent at the end, for the whole run.
+    /// The path of the published results, `PROFILE/TEST/SERIAL`; absent if the whole run was published, at its end.
     pub test: Option<String>,
-    /// The outcome.
+    /// How the step ended.
     #[serde(flatten)]
     pub outcome: StepOutcome,
     /// The duration in seconds.
     pub seconds: f64,
-    /// Its output: a file of the run folder.
+    /// The file with its output, relative to the run folder.
     pub log: String,
 }

@@ -56,7 +56,7 @@ impl Publisher {
             Err(why) => (Err(why.clone()), format!("{command_line}\n{why}\n").into_bytes(), Nanos(0)),
         };
         let log = preparation::keep(run, &format!("publish-{}", next_log_number(run)), &log)?;
-        Ok(PublishStep { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
+        Ok(PublishStep { test: what, outcome: StepOutcome::from_result(&result), seconds: elapsed.seconds(), log })
     }
 
     /// Publishes the whole run if it has new results since it was last published; returns the recorded outcome.
@@ -150,7 +150,7 @@ mod tests {
         let test = test.map(str::to_owned);
         line(JournalEvent::Published(PublishStep {
             test,
-            outcome: StepOutcome::of(&result),
+            outcome: StepOutcome::from_result(&result),
             seconds: 0.0,
             log: String::new(),
         }))

@@ -30,11 +30,11 @@ fn table(title: &str, seconds: &[&[(u64, u64)]]) -> NestedLatency {
     }
     let all: Vec<(u64, u64)> = all.into_iter().collect();
     let row = |percentile: f64| {
-        let mut per_second_values: Vec<u64> = seconds.iter().map(|second| percentile_at(second, percentile)).collect();
-        per_second_values.sort_unstable();
-        let ranked: Vec<(u64, u64)> = per_second_values.into_iter().map(|latency| (latency, 1)).collect();
-        let per_second = OVER_SECONDS.iter().map(|over| percentile_at(&ranked, *over) as f64).collect();
-        NestedRow { percentile, cumulative: percentile_at(&all, percentile) as f64, per_second }
+        let mut values_by_second: Vec<u64> = seconds.iter().map(|second| percentile_at(second, percentile)).collect();
+        values_by_second.sort_unstable();
+        let ranked: Vec<(u64, u64)> = values_by_second.into_iter().map(|latency| (latency, 1)).collect();
+        let over_seconds_ns = OVER_SECONDS.iter().map(|over| percentile_at(&ranked, *over) as f64).collect();
+        NestedRow { percentile, cumulative_ns: percentile_at(&all, percentile) as f64, over_seconds_ns }
     };
     NestedLatency {
         title: title.to_owned(),
@@ -71,9 +71,9 @@ mod tests {
             let table = table("x", seconds);
             table.rows.into_iter().find(|row| row.percentile == 99.9).unwrap()
         };
-        assert_eq!(row(&bursts).cumulative, row(&tail).cumulative);
-        assert_eq!(row(&bursts).per_second[2], 100.0);
-        assert_eq!(row(&tail).per_second[2], 1_000_000.0);
+        assert_eq!(row(&bursts).cumulative_ns, row(&tail).cumulative_ns);
+        assert_eq!(row(&bursts).over_seconds_ns[2], 100.0);
+        assert_eq!(row(&tail).over_seconds_ns[2], 1_000_000.0);
     }
 
     #[test]

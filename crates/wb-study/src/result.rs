@@ -15,82 +15,88 @@ pub use wb_tests::Conclusion;
 /// The evaluation of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
-    /// The run: what was measured, where and when.
+    /// What was measured, where and when.
     pub run: RunInfo,
     /// The results of its cells, in plan order.
     pub cells: Vec<CellResult>,
-    /// Conclusions from several cells together.
+    /// Conclusions from several cells together, such as a scaling factor or a cache level.
     pub conclusions: Vec<Conclusion>,
-    /// Changes of the environment during the run.
+    /// Changes of system settings and software during the run.
     pub environment_changes: Vec<EnvironmentChange>,
 }
 
-/// The run: what was measured, where and when.
+/// The run: what was measured, where and when. It consists of entries: commands that worked on the run folder, the
+/// first one and those that resumed or extended the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The run folder's name.
     pub name: String,
     /// The plan's name, or the tests as given on the command line.
     pub plan: String,
-    /// Start time of the first entry, for people: RFC 3339 in UTC.
+    /// Start time of the first entry, in UTC as by RFC 3339: for display, since the wall clock may be set.
     pub started: String,
-    /// Total wall time of all entries, in seconds.
+    /// Total wall time of all entries, in seconds; the time between entries is not included.
     pub seconds: f64,
     /// The part of that time during which processes of the workload ran, including their start, calibration and checks,
     /// in seconds.
     pub workload_seconds: f64,
-    /// The part of the workload time that was measured, in seconds; all of it for tests that do not distinguish.
+    /// The part of the workload time that was measured, in seconds; all of it for tests that cannot separate it from
+    /// preparation.
     pub measured_seconds: f64,
     /// The program's version.
     pub version: String,
-    /// Properties of each worker, in display order: `("CPU", "…")`, `("kernel", "…")`, ….
+    /// Properties of the machines, in display order: names and values (`("CPU", "…")`, `("kernel", "…")`) if there is
+    /// one machine, otherwise one row for all workers with the same properties.
     pub properties: Vec<(String, String)>,
-    /// The host names of all machines that measured.
+    /// The host names of the machines that took part in the last entry.
     #[serde(default)]
     pub machines: Vec<String>,
-    /// The hardware and software of each machine that measured.
+    /// The hardware and software of each machine that took part.
     #[serde(default)]
     pub systems: Vec<System>,
     /// The user's metadata of the run.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// The result of a cell.
+/// The result of a cell: one combination of a test's parameters, measured with one profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
-    /// The cell.
+    /// The cell's name: `PROFILE/TEST/SERIAL:CASE`.
     pub cell: CellId,
-    /// The key that determines with which other cells it may be compared.
+    /// The hash of what defines the cell. Cells may be compared if their keys are equal.
     pub key: DefinitionKey,
-    /// The test's one-line summary.
+    /// The description of the test in one line.
     pub summary: String,
     /// Its effective parameters, including defaults and resolved ones.
     pub params: Params,
-    /// The workers that measured it at the same time; empty if only this machine did.
+    /// The workers that ran it at the same time; empty if only the machine of the controller did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerName>,
-    /// Its sampling rule.
+    /// The rule that decided how many samples were taken.
     pub rule: SamplingRule,
-    /// Its outcome.
+    /// Whether it was measured: converged, with too few samples, failed, …
     pub outcome: CellOutcome,
-    /// Why it ended, in words; absent if its run has not finished it.
+    /// The reason why sampling ended, in words; absent while the cell is unfinished.
     pub ended_by: Option<String>,
-    /// Its metrics, the primary one first.
+    /// The results of its metrics: first over all workers, the primary metric first, then of each worker if there are
+    /// several.
     pub metrics: Vec<MetricResult>,
-    /// Every attempt, in time order, warm-ups included.
+    /// All attempts, in time order: samples and warm-ups, and of each also those that failed.
     pub samples: Vec<SampleResult>,
-    /// Curves measured inside samples, such as bandwidth over block size.
+    /// Curves measured within samples, such as bandwidth over block size.
     pub curves: Vec<Curve>,
-    /// Per-second percentiles and their spread, if latencies of operations were recorded.
+    /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
     pub latency: Vec<NestedLatency>,
-    /// Findings, each a sentence: drift, more than one mode, throttling, placement other than requested.
+    /// Observations that change no result, each a sentence: drift, more than one mode, throttling, CPU placement other
+    /// than requested.
     pub findings: Vec<String>,
-    /// Binaries, versions, hashes and anything else that may explain the figures.
+    /// Binaries, versions, hashes and anything else that may explain the values.
     pub provenance: BTreeMap<String, String>,
 }
 
 impl CellResult {
-    /// The primary metric, which determines convergence and verdict.
+    /// The primary metric, which determines convergence and the verdict of comparisons: over all workers, or of the
+    /// first worker if the metric has no such aggregate. `None` if the test has no primary metric.
     pub fn primary(&self) -> Option<&MetricResult> {
         self.metrics.iter().find(|result| result.metric.primary)
     }
@@ -99,13 +105,13 @@ impl CellResult {
 /// The result of a metric over the counted samples of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricResult {
-    /// The metric.
+    /// The metric: name, class, unit and direction.
     pub metric: Metric,
-    /// The worker; absent for the aggregate over all workers.
+    /// The worker that it is a result of; absent for the result over all workers.
     pub worker: Option<WorkerName>,
-    /// The summary of the samples that count; absent if none does.
+    /// Statistics of the counted samples; absent if there are none.
     pub summary: Option<Summary>,
-    /// The summary without the disturbed samples, if some are disturbed.
+    /// The same statistics without the disturbed samples; absent if none was disturbed.
     pub undisturbed: Option<Summary>,
 }
 
@@ -116,49 +122,52 @@ impl MetricResult {
     }
 }
 
-/// The result of one attempt at a sample.
+/// The result of one attempt at a sample or warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampleResult {
-    /// The sample's number within its cell; warm-ups and samples are both numbered from 0.
+    /// The number of the sample among the samples of the cell, or of the warm-up among its warm-ups, from 0.
     pub sample: u32,
-    /// The number of the attempt at it, from 0.
+    /// The number of the attempt at this sample or warm-up, from 0.
     pub attempt: u32,
-    /// Its purpose.
+    /// Whether it is a sample or a warm-up.
     pub purpose: Purpose,
-    /// Seconds from the run's first start to the start of this attempt, over all entries.
+    /// Wall time in seconds from the start of the run's first entry to the start of this attempt, including the time
+    /// between entries.
     pub start_seconds: f64,
     /// Its duration in seconds.
     pub seconds: f64,
-    /// The duration of its measured part in seconds; that of its processes if the test does not distinguish.
+    /// The duration of its measured part in seconds; that of its processes if the test cannot separate it from
+    /// preparation.
     pub measured_seconds: f64,
-    /// Its outcome.
+    /// How it ended: completed, failed, timed out, …
     pub outcome: AttemptOutcome,
-    /// Whether its values are valid; absent if it did not complete.
+    /// Whether its values passed the plausibility checks; absent if it did not complete.
     pub validity: Option<Validity>,
-    /// Disturbances from outside, with figures.
+    /// Activity outside the workload that disturbed it (stolen CPU time, other processes, foreign I/O), each a sentence
+    /// with the measured values.
     pub disturbances: Vec<String>,
-    /// Whether its values count for the cell's result.
+    /// Whether its values are in the cell's result: it is a valid sample, and the sampling rule uses it.
     pub counted: bool,
-    /// Its values, by `CLASS/METRIC` or `CLASS/METRIC@WORKER`.
+    /// Its values, by `CLASS/METRIC` or `CLASS/METRIC@WORKER` (`throughput/read`, `latency/p99@vm2`).
     pub values: BTreeMap<MetricKey, f64>,
-    /// Its folder, relative to the run folder.
+    /// The folder of its artefacts, relative to the run folder.
     pub folder: String,
 }
 
-/// A curve measured inside the samples of one cell.
+/// A chart of curves measured within the samples of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
-    /// The title.
+    /// The title: `bandwidth over block size`.
     pub title: String,
-    /// The quantity of the x axis and its unit (`B` makes a logarithmic axis in powers of two).
+    /// The quantity of the x axis and its unit. If that is `B`, the axis is logarithmic to base 2.
     pub x: (String, Unit),
     /// The measured quantity and its unit.
     pub y: (String, Unit),
-    /// The lines of the curve.
+    /// The lines in the chart, each with an entry in the legend.
     pub lines: Vec<CurveLine>,
 }
 
-/// One line of a curve.
+/// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveLine {
     /// Its name in the legend.
@@ -167,50 +176,51 @@ pub struct CurveLine {
     pub points: Vec<LinePoint>,
 }
 
-/// One point of a line: the median over samples, with its interval if there are enough.
+/// One point of a line: the median over the counted samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinePoint {
     /// The value on the x axis.
     pub x: f64,
-    /// The median.
+    /// The median, on the y axis.
     pub y: f64,
-    /// The interval's ends.
+    /// The ends of the 95 % confidence interval of the median; absent if there are too few samples.
     pub interval: Option<(f64, f64)>,
-    /// The range of the middle 80 % of the samples; absent for a single sample.
+    /// The range of the middle 80 % of the samples, from p10 to p90; absent for a single sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<(f64, f64)>,
 }
 
-/// The nested latency table: percentiles per second and their percentiles over the seconds, with the cumulative
-/// percentiles. It distinguishes a device that stalls in bursts from one with a long tail.
+/// How latency percentiles vary over time. Each row takes a percentile of the operations of every second, such as the
+/// p99 of each second, and has the distribution of these values over the seconds. A device that stalls in bursts has a
+/// high p99 in a few seconds; one with a long tail has it in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NestedLatency {
-    /// The kind of operations: `read completion`.
+    /// The kind of operation: `read completion`.
     pub title: String,
-    /// The percentiles over seconds, one per column: 0 (smallest) to 100 (largest).
+    /// The columns: which percentiles of the seconds' values they have, from 0 (the smallest) to 100 (the largest).
     pub over_seconds: Vec<f64>,
-    /// One row per latency percentile.
+    /// The rows, one for each latency percentile.
     pub rows: Vec<NestedRow>,
 }
 
-/// One row of the nested latency table; values in nanoseconds.
+/// One latency percentile: over the whole time, and its distribution over the seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NestedRow {
-    /// The latency percentile.
+    /// Which percentile it is: 99 for p99.
     pub percentile: f64,
-    /// The percentile over all operations of all seconds.
-    pub cumulative: f64,
-    /// The percentiles over seconds, one per column.
-    pub per_second: Vec<f64>,
+    /// Its value over all operations of all seconds, in nanoseconds.
+    pub cumulative_ns: f64,
+    /// The distribution of its values in each second, in nanoseconds: one percentile for each column.
+    pub over_seconds_ns: Vec<f64>,
 }
 
-/// A change of the environment during or between entries.
+/// A change of a system setting or of software, during an entry or between two entries of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentChange {
-    /// The worker; absent for the first or only one.
+    /// The name of the worker; absent for the first or only worker of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// The path of the setting: `sysctl/vm.swappiness`.
+    /// What changed: `sysctl/vm.swappiness`.
     pub path: String,
     /// The value before; absent if there was none.
     pub before: Option<String>,

@@ -139,7 +139,7 @@ fn latency_view(latency: &NestedLatency) -> LatencyView {
     let heads = ["percentile", "all operations"].map(str::to_owned).into_iter();
     let over = latency.over_seconds.iter().map(|percentile| phrasing::percentile_label(*percentile));
     let rows = latency.rows.iter().map(|row| {
-        let values = std::iter::once(row.cumulative).chain(row.per_second.iter().copied());
+        let values = std::iter::once(row.cumulative_ns).chain(row.over_seconds_ns.iter().copied());
         (format!("p{}", row.percentile), values.map(|value| ns.quantity(value).to_string()).collect())
     });
     let name = format!("{} latency", latency.title);

@@ -144,6 +144,6 @@ fn curve_table(curve: &Curve, style: Style) -> String {
 }
 
 fn per_second_table(table: &NestedLatency, style: Style) -> String {
-    let rows = table.rows.iter().map(|row| (row.percentile, row.cumulative, row.per_second.clone()));
+    let rows = table.rows.iter().map(|row| (row.percentile, row.cumulative_ns, row.over_seconds_ns.clone()));
     nested_latency_table(&table.over_seconds, rows, style)
 }

@@ -144,7 +144,7 @@ impl StepJournal {
                 worker: worker.clone(),
                 boot_id: from,
                 next_boot_id: result.as_ref().ok().map(|member| member.facts.boot_id.clone()),
-                outcome: StepOutcome::of(&result),
+                outcome: StepOutcome::from_result(&result),
                 seconds,
             }))?;
             match result {

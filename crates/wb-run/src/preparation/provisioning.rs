@@ -92,7 +92,7 @@ impl StepJournal {
                 host: host.clone(),
                 provisioner: provisioner.name.clone(),
                 sha256: provisioner.sha256().clone(),
-                outcome: StepOutcome::of(result),
+                outcome: StepOutcome::from_result(result),
                 seconds: outcome.elapsed.seconds(),
                 log: log.map(|(_, log)| log.clone()).unwrap_or_default(),
             }))?;

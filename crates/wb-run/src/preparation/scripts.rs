@@ -56,7 +56,7 @@ impl StepJournal {
                 worker: worker.clone(),
                 sha256: sha256.clone(),
                 boot_id,
-                outcome: StepOutcome::of(&output.result),
+                outcome: StepOutcome::from_result(&output.result),
                 seconds: output.elapsed.seconds(),
                 log: log.clone(),
             }))?;

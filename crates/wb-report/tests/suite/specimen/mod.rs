@@ -234,10 +234,12 @@ fn sweep() -> Curve {
 }
 
 fn nested() -> NestedLatency {
-    let row = |percentile: f64, cumulative: f64, spread: f64| NestedRow {
+    let row = |percentile: f64, cumulative_ns: f64, spread: f64| NestedRow {
         percentile,
-        cumulative,
-        per_second: [0.8, 0.93, 1.0, 1.0 + spread, 1.0 + 4.0 * spread].map(|factor| cumulative * factor).to_vec(),
+        cumulative_ns,
+        over_seconds_ns: [0.8, 0.93, 1.0, 1.0 + spread, 1.0 + 4.0 * spread]
+            .map(|factor| cumulative_ns * factor)
+            .to_vec(),
     };
     NestedLatency {
         title: "read completion".into(),
