@@ -190,7 +190,7 @@ mod tests {
         "disk: nvme0n1: 477 GiB, solid state, scheduler none",
         "file system: ext4 on / (/dev/nvme0n1p2, rw,relatime); xfs on /data (/dev/md0, ro)",
         "distribution: Fake Linux 1",
-        "kernel: 6.1.0-18-made x86_64, clock source tsc",
+        "kernel: 6.1.0-18-test x86_64, clock source tsc",
         "governor: performance (acpi-cpufreq), turbo off",
         "huge pages: transparent madvise, defrag madvise, 512 of 2048kB reserved",
         "mitigations: spec_store_bypass: Vulnerable + retbleed: untrained return thunk + not affected by 1 other",

@@ -100,7 +100,7 @@ pub(super) fn steady_tolerance(grid: Grid) -> f64 {
 /// GOSA of residuals that consist of rounding only: half a unit in the last place of `p`, which lies between 0 and 1,
 /// at every interior point.
 pub(super) fn rounding_floor(grid: Grid) -> f64 {
-    grid.interior() as f64 * 2f64.powi(-24).powi(2)
+    grid.interior_points() as f64 * 2f64.powi(-24).powi(2)
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     fn the_first_sweep_is_the_number_of_points_times_the_constant_residual() {
         for grid in Grid::ALL {
             let side = (grid.extent()[0] - 1) as f64;
-            let simple = grid.interior() as f64 / (9.0 * side.powi(4));
+            let simple = grid.interior_points() as f64 / (9.0 * side.powi(4));
             assert!((expected_gosa(grid, 1).unwrap() / simple - 1.0).abs() < 1e-10, "{grid}");
         }
     }

@@ -1,10 +1,10 @@
-//! The five sizes of the benchmark.
+//! The five grid sizes of the Himeno benchmark.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// Size of the grid, boundaries included.
+/// Size of the grid in points, boundaries included, and memory of its 14 single-precision arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Grid {
     /// 32 × 32 × 64, 3.7 MB
@@ -19,13 +19,13 @@ pub enum Grid {
     XL,
 }
 
-/// An unknown name of a grid.
+/// A name that is not that of a grid size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown grid `{0}`: expected one of XS, S, M, L, XL")]
 pub struct UnknownGrid(pub String);
 
 impl Grid {
-    /// Every size, small to large.
+    /// Every size, from smallest to largest.
     pub const ALL: [Self; 5] = [Self::XS, Self::S, Self::M, Self::L, Self::XL];
 
     /// Number of planes, of rows in a plane, and of points in a row.
@@ -40,20 +40,20 @@ impl Grid {
         }
     }
 
-    /// Number of computed points: all but the boundary.
+    /// Number of points that an iteration updates: all but the boundary.
     #[must_use]
-    pub fn interior(self) -> u64 {
-        self.extent().iter().map(|&points| points as u64 - 2).product()
+    pub fn interior_points(self) -> u64 {
+        self.extent().iter().map(|&length| length as u64 - 2).product()
     }
 
-    /// Floating-point operations of one iteration: 34 for each interior point, as the benchmark
-    /// has always counted them.
+    /// Floating-point operations of one iteration: 34 for each interior point, the count that the original benchmark
+    /// uses.
     #[must_use]
     pub fn flops_per_iteration(self) -> u64 {
-        34 * self.interior()
+        34 * self.interior_points()
     }
 
-    /// The name as users type it.
+    /// The name in results; users may also type it in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,10 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_round_trips_through_display_parse_and_serde() {
+    fn a_name_round_trips_through_text_and_json() {
         for grid in Grid::ALL {
             assert_eq!(grid.to_string().to_lowercase().parse(), Ok(grid));
-            assert_eq!(serde_json::to_string(&grid).unwrap(), format!("\"{grid}\""));
+            let json = format!("\"{grid}\"");
+            assert_eq!(serde_json::to_string(&grid).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Grid>(&json).unwrap(), grid);
         }
         assert_eq!(
             "XXL".parse::<Grid>().unwrap_err().to_string(),

@@ -31,8 +31,8 @@ pub struct Config {
     pub n: usize,
     /// Distance between columns in elements, `n` or more.
     pub leading_dimension: usize,
-    /// Alignment of the first element in bytes, never more (the address is not a multiple of twice the alignment): a
-    /// power of two from 8 B to 1 MiB. (Intel's linpack and pbench use KiB: their 4 is 4096 here.)
+    /// Alignment of the first element in bytes, and exactly this one: the address is not a multiple of twice the
+    /// alignment. A power of two from 8 B to 1 MiB. (Intel's linpack and pbench use KiB: their 4 is 4096 here.)
     pub alignment: usize,
     /// The CPUs, one per thread; a CPU listed twice is shared by two threads.
     pub cpus: Vec<usize>,

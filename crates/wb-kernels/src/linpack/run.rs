@@ -1,4 +1,4 @@
-//! A linpack run: generates the system, solves it with a timer running, and checks the solution, repeatedly.
+//! A linpack run: repeatedly generates a system of linear equations, times its solution, and computes its residual.
 
 use super::{
     Config, Error, Repeat, Report,
@@ -17,9 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Solves the system repeatedly, as configured.
 ///
 /// # Errors
-/// An invalid configuration, an instruction set or a CPU that is not available, too little memory.
+/// Fails if the configuration is invalid, if the instruction set, a CPU or enough memory is not available, or if the
+/// matrix is singular.
 pub fn run(config: &Config) -> Result<Report, Error> {
-    check(config)?;
+    validate(config)?;
     let isa = config.isa.unwrap_or_else(Isa::widest);
     isa.require().map_err(crate::Error::from)?;
     cpus::check(&config.cpus)?;
@@ -28,12 +29,16 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let (n, threads) = (config.n, config.cpus.len());
     let mut memory = MappedMemory::map(matrix_bytes(config) as usize, config.huge_pages)?;
     let workspace = Workspace::new(n, threads, Kernels::of(isa), config.huge_pages)?;
+    // The mapping has a larger alignment; an offset of the requested alignment yields that one and no more.
     let elements = &mut memory.as_mut_slice()[config.alignment / size_of::<f64>()..];
+    // The augmented matrix: column n is the right-hand side.
     let matrix = SharedMatrix::new(MatrixMut::new(elements, n, n + 1, config.leading_dimension));
     let done = AtomicBool::new(false);
-    let by_thread = thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &done, member))?;
-    let repeats: Vec<Repeat> = (0..by_thread[0].len())
-        .map(|index| combine_repeat(n, &by_thread.iter().map(|thread| thread[index]).collect::<Vec<_>>()))
+    let repeats_by_thread =
+        thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &done, member))?;
+    // There is at least one thread, and all threads end after the same repeat.
+    let repeats: Vec<Repeat> = (0..repeats_by_thread[0].len())
+        .map(|index| merge_repeat(n, &repeats_by_thread.iter().map(|repeats| repeats[index]).collect::<Vec<_>>()))
         .collect();
     if repeats.iter().any(|repeat| !repeat.residual.is_finite()) {
         return Err(Error::Singular { seed: config.seed });
@@ -49,7 +54,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     })
 }
 
-fn check(config: &Config) -> Result<(), Error> {
+fn validate(config: &Config) -> Result<(), Error> {
     let &Config { n, leading_dimension, alignment, .. } = config;
     if n == 0 {
         return Err(Error::Empty);
@@ -75,7 +80,8 @@ struct ThreadRepeat {
     norms: ResidualNorms,
 }
 
-/// The body of each thread of the team.
+/// The body of each thread of the team. Thread 0 decides after each repeat whether it was the last one; the barrier
+/// that follows makes the decision visible to all threads before they look at it.
 fn run_thread(
     config: &Config,
     workspace: &Workspace,
@@ -88,17 +94,19 @@ fn run_thread(
     workspace.prefault(member);
     while !done.load(Relaxed) {
         let cols = member.share(n + 1);
-        // SAFETY: shares do not overlap, and `time` begins with a barrier.
+        // SAFETY: shares do not overlap. Nobody reads the matrix any more, since the barrier at the end of the previous
+        // repeat, or yet, until the barrier with which `time` begins.
         system::generate(unsafe { matrix.block_mut(0..n, cols.clone()) }, cols.start, seed);
         if member.index == 0 {
             workspace.reset();
         }
-        // SAFETY: every thread of the team gets here, and none has access to a part of the matrix.
+        // SAFETY: every thread of the team gets here, and none holds a reference to any part of the matrix.
         let ((), span) = member.time(|| unsafe { workspace.solve(matrix, member) });
-        // SAFETY: `solve` ends with a barrier, and the column is only read until the next one.
+        // SAFETY: `solve` ends with a barrier, and until the next barrier no thread writes to this column.
         let solution = unsafe { matrix.block(0..n, n..n + 1) };
         repeats.push(ThreadRepeat { span, norms: ResidualNorms::of(solution.col(0), member.share(n), seed) });
         if member.index == 0 {
+            // Thread 0's own time; the report has the time from the first start to the last end of all threads.
             let seconds = repeats.iter().map(|repeat| repeat.span.duration().as_secs_f64()).sum();
             done.store(is_done(config.work, repeats.len(), seconds), Relaxed);
         }
@@ -107,7 +115,7 @@ fn run_thread(
     repeats
 }
 
-/// Whether this number of repeats, which took these seconds in total, is the requested work.
+/// Whether a number of repeats, or their total time in seconds, reaches the requested amount of work.
 fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     match work {
         Work::Iterations(requested) => repeats as u64 >= requested,
@@ -115,8 +123,9 @@ fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     }
 }
 
-fn combine_repeat(n: usize, threads: &[ThreadRepeat]) -> Repeat {
-    let spans: Vec<TimeSpan> = threads.iter().map(|thread| thread.span).collect();
-    let norms = threads.iter().map(|thread| thread.norms).fold(ResidualNorms::default(), ResidualNorms::merge);
+/// Merges the parts of all threads in one repeat of `n` equations.
+fn merge_repeat(n: usize, parts: &[ThreadRepeat]) -> Repeat {
+    let spans: Vec<TimeSpan> = parts.iter().map(|part| part.span).collect();
+    let norms = parts.iter().map(|part| part.norms).fold(ResidualNorms::default(), ResidualNorms::merge);
     Repeat { seconds: TimeSpan::wall_time(&spans).as_secs_f64(), residual: norms.residual(n) }
 }
