@@ -60,7 +60,8 @@ fn find_document_start(text: &str, from: usize) -> Option<usize> {
     rest.find("\n{").map(|at| from + at + 1)
 }
 
-fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> ReadError {
+/// The error of a document that begins after a number of lines.
+pub(crate) fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> ReadError {
     ReadError::Malformed { format, why: format_location(error, lines_before) }
 }
 

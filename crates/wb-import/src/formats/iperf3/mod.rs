@@ -22,7 +22,7 @@ const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target
 
 /// Parses reports, or the lines of one.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let reports = match parse_stream(text) {
+    let reports = match parse_stream(text)? {
         Some(report) => vec![report],
         None => json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?,
     };
@@ -118,6 +118,25 @@ mod tests {
         let line = |event: &str| format!("{{\"event\":\"{event}\",\"data\":{}}}\n", report[event]);
         let text = line("start") + "{\"event\":\"interval\",\"data\":{}}\n" + &line("end");
         assert_eq!(read(&text).unwrap(), read(REPORT).unwrap());
+        let among_other_output = format!("iperf3: warning\n{text}interrupted\n{{\"event\":\"er");
+        assert_eq!(read(&among_other_output).unwrap(), read(REPORT).unwrap(), "the last event is truncated");
+    }
+
+    #[test]
+    fn a_malformed_event_within_a_stream_is_an_error() {
+        let (start, end) = ("{\"event\":\"start\",\"data\":{}}\n", "{\"event\":\"end\",\"data\":{}}\n");
+        let error = |text: String| read(&text).unwrap_err().to_string();
+        let truncated = error(format!("{start}{{\"event\":\"int\n{end}"));
+        assert!(truncated.contains("line 2, column"), "{truncated}");
+        let unexpected = error(format!("{start}{{\"event\":\"end\",\"data\":[7, 7]}}\n"));
+        assert!(unexpected.contains("line 2: "), "{unexpected}");
+    }
+
+    #[test]
+    fn datagrams_in_both_directions_are_bidirectional_without_separate_sums() {
+        let sums = r#""sum": {"bits_per_second": 7}, "sum_bidir_reverse": {"bits_per_second": 7}"#;
+        let text = format!(r#"{{"start": {{"test_start": {{"protocol": "UDP"}}}}, "end": {{{sums}}}}}"#);
+        assert_eq!(read(&text).unwrap().cells[0].params["direction"].to_string(), "bidirectional");
     }
 
     #[test]

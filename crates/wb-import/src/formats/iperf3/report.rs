@@ -1,11 +1,13 @@
-//! The used part of iperf3's JSON.
+//! The part of iperf3's JSON output that is imported, with iperf3's names.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::json::LenientNumber;
+use crate::json::{self, LenientNumber};
+use crate::{Format, ReadError};
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Iperf3Report {
@@ -27,6 +29,7 @@ pub(super) struct ReportStart {
     pub(super) timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(super) connecting_to: Option<Peer>,
+    /// The parameters of the test: protocol, streams, …
     #[serde(default)]
     pub(super) test_start: Option<BTreeMap<String, Value>>,
 }
@@ -41,12 +44,12 @@ pub(super) struct Peer {
     pub(super) host: String,
 }
 
-/// Sums at the end of a test. With `--bidir`, the traffic of the server is in the sums named `reverse`.
+/// Totals at the end of a test. With `--bidir`, those of the traffic sent by the server are in `*_bidir_reverse`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ReportEnd {
     #[serde(default)]
     pub(super) streams: Vec<Stream>,
-    /// Datagrams, as counted by the receiver.
+    /// Only for datagrams: the rate of the sender, with the jitter and losses that the receiver measured.
     #[serde(default)]
     pub(super) sum: Option<Sum>,
     #[serde(default)]
@@ -60,9 +63,10 @@ pub(super) struct ReportEnd {
     #[serde(default)]
     pub(super) sum_received_bidir_reverse: Option<Sum>,
     #[serde(default, rename = "cpu_utilization_percent")]
-    pub(super) cpu: Cpu,
+    pub(super) cpu: CpuUtilization,
 }
 
+/// Totals of the traffic in one direction.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sum {
     #[serde(default)]
@@ -83,7 +87,7 @@ pub(super) struct Stream {
     pub(super) sender: Option<Sender>,
 }
 
-/// Round-trip times in microseconds; 0 if the sender is remote.
+/// The sender of a stream, with round-trip times in microseconds: 0 if it is the remote side, missing for datagrams.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sender {
     #[serde(default)]
@@ -92,9 +96,9 @@ pub(super) struct Sender {
     pub(super) max_rtt: LenientNumber,
 }
 
-/// CPU time in percent of one CPU.
+/// CPU utilization in percent of one CPU; `host` is the local side.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Cpu {
+pub(super) struct CpuUtilization {
     #[serde(default)]
     pub(super) host_total: LenientNumber,
     #[serde(default)]
@@ -102,33 +106,50 @@ pub(super) struct Cpu {
 }
 
 impl Iperf3Report {
-    /// Whether both sides sent data.
+    /// Whether the report has traffic of both directions, as with `--bidir`.
     pub(super) fn is_bidirectional(&self) -> bool {
-        let reverse = [&self.end.sum_sent_bidir_reverse, &self.end.sum_received_bidir_reverse];
-        reverse.iter().any(|sum| sum.is_some())
+        let end = &self.end;
+        [&end.sum_bidir_reverse, &end.sum_sent_bidir_reverse, &end.sum_received_bidir_reverse]
+            .iter()
+            .any(|sum| sum.is_some())
     }
 }
 
-/// Parses the lines of `--json-stream`, one event each, into a report; none if these are not events.
-pub(super) fn parse_stream(text: &str) -> Option<Iperf3Report> {
+/// Parses the lines of `--json-stream`, one event each, into a report; `None` if the first JSON object is not an event.
+/// Other lines are output of other programs.
+///
+/// # Errors
+/// If an event is malformed or has unexpected content. The last one may be truncated.
+pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError> {
     #[derive(Deserialize)]
-    struct Line {
+    struct StreamEvent {
         event: String,
         data: Value,
     }
-    let mut report = None;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Ok(Line { event, data }) = serde_json::from_str(line) else {
-            // The last line may be truncated.
-            break;
+    let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with('{')).peekable();
+    if !lines.peek().is_some_and(|(_, line)| serde_json::from_str::<StreamEvent>(line).is_ok()) {
+        return Ok(None);
+    }
+    let mut report = Iperf3Report::default();
+    while let Some((index, line)) = lines.next() {
+        let StreamEvent { event, data } = match serde_json::from_str(line) {
+            Ok(event) => event,
+            Err(error) if error.is_eof() && lines.peek().is_none() => break,
+            Err(error) => return Err(json::malformed(Format::Iperf3, &error, index)),
         };
-        let report: &mut Iperf3Report = report.get_or_insert_default();
         match event.as_str() {
-            "start" => report.start = serde_json::from_value(data).ok()?,
-            "end" => report.end = serde_json::from_value(data).ok()?,
-            "error" => report.error = Some(crate::json::to_plain_text(&data)),
+            "start" => report.start = parse_content(data, index)?,
+            "end" => report.end = parse_content(data, index)?,
+            "error" => report.error = Some(json::to_plain_text(&data)),
             _ => {}
         }
     }
-    report
+    Ok(Some(report))
+}
+
+/// Parses the content of the event in the line at `index`.
+fn parse_content<T: DeserializeOwned>(content: Value, index: usize) -> Result<T, ReadError> {
+    let malformed =
+        |error| ReadError::Malformed { format: Format::Iperf3, why: format!("line {}: {error}", index + 1) };
+    serde_json::from_value(content).map_err(malformed)
 }
