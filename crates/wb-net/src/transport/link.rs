@@ -33,6 +33,14 @@ pub struct Announcement {
     pub certificate: Option<String>,
 }
 
+impl Announcement {
+    /// The fingerprint of the accepting side's certificate.
+    fn fingerprint(&self) -> io::Result<CertificateFingerprint> {
+        let missing = || io::Error::new(io::ErrorKind::InvalidData, "the peer announced no certificate fingerprint");
+        CertificateFingerprint::parse(self.certificate.as_deref().ok_or_else(missing)?)
+    }
+}
+
 /// The role of one side of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkRole {
@@ -185,8 +193,7 @@ impl LinkEnd {
             _ => false,
         };
         if self.endpoint.protocol == Protocol::Tls && self.part == LinkRole::Connector {
-            let fingerprint = CertificateFingerprint::from_announcement(announcement.certificate.clone())?;
-            self.tls = Some(tls::TlsConfig::connector(fingerprint, self.endpoint.kernel_tls)?);
+            self.tls = Some(tls::TlsConfig::connector(announcement.fingerprint()?, self.endpoint.kernel_tls)?);
         }
         match &mut self.sockets {
             EndSockets::Connecting { peer, .. } | EndSockets::Paired { peer, .. } if is_foreign(&first) => {
@@ -209,10 +216,7 @@ impl LinkEnd {
                 if let (Protocol::Quic, TransportAddress::Ip(peer)) = (self.endpoint.protocol, &first) {
                     let window = self.endpoint.window;
                     let role = match self.part {
-                        LinkRole::Connector => quic::QuicConfig::connector(
-                            CertificateFingerprint::from_announcement(announcement.certificate)?,
-                            window,
-                        ),
+                        LinkRole::Connector => quic::QuicConfig::connector(announcement.fingerprint()?, window),
                         LinkRole::Acceptor => quic::QuicConfig::acceptor(window),
                     };
                     *quic = Some(Arc::new(quic::QuicSocketPair::new(socket, *peer, role?)?));

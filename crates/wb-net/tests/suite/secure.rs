@@ -121,19 +121,26 @@ fn another_certificate_than_the_announced_one_is_refused() {
         let error = connected.err().expect("it is refused");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
         let error = accepted.err().expect("it receives the alert");
-        assert!(error.to_string().contains("the peer closed"), "{error}");
+        let expected = match protocol {
+            Protocol::Tls => "the peer sent the TLS alert `AccessDenied`",
+            _ => "the peer closed the QUIC connection: ",
+        };
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
 #[test]
-fn an_announcement_without_a_certificate_is_refused() {
-    for protocol in SECURE {
+fn an_announcement_without_a_valid_fingerprint_is_refused() {
+    let (missing, invalid) = ("the peer announced no certificate fingerprint", "the peer announced an invalid");
+    for (protocol, fingerprint, expected) in
+        SECURE.into_iter().flat_map(|protocol| [(protocol, None, missing), (protocol, Some("0"), invalid)])
+    {
         let result = link(&endpoint(protocol), false, |mut announcement| {
-            announcement.certificate = None;
+            announcement.certificate = fingerprint.map(str::to_owned);
             announcement
         });
         let error = result.expect_err("it is refused");
-        assert_eq!(error.to_string(), "the peer announced no certificate");
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }
 
