@@ -108,8 +108,8 @@ pub enum Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::RunPerf => "a result folder of run-perf",
-            Self::Weighbridge => "a run of Weighbridge",
+            Self::RunPerf => "a run-perf result folder",
+            Self::Weighbridge => "a Weighbridge run",
         })
     }
 }

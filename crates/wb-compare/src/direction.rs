@@ -52,7 +52,7 @@ fn default_for_class(class: Class) -> Direction {
     }
 }
 
-/// A direction override, as typed by the user: `lat=lower`, `latency/score=higher`.
+/// A direction override, as given on the command line: `lat=lower`, `latency/score=higher`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectionOverride {
     /// The class; `None` for all classes.

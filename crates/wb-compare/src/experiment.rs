@@ -58,12 +58,13 @@ pub struct VariantCase {
     pub state: StoppingState,
     /// The variants, in the given order.
     pub variants: Vec<VariantSummary>,
-    /// Pairs of variants that ran identical programs with the same parameters.
+    /// Pairs of variants between which any difference is noise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<DuplicateVariants>,
 }
 
-/// Two variants that ran identical programs with the same parameters: any difference between their results is noise.
+/// Two variants that ran identical programs and have the same parameters, except those that only affect the build: any
+/// difference between their results is noise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DuplicateVariants {
     /// The names of both variants.
@@ -81,7 +82,7 @@ impl fmt::Display for DuplicateVariants {
         let prefix = |sha256: &str| sha256.chars().take(12).collect::<String>();
         let programs: Vec<String> =
             self.programs.iter().map(|(name, sha256)| format!("{name} (SHA-256 {}…)", prefix(sha256))).collect();
-        write!(f, "`{one}` and `{other}` ran identical programs with the same parameters: {}", programs.join(", "))?;
+        write!(f, "`{one}` and `{other}` ran identical programs: {}", programs.join(", "))?;
         if !self.differences.is_empty() {
             write!(f, ", although they differ in {}", self.differences.join(", "))?;
         }
@@ -103,8 +104,8 @@ pub struct VariantInputs {
 }
 
 impl VariantInputs {
-    /// The names of the build's inputs that differ, if both variants ran identical programs with the same parameters.
-    /// `None` if they did not, or if no program is known.
+    /// The names of the build's inputs that differ, if everything else is the same. `None` if it is not, or if no
+    /// program is known.
     fn build_differences(&self, other: &Self) -> Option<Vec<String>> {
         let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
         is_same.then(|| {
@@ -120,7 +121,7 @@ impl VariantInputs {
     }
 }
 
-/// The pairs of variants that ran identical programs with the same parameters.
+/// The pairs of variants that ran identical programs and have the same parameters, except those of the build.
 fn duplicates(variants: &[VariantSamples]) -> Vec<DuplicateVariants> {
     let mut pairs = Vec::new();
     for (index, one) in variants.iter().enumerate() {
@@ -304,7 +305,7 @@ mod tests {
             [pair] => pair.to_string(),
             pairs => panic!("expected one pair, found {pairs:?}"),
         };
-        let identical = "`base` and `b` ran identical programs with the same parameters: affine (SHA-256 aa…)";
+        let identical = "`base` and `b` ran identical programs: affine (SHA-256 aa…)";
         let noise = "any difference between their results is noise";
         let differs_in_cc = format!("{identical}, although they differ in cc; {noise}");
         assert_eq!(message(variant("b", "-O2", "aa", "gcc-12")), differs_in_cc);

@@ -72,7 +72,7 @@ fn format_location(error: &serde_json::Error, lines_before: usize) -> String {
     format!("line {}, column {}: {message}", error.line() + lines_before, error.column())
 }
 
-/// A finite number, also in quotes; none for any other value.
+/// A finite number, also in quotes; `None` for any other value, and by default for a missing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LenientNumber(pub(crate) Option<f64>);
 

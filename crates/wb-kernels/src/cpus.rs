@@ -15,7 +15,7 @@ pub fn allowed() -> Vec<usize> {
 ///
 /// # Errors
 /// [`Error::NoCpu`] for an empty list, [`Error::Cpu`] for a CPU that may not be used.
-pub fn check(cpus: &[usize]) -> Result<(), Error> {
+pub fn check_available(cpus: &[usize]) -> Result<(), Error> {
     let allowed = allowed();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         _ if cpus.is_empty() => Err(Error::NoCpu),
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_cpu_outside_the_mask_is_refused_by_name() {
-        let error = check(&[allowed()[0], 1023]).unwrap_err();
+        let error = check_available(&[allowed()[0], 1023]).unwrap_err();
         assert!(matches!(error, Error::Cpu { cpu: 1023, .. }), "{error}");
-        assert!(matches!(check(&[]), Err(Error::NoCpu)));
+        assert!(matches!(check_available(&[]), Err(Error::NoCpu)));
     }
 
     #[test]

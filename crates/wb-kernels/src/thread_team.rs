@@ -16,33 +16,33 @@ use std::{
 /// A CPU that may not be used, or a thread that could not be started or pinned. No body has run in that case.
 ///
 /// # Panics
-/// Panics when a body does; the other members are released from their barriers first.
+/// Panics when a body does; the other threads are released from their barriers first.
 pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
-    cpus::check(cpus)?;
+    cpus::check_available(cpus)?;
     let barrier = Barrier::new(cpus.len());
     let (barrier, body) = (&barrier, &body);
     thread::scope(|scope| {
-        let mut members = Vec::with_capacity(cpus.len());
+        let mut handles = Vec::with_capacity(cpus.len());
         for (index, &cpu) in cpus.iter().enumerate() {
-            let member = TeamThread { index, count: cpus.len(), barrier };
-            let thread = thread::Builder::new().spawn_scoped(scope, move || {
+            let team_thread = TeamThread { index, count: cpus.len(), barrier };
+            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
                 let _guard = PoisonOnPanic(barrier);
                 if let Err(error) = cpus::pin(cpu) {
                     barrier.poison();
                     return Err(error);
                 }
                 barrier.try_wait().map_err(|Poisoned| start_aborted(cpu))?;
-                Ok(body(&member))
+                Ok(body(&team_thread))
             });
-            match thread {
-                Ok(handle) => members.push(handle),
+            match spawned {
+                Ok(handle) => handles.push(handle),
                 Err(source) => {
                     barrier.poison();
                     return Err(Error::Thread { cpu, source });
                 }
             }
         }
-        let results: Vec<_> = members.into_iter().map(|member| member.join()).collect();
+        let results: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
         let (mut values, mut first_error) = (Vec::with_capacity(results.len()), None);
         for result in results {
             match result {
@@ -78,7 +78,7 @@ impl TeamThread<'_> {
     /// barrier are visible to all threads after it.
     ///
     /// # Panics
-    /// Panics when another member has panicked, instead of waiting for it for ever.
+    /// Panics when another thread has panicked, instead of waiting for it for ever.
     pub fn wait(&self) {
         if self.barrier.try_wait().is_err() {
             panic!("another thread of the team panicked");
@@ -137,7 +137,7 @@ struct CachePadded<T>(T);
 
 #[derive(Debug)]
 struct Barrier {
-    members: usize,
+    threads: usize,
     poisoned: AtomicBool,
     arrived: CachePadded<AtomicUsize>,
     generation: CachePadded<AtomicUsize>,
@@ -147,9 +147,9 @@ struct Barrier {
 struct Poisoned;
 
 impl Barrier {
-    fn new(members: usize) -> Self {
+    fn new(threads: usize) -> Self {
         Self {
-            members,
+            threads,
             poisoned: AtomicBool::new(false),
             arrived: CachePadded(AtomicUsize::new(0)),
             generation: CachePadded(AtomicUsize::new(0)),
@@ -162,7 +162,7 @@ impl Barrier {
 
     fn try_wait(&self) -> Result<(), Poisoned> {
         let generation = self.generation.0.load(Acquire);
-        if self.arrived.0.fetch_add(1, AcqRel) + 1 == self.members {
+        if self.arrived.0.fetch_add(1, AcqRel) + 1 == self.threads {
             self.arrived.0.store(0, Relaxed);
             self.generation.0.store(generation.wrapping_add(1), Release);
             return Ok(());
@@ -204,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn members_return_in_order_from_their_own_cpu() {
+    fn threads_return_in_order_from_their_own_cpu() {
         let cpus = cpus(5);
-        let results = run(&cpus, |member| (member.index, cpus::allowed())).unwrap();
+        let results = run(&cpus, |thread| (thread.index, cpus::allowed())).unwrap();
         for (index, &cpu) in cpus.iter().enumerate() {
             assert_eq!(results[index], (index, vec![cpu]));
         }
@@ -215,23 +215,23 @@ mod tests {
     #[test]
     fn writes_before_a_barrier_are_visible_after_it() {
         let written: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
-        run(&cpus(4), |member| {
+        run(&cpus(4), |thread| {
             for round in 1..=200 {
-                written[member.index].store(round, Relaxed);
-                member.wait();
+                written[thread.index].store(round, Relaxed);
+                thread.wait();
                 assert!(written.iter().all(|value| value.load(Relaxed) == round));
-                member.wait();
+                thread.wait();
             }
         })
         .unwrap();
     }
 
     #[test]
-    fn a_panic_in_one_member_releases_the_others() {
+    fn a_panic_in_one_thread_releases_the_others() {
         let outcome = std::panic::catch_unwind(|| {
-            run(&cpus(3), |member| {
-                assert_ne!(member.index, 1, "fails on purpose");
-                member.wait();
+            run(&cpus(3), |thread| {
+                assert_ne!(thread.index, 1, "fails on purpose");
+                thread.wait();
             })
         });
         assert!(outcome.is_err());

@@ -55,7 +55,7 @@ pub fn contains_secret(text: &str) -> bool {
 /// its start (`auth=Bearer abc`, `Cookie: a=b; c=d`), JSON by its fields, and anything else like a command line.
 pub fn mask_argument(argument: &str) -> String {
     let argument = mask_declared(argument);
-    mask_json_suffix(&argument).or_else(|| mask_after_name(&argument)).unwrap_or_else(|| mask_words(&argument))
+    mask_json_suffix(&argument).or_else(|| mask_after_name(&argument)).unwrap_or_else(|| mask_secret_words(&argument))
 }
 
 /// Masks an argument that ends in JSON, `NAME:{…}` or `NAME=[…]`; none for other arguments.
@@ -112,7 +112,7 @@ pub fn mask_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<
 
 /// Masks the secrets in a command line or a sentence: `token=abc`, `--password abc`, `"token": "abc"`,
 /// `https://user:abc@host`, `Bearer abc`, `with password abc`. White space between words is preserved.
-pub fn mask_words(line: &str) -> String {
+pub fn mask_secret_words(line: &str) -> String {
     let line = mask_declared(line);
     let mut masked = String::with_capacity(line.len());
     let mut next = NextWord::Plain;
@@ -367,7 +367,7 @@ pub fn mask_lines(text: &str) -> String {
         {
             format!("{name}= {MASK}")
         }
-        _ => mask_words(line),
+        _ => mask_secret_words(line),
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wb_model::secrets::{MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_words};
+use wb_model::secrets::{MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_secret_words};
 
 /// Keys of a test definition with commands and variables. Everything else is needed to read its samples and stays as
 /// it is.
@@ -18,7 +18,7 @@ pub fn mask_plan(text: &str) -> String {
             table.get_ref().iter().for_each(|(name, value)| strings.collect(name.get_ref(), value));
             replace_strings(text, strings.all)
         }
-        Err(_) => text.split_inclusive('\n').map(mask_words).collect(),
+        Err(_) => text.split_inclusive('\n').map(mask_secret_words).collect(),
     }
 }
 
@@ -97,7 +97,7 @@ fn replace_strings(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>)
 /// Masks the text between strings, where only comments can have secrets.
 fn mask_comments(text: &str) -> String {
     let line = |line: &str| match line.find('#') {
-        Some(at) => format!("{}{}", &line[..at], mask_words(&line[at..])),
+        Some(at) => format!("{}{}", &line[..at], mask_secret_words(&line[at..])),
         None => line.to_owned(),
     };
     text.split_inclusive('\n').map(line).collect()

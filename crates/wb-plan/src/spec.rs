@@ -1,4 +1,4 @@
-//! Parser for test specifications, as typed on the command line.
+//! Parser for test specifications, as given on the command line.
 //!
 //! ```text
 //! TEST[:GROUP[:GROUP…]]      GROUP is  name=value,name=value  or a JSON object

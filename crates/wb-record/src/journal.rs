@@ -83,9 +83,9 @@ pub enum JournalEvent {
     ScriptRan(ScriptStep),
     /// A reboot of a machine was requested.
     RebootStarted {
-        /// The worker.
+        /// The host that reboots.
         worker: WorkerName,
-        /// The ID of the boot before.
+        /// The ID of the boot that ends.
         boot_id: String,
         /// The kernel command line of the next boot, if it is not left to the machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]

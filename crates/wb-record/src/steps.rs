@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::mask_words;
+use wb_model::secrets::mask_secret_words;
 use wb_model::{Sha256, WorkerName};
 
 /// How a step ended.
@@ -23,7 +23,7 @@ impl StepOutcome {
     pub fn from_result<T>(result: &Result<T, impl ToString>) -> Self {
         match result {
             Ok(_) => Self::Done,
-            Err(error) => Self::Failed { reason: mask_words(&error.to_string()) },
+            Err(error) => Self::Failed { reason: mask_secret_words(&error.to_string()) },
         }
     }
 

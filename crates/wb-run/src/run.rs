@@ -29,7 +29,7 @@ pub struct RunSpec<'a> {
     pub folder: &'a Path,
     /// The plan with its cells.
     pub plan: Plan,
-    /// Name of the plan, or the tests as typed.
+    /// Name of the plan, or the tests as given on the command line.
     pub plan_name: String,
     /// Text of the plan file, if there is one.
     pub plan_text: Option<String>,

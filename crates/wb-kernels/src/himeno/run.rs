@@ -91,7 +91,7 @@ const CHECKPOINTS: [u64; 5] = [1, 3, 64, 100, 200];
 /// An instruction set or a CPU that is not available, or too little memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
-    cpus::check(&config.cpus)?;
+    cpus::check_available(&config.cpus)?;
     let fields = Fields::map(config.grid, config.huge_pages)?;
     let solver = Solver::new(&fields, config.isa, config.cpus.len());
     let measured = measure(config.work, |iterations| solver.run(&config.cpus, iterations))?;
@@ -177,15 +177,15 @@ impl<'a> Solver<'a> {
     /// Iterates from the initial state, with the number of threads that the solver was created for.
     fn run(&self, cpus: &[usize], iterations: u64) -> Result<(Duration, (GosaHistory, Vec<TimeSpan>)), Error> {
         debug_assert_eq!(cpus.len(), self.partial_sums.len());
-        let results = thread_team::run(cpus, |member| {
+        let results = thread_team::run(cpus, |thread| {
             let [planes, ..] = self.fields.grid.extent();
-            let interior = member.share(planes - 2);
+            let interior = thread.share(planes - 2);
             let interior = interior.start + 1..interior.end + 1;
-            let first = if member.index == 0 { 0 } else { interior.start };
-            let last = if member.index + 1 == member.count { planes } else { interior.end };
+            let first = if thread.index == 0 { 0 } else { interior.start };
+            let last = if thread.index + 1 == thread.count { planes } else { interior.end };
             // SAFETY: the shares of the threads do not overlap.
             unsafe { self.fields.initialize(first..last) }
-            member.time(|| self.iterate(member, interior.clone(), iterations))
+            thread.time(|| self.iterate(thread, interior.clone(), iterations))
         })?;
         let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
         // Only the first thread records the history.
@@ -193,20 +193,20 @@ impl<'a> Solver<'a> {
         Ok((TimeSpan::wall_time(&spans), (history, spans)))
     }
 
-    fn iterate(&self, member: &TeamThread<'_>, planes: Range<usize>, iterations: u64) -> GosaHistory {
+    fn iterate(&self, thread: &TeamThread<'_>, planes: Range<usize>, iterations: u64) -> GosaHistory {
         let mut history = GosaHistory::new(self.fields.grid);
         for _ in 0..iterations {
             // SAFETY: the instruction set was checked; until the barrier, all threads only read `p`, and each writes
             // `wrk2` in its own planes only.
             let part = unsafe { self.sweep.compute(self.fields, planes.clone()) };
-            self.partial_sums[member.index].0.store(part.to_bits(), Relaxed);
-            member.wait();
+            self.partial_sums[thread.index].0.store(part.to_bits(), Relaxed);
+            thread.wait();
             // SAFETY: from here to the next barrier each thread uses its own planes only.
             unsafe { self.sweep.copy(self.fields, planes.clone()) }
-            if member.index == 0 {
+            if thread.index == 0 {
                 history.push(self.partial_sums.iter().map(|part| f64::from_bits(part.0.load(Relaxed))).sum());
             }
-            member.wait();
+            thread.wait();
         }
         history
     }

@@ -79,11 +79,11 @@ impl Workspace {
     }
 
     /// As [`Panel::prefault`]; called by every thread of the team.
-    pub(super) fn prefault(&self, member: &TeamThread<'_>) {
-        let mut workspace = self.thread_workspace(member);
+    pub(super) fn prefault(&self, thread: &TeamThread<'_>) {
+        let mut workspace = self.thread_workspace(thread);
         workspace.factorizer.prefault();
         workspace.scratch.fill(0.0);
-        for panel in self.panels.iter().skip(member.index).step_by(member.count) {
+        for panel in self.panels.iter().skip(thread.index).step_by(thread.count) {
             panel.write().unwrap_or_else(PoisonError::into_inner).prefault();
         }
     }
@@ -97,28 +97,28 @@ impl Workspace {
     ///
     /// # Safety
     /// Every thread of the team, and no other thread, calls it with the same matrix.
-    pub(super) unsafe fn solve(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
+    pub(super) unsafe fn solve(&self, matrix: &SharedMatrix<'_>, thread: &TeamThread<'_>) {
         // SAFETY: the caller's.
         unsafe {
-            self.factor(matrix, member);
-            self.substitute(matrix, member);
+            self.factor(matrix, thread);
+            self.substitute(matrix, thread);
         }
     }
 
     /// # Safety
     /// As for `solve`.
-    unsafe fn factor(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
-        let mut workspace = self.thread_workspace(member);
+    unsafe fn factor(&self, matrix: &SharedMatrix<'_>, thread: &TeamThread<'_>) {
+        let mut workspace = self.thread_workspace(thread);
         let panel = |step: usize| &self.panels[step % 2];
-        if member.index == 0 {
+        if thread.index == 0 {
             // SAFETY: the other threads wait at the barrier.
             let block = unsafe { matrix.block_mut(0..self.n, self.steps[0].cols.clone()) };
             workspace.factor_panel(block, panel(0));
         }
-        member.wait();
+        thread.wait();
         for (k, step) in self.steps.iter().enumerate() {
             let applied = panel(k).read().unwrap_or_else(PoisonError::into_inner);
-            let strips = Strips::after(step, self.steps.get(k + 1), self.n + 1, member.count);
+            let strips = Strips::after(step, self.steps.get(k + 1), self.n + 1, thread.count);
             while let Some((strip, is_next)) = strips.get(step.ticket.fetch_add(1, Relaxed)) {
                 // SAFETY: a ticket is drawn once, strips do not overlap, and the barrier below
                 // separates the steps.
@@ -129,31 +129,31 @@ impl Workspace {
                 }
             }
             drop(applied);
-            member.wait();
+            thread.wait();
         }
     }
 
     /// The workspace of this thread; the lock is never contended.
-    fn thread_workspace(&self, member: &TeamThread<'_>) -> MutexGuard<'_, ThreadWorkspace> {
-        self.thread_workspaces[member.index].lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread_workspace(&self, thread: &TeamThread<'_>) -> MutexGuard<'_, ThreadWorkspace> {
+        self.thread_workspaces[thread.index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Solves U·x = y in place, where y is the last column after `factor`.
     ///
     /// # Safety
     /// As for `solve`.
-    unsafe fn substitute(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
+    unsafe fn substitute(&self, matrix: &SharedMatrix<'_>, thread: &TeamThread<'_>) {
         let last = self.n..self.n + 1;
         for FactorStep { cols, .. } in self.steps.iter().rev() {
-            if member.index == 0 {
+            if thread.index == 0 {
                 // SAFETY: the other threads wait at the barrier.
                 let (block, mut y) = unsafe {
                     (matrix.block_mut(cols.clone(), cols.clone()), matrix.block_mut(cols.clone(), last.clone()))
                 };
                 substitute_block(&self.kernels, block, y.col_mut(0));
             }
-            member.wait();
-            let rows = member.share(cols.start);
+            thread.wait();
+            let rows = thread.share(cols.start);
             // SAFETY: shares do not overlap, and end above the rows of `x`.
             let mut y = unsafe { matrix.block_mut(rows.clone(), last.clone()) };
             for range in cols
@@ -166,7 +166,7 @@ impl Workspace {
                     unsafe { (matrix.block(rows.clone(), range.clone()), matrix.block(range, last.clone())) };
                 self.kernels.eliminate(&columns, x.col(0), y.col_mut(0));
             }
-            member.wait();
+            thread.wait();
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     validate(config)?;
     let isa = config.isa.unwrap_or_else(Isa::widest);
     isa.require().map_err(crate::Error::from)?;
-    cpus::check(&config.cpus)?;
+    cpus::check_available(&config.cpus)?;
     memory::check_available(required_bytes(config))?;
 
     let (n, threads) = (config.n, config.cpus.len());
@@ -35,7 +35,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let matrix = SharedMatrix::new(MatrixMut::new(elements, n, n + 1, config.leading_dimension));
     let done = AtomicBool::new(false);
     let repeats_by_thread =
-        thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &done, member))?;
+        thread_team::run(&config.cpus, |thread| run_thread(config, &workspace, &matrix, &done, thread))?;
     // There is at least one thread, and all threads end after the same repeat.
     let repeats: Vec<Repeat> = (0..repeats_by_thread[0].len())
         .map(|index| merge_repeat(n, &repeats_by_thread.iter().map(|repeats| repeats[index]).collect::<Vec<_>>()))
@@ -87,30 +87,30 @@ fn run_thread(
     workspace: &Workspace,
     matrix: &SharedMatrix<'_>,
     done: &AtomicBool,
-    member: &TeamThread<'_>,
+    thread: &TeamThread<'_>,
 ) -> Vec<ThreadRepeat> {
     let &Config { n, seed, .. } = config;
     let mut repeats: Vec<ThreadRepeat> = Vec::new();
-    workspace.prefault(member);
+    workspace.prefault(thread);
     while !done.load(Relaxed) {
-        let cols = member.share(n + 1);
+        let cols = thread.share(n + 1);
         // SAFETY: shares do not overlap. Nobody reads the matrix any more, since the barrier at the end of the previous
         // repeat, or yet, until the barrier with which `time` begins.
         system::generate(unsafe { matrix.block_mut(0..n, cols.clone()) }, cols.start, seed);
-        if member.index == 0 {
+        if thread.index == 0 {
             workspace.reset();
         }
         // SAFETY: every thread of the team gets here, and none holds a reference to any part of the matrix.
-        let ((), span) = member.time(|| unsafe { workspace.solve(matrix, member) });
+        let ((), span) = thread.time(|| unsafe { workspace.solve(matrix, thread) });
         // SAFETY: `solve` ends with a barrier, and until the next barrier no thread writes to this column.
         let solution = unsafe { matrix.block(0..n, n..n + 1) };
-        repeats.push(ThreadRepeat { span, norms: ResidualNorms::of(solution.col(0), member.share(n), seed) });
-        if member.index == 0 {
+        repeats.push(ThreadRepeat { span, norms: ResidualNorms::of(solution.col(0), thread.share(n), seed) });
+        if thread.index == 0 {
             // Thread 0's own time; the report has the time from the first start to the last end of all threads.
             let seconds = repeats.iter().map(|repeat| repeat.span.duration().as_secs_f64()).sum();
             done.store(is_done(config.work, repeats.len(), seconds), Relaxed);
         }
-        member.wait();
+        thread.wait();
     }
     repeats
 }

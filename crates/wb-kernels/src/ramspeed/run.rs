@@ -144,7 +144,7 @@ impl WordType {
 /// memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
-    cpus::check(&config.cpus)?;
+    cpus::check_available(&config.cpus)?;
     if config.non_temporal && !cfg!(target_arch = "x86_64") {
         let way_out = "use ordinary stores";
         return Err(Error::Unsupported { operation: "a non-temporal store", isa: config.isa, hint: way_out });
@@ -208,7 +208,7 @@ impl Arrays {
     }
 
     fn run(&self, config: &Config, passes: u64) -> Result<(Duration, (ResultCheck, Vec<TimeSpan>)), Error> {
-        let results = thread_team::run(&config.cpus, |member| self.run_thread(member, config, passes))?;
+        let results = thread_team::run(&config.cpus, |thread| self.run_thread(thread, config, passes))?;
         let check = results.iter().fold(ResultCheck::default(), |sum, (check, _)| ResultCheck {
             words: sum.words + check.words,
             mismatches: sum.mismatches + check.mismatches,
@@ -217,8 +217,8 @@ impl Arrays {
         Ok((TimeSpan::wall_time(&spans), (check, spans)))
     }
 
-    fn run_thread(&self, member: &TeamThread<'_>, config: &Config, passes: u64) -> (ResultCheck, TimeSpan) {
-        let share = member.share(self.words / LINE);
+    fn run_thread(&self, thread: &TeamThread<'_>, config: &Config, passes: u64) -> (ResultCheck, TimeSpan) {
+        let share = thread.share(self.words / LINE);
         let (first, words) = (share.start * LINE, share.len() * LINE);
         let [to, a, b] = [0, 1, 2].map(|index| self.array(index).wrapping_add(first));
         let word = |number| config.kind.word(number);
@@ -233,7 +233,7 @@ impl Arrays {
             }
         }
         let pass = select_pass(config.mode, config.kind, config.non_temporal, config.isa);
-        let ((), span) = member.time(|| {
+        let ((), span) = thread.time(|| {
             for _ in 0..passes {
                 // SAFETY: the instruction set was checked; the arrays are this thread's share, which begins at a cache
                 // line.

@@ -90,7 +90,7 @@ pub struct SweepPoint {
 /// An instruction set or a CPU that is not available, invalid sizes, or too little memory.
 pub fn run(config: &Config) -> Result<Report, Error> {
     config.isa.require()?;
-    cpus::check(&config.cpus)?;
+    cpus::check_available(&config.cpus)?;
     let sizes = sizes(config)?;
     let threads = config.cpus.len();
     let stride = sizes.last().map_or(0, |&largest| largest.next_multiple_of(4096) as usize);
@@ -140,8 +140,8 @@ impl Blocks<'_> {
 
     /// Writes initial values, each thread to its own memory: word `k` is `k + 1`.
     fn initialize(&self) -> Result<(), Error> {
-        thread_team::run(&self.config.cpus, |member| {
-            let block = self.block(member.index);
+        thread_team::run(&self.config.cpus, |thread| {
+            let block = self.block(thread.index);
             for k in 0..self.stride / 8 {
                 // SAFETY: inside this thread's memory.
                 unsafe { block.add(k).write(k as u64 + 1) }
@@ -166,13 +166,13 @@ impl Blocks<'_> {
     fn run(&self, bytes: u64, passes: u64) -> Result<(Duration, u64), Error> {
         let words = bytes as usize / 8;
         let kernel = select_loop(self.config.op, self.config.isa);
-        let results = thread_team::run(&self.config.cpus, |member| {
-            let block = self.block(member.index);
+        let results = thread_team::run(&self.config.cpus, |thread| {
+            let block = self.block(thread.index);
             // SAFETY: the instruction set was checked; the block is this thread's alone and its memory is at least as
             // long. One pass beforehand brings it into the caches.
             unsafe { kernel(opaque::pointer(block), words, 1) };
             // SAFETY: as above.
-            let (sum, span) = member.time(|| unsafe { kernel(opaque::pointer(block), words, passes) });
+            let (sum, span) = thread.time(|| unsafe { kernel(opaque::pointer(block), words, passes) });
             // SAFETY: as above, and no thread writes it any more.
             let words = unsafe { std::slice::from_raw_parts(block, words) };
             let correct = match self.config.op {

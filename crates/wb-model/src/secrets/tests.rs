@@ -49,8 +49,8 @@ fn secrets_are_masked_everywhere() {
         ("7 tests passed: 3 by passing x=1, passed=4", "7 tests passed: 3 by passing x=1, passed=4"),
         ("DB_PASS=abc sshpass -p x userPass=abc", "DB_PASS=*** sshpass -p x userPass=***"),
     ] {
-        assert_eq!(mask_words(line), expected, "{line}");
-        assert_eq!(mask_words(expected), expected, "masking twice");
+        assert_eq!(mask_secret_words(line), expected, "{line}");
+        assert_eq!(mask_secret_words(expected), expected, "masking twice");
     }
     for (line, expected) in [
         ("x=https://joe:pw@h/y?token=abc -v", "x=https://***@h/y?token=*** -v"),
@@ -67,8 +67,8 @@ fn secrets_are_masked_everywhere() {
         ("with basic settings of Basic Linear Algebra", "with basic settings of Basic Linear Algebra"),
         ("the joe's token=abc don't", "the joe's token=*** don't"),
     ] {
-        assert_eq!(mask_words(line), expected, "{line}");
-        assert_eq!(mask_words(expected), expected, "masking twice");
+        assert_eq!(mask_secret_words(line), expected, "{line}");
+        assert_eq!(mask_secret_words(expected), expected, "masking twice");
     }
     assert_eq!(mask_options("rw,username=joe,password=x"), "rw,username=joe,password=***");
     assert_eq!(mask_option("keyserver:/export"), "keyserver:/export");
@@ -181,7 +181,7 @@ proptest! {
         value in "zq[a-zA-Z0-9=@:/]{6,20}",
     ) {
         let name = if separator == " " { format!("--{}", name.trim_start_matches('-')) } else { format!("x.{name}") };
-        let line = mask_words(&format!("{before} {name}{separator}{value} ro"));
+        let line = mask_secret_words(&format!("{before} {name}{separator}{value} ro"));
         prop_assert!(!line.contains(&value) && line.ends_with(" ro"), "{line}");
     }
 
@@ -189,7 +189,7 @@ proptest! {
     fn a_quoted_secret_never_gets_through(
         words in proptest::collection::vec("zq[a-zA-Z0-9=:-]{1,6}", 1..4), quote in "[\"']", separator in "( |=|: )",
     ) {
-        let line = mask_words(&format!("run --token{separator}{quote}{}{quote} -v", words.join(" ")));
+        let line = mask_secret_words(&format!("run --token{separator}{quote}{}{quote} -v", words.join(" ")));
         prop_assert!(!line.contains("zq") && line.ends_with(" -v"), "{line}");
     }
 
@@ -202,7 +202,7 @@ proptest! {
             let joined = mask_arguments(["run", "--metadata", &text, "-v"]).join(" ");
             prop_assert!(!joined.contains("zq") && joined.ends_with(" -v"), "{text} became {joined}");
             let quoted = text.replace('\'', "'\\''");
-            let line = mask_words(&format!("run --metadata '{quoted}' -v"));
+            let line = mask_secret_words(&format!("run --metadata '{quoted}' -v"));
             prop_assert!(!line.contains("zq"), "{text} became {line}");
         }
     }
@@ -210,7 +210,7 @@ proptest! {
     #[test]
     fn no_text_panics(text: String) {
         let _ = (mask_argument(&text), mask_arguments([&text, &text]), mask_url_credentials(&text));
-        let _ = mask_words(&text);
+        let _ = mask_secret_words(&text);
         let _ = mask_options(&text);
     }
 }

@@ -1,4 +1,4 @@
-//! Variants: a test with some settings changed, as typed on the command line, to measure the effect of the change.
+//! Variants: a test with some settings changed, as given on the command line, to measure the effect of the change.
 //!
 //! ```text
 //! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME[@TARGET]=VALUE · env:NAME=VALUE ·
@@ -24,7 +24,7 @@ use crate::{Catalog, Cell, Request, Sampling, Selection, SpannedParam};
 pub struct Variant {
     /// The variant's name, which is the serial of its cells.
     pub name: TestName,
-    /// The argument as typed.
+    /// The argument as given.
     pub text: String,
     /// The changed settings.
     pub settings: Vec<VariantSetting>,
@@ -37,7 +37,7 @@ pub enum VariantSetting {
     Param {
         /// The parameter and its value.
         given: SpannedParam,
-        /// The text in which it was typed.
+        /// The argument that contains it.
         source: SourceText,
     },
     /// An environment variable of the test's processes: `NAME=VALUE`.
@@ -103,7 +103,7 @@ impl Variant {
         Ok(changed)
     }
 
-    /// The argument as typed, with its secrets masked.
+    /// The argument as given, with its secrets masked.
     pub fn masked_text(&self) -> String {
         mask_argument(&self.text)
     }

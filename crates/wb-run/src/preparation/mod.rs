@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use wb_model::secrets::{mask_lines, mask_words};
+use wb_model::secrets::{mask_lines, mask_secret_words};
 use wb_model::{WorkerName, with_worker};
 use wb_record::{Journal, JournalEvent, JournalLine, RecordError, RunFolder, files};
 
@@ -108,7 +108,7 @@ fn exclude_worker(
     help: Option<String>,
     report: SetupObserver<'_>,
 ) {
-    let why = mask_words(why);
+    let why = mask_secret_words(why);
     report(SetupEvent::Excluded { message: format!("`{name}` is left out: {why}"), help });
     pool.remove(name, why);
 }

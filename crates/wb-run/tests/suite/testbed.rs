@@ -143,7 +143,7 @@ impl TestBed {
         pool
     }
 
-    /// Expands tests, as typed, to a plan.
+    /// Expands tests, as given on the command line, to a plan.
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
         let mut requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         requests.iter_mut().for_each(|request| request.tools = self.tools.clone());
@@ -153,7 +153,7 @@ impl TestBed {
         expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
     }
 
-    /// Runs tests, as typed, in the folder; returns the result and the progress events.
+    /// Runs tests, as given on the command line, in the folder; returns the result and the progress events.
     pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
         let (pool, plan) = (self.pool().await, self.plan(tests).await);
         let mut events = Vec::new();

@@ -89,7 +89,7 @@ fn own_runs_and_run_perf_results_are_not_mixed() {
     assert_eq!(lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").code, 0);
     assert_snapshot!(lab.weighbridge("compare own perf").transcript(), @r"
     exit 4
-    error: `own` is a run of Weighbridge and `perf` is a result folder of run-perf: they name their checks differently and have none in common
+    error: `own` is a Weighbridge run and `perf` is a run-perf result folder: they name their checks differently and have none in common
     help: measure all builds with `weighbridge run`, or all with run-perf
     ");
     let ran = lab.weighbridge("compare perf own");
