@@ -15,6 +15,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::lab::{CommandResult, Lab};
 
 const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
@@ -48,8 +50,11 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    signal(pid, Signal::KILL);
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
 /// Exclusive access to the machine; `None`, with a message, without the rights to change it.
@@ -253,9 +258,10 @@ fn settings_are_applied_and_reverted() {
     let killed = |into: &str| {
         let mut run = lab.start(&format!("run slow:knobs.aslr=0 --into {into} --min-time 1ms"));
         wait_until("the knob", || read(ASLR) == "0");
-        let agents = children(run.id());
+        // Stopped, the controller cannot react to the death of its agent, nor the agent to that of the controller.
+        signal(run.id(), Signal::STOP);
+        children(run.id()).into_iter().for_each(kill);
         run.kill().unwrap();
-        agents.into_iter().for_each(kill);
         run.wait().unwrap();
         assert_eq!(read(ASLR), "0");
     };
