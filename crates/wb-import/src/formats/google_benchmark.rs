@@ -104,10 +104,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         cell.samples.push(sample);
         foreign.add(cell);
     }
-    if foreign.cells.is_empty() {
-        return Err(ReadError::Empty("no benchmarks".to_owned()));
-    }
-    Ok(foreign)
+    foreign.require_cells("benchmarks")
 }
 
 impl Context {
