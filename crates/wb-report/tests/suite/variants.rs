@@ -6,7 +6,7 @@ use wb_report::compare::experiment_text;
 use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
-use crate::chromium::browser;
+use crate::chromium::{PageFile, browser};
 use crate::parsed_page::Page;
 use specimen::{experiment, study};
 
@@ -79,11 +79,9 @@ fn page_draws_each_variant_beside_its_figures() {
 #[ignore = "needs chromium: make test-system"]
 fn table_of_variants_fits_every_width_without_scrolling() {
     let Some(mut browser) = browser() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
-    std::fs::write(&file, page()).unwrap();
+    let page = PageFile::write(&page());
     for width in [360, 390, 768, 1280] {
-        browser.open(&file, width, "light");
+        browser.open(&page.file, width, "light");
         browser.assert_fits(width, "closed");
         let overflowing = format!(
             "[...document.querySelectorAll('table.variants tr.variant *')].filter(element => \
