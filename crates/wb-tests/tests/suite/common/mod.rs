@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Purpose, Validity};
 use wb_tests::attempt::AttemptRecord;
-use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate};
+use wb_tests::{
+    Artefacts, Attempt, DeclarativeTest, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate,
+};
 
 /// Minimum duration of the measured part of a sample.
 const MIN_TIME: Nanos = Nanos(100_000_000);
@@ -51,6 +53,11 @@ pub(crate) fn has(program: &str) -> bool {
 
 pub(crate) fn text(value: &str) -> ParamValue {
     ParamValue::Text(value.to_owned())
+}
+
+/// Parses the definition of a declarative test.
+pub(crate) fn parse_test(definition: &str) -> Arc<DeclarativeTest> {
+    Arc::new(DeclarativeTest::parse("small.toml", definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Calls `body` with a worker of this machine.
