@@ -11,7 +11,6 @@ use wb_record::definition_files::{DefinitionFile, FileCopy};
 use wb_record::journal::EntryEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, History, JournalEvent, RunEntry, RunFolder};
-use wb_study::StudiedAttempt;
 use wb_tests::{Registry, TestCell};
 
 use crate::active_cell::{ActiveCell, NextStep, decode_cells};
@@ -264,9 +263,7 @@ fn active_cell(
         teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
         provenance,
     };
-    let attempts = history.attempts(&cell.id).iter().cloned();
-    let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
-    Ok(ActiveCell::new(cell.clone(), definition, test_cell, studied))
+    Ok(ActiveCell::new(cell.clone(), definition, test_cell, history))
 }
 
 /// Whether only the local machine measures, which is the default and not recorded.

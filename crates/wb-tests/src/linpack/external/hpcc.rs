@@ -19,7 +19,7 @@ impl HpccSummary {
     /// # Errors
     /// If the name is missing, or its value is not a number.
     pub fn number(&self, name: &'static str) -> Result<f64, OutputError> {
-        let entry = self.0.get(name).ok_or(OutputError::Missing { what: name })?;
+        let entry = self.0.get(name).ok_or(OutputError::Missing(name))?;
         let number = entry.value.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| OutputError::line(entry.line, name, &entry.value))
     }
@@ -54,7 +54,7 @@ impl HpccSummary {
 pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
     let mut lines = output.lines().enumerate();
     if !lines.any(|(_, line)| line.trim() == "Begin of Summary section.") {
-        return Err(OutputError::Missing { what: "summary section of hpcc" });
+        return Err(OutputError::Missing("summary section of hpcc"));
     }
     let mut entries = BTreeMap::new();
     for (index, line) in lines {
@@ -66,7 +66,7 @@ pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
         let entry = Entry { line: index, value: value.trim().to_owned() };
         entries.insert(name.trim().to_owned(), entry);
     }
-    Err(OutputError::Missing { what: "end of hpcc's summary section" })
+    Err(OutputError::Missing("end of hpcc's summary section"))
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ End of Summary section.
     #[test]
     fn missing_and_invalid_figures_are_distinct_errors() {
         let summary = parse(SAMPLE).unwrap();
-        let missing = OutputError::Missing { what: "SingleDGEMM_Gflops" };
+        let missing = OutputError::Missing("SingleDGEMM_Gflops");
         assert_eq!(summary.number("SingleDGEMM_Gflops"), Err(missing));
         let error = summary.number("SingleSTREAM_Triad").unwrap_err();
         assert_eq!(error.to_string(), "invalid SingleSTREAM_Triad on line 15 of the output: `nan`");
@@ -120,9 +120,9 @@ End of Summary section.
 
     #[test]
     fn a_summary_without_begin_or_end_is_an_error() {
-        assert!(matches!(parse("nothing"), Err(OutputError::Missing { .. })));
+        assert!(matches!(parse("nothing"), Err(OutputError::Missing(_))));
         let truncated = &SAMPLE[..SAMPLE.find("HPL_N").unwrap()];
-        assert!(matches!(parse(truncated), Err(OutputError::Missing { .. })));
+        assert!(matches!(parse(truncated), Err(OutputError::Missing(_))));
         assert!(matches!(parse(&format!("{truncated}HPL_\n")), Err(OutputError::Line { line: 11, .. })));
     }
 

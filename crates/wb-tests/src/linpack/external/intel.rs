@@ -43,7 +43,7 @@ pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
     let mut threads = None;
     loop {
         let Some((_, line)) = lines.next() else {
-            return Err(OutputError::Missing { what: "table of trials (`Size LDA Align. …`)" });
+            return Err(OutputError::Missing("table of trials (`Size LDA Align. …`)"));
         };
         if line.split_whitespace().eq(TITLES) {
             break;
@@ -57,7 +57,7 @@ pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
         .map(|(index, line)| parse_trial(index, line))
         .collect::<Result<Vec<_>, _>>()?;
     if trials.is_empty() {
-        return Err(OutputError::Missing { what: "trial in the table" });
+        return Err(OutputError::Missing("trial in the table"));
     }
     Ok(XlinpackOutput { threads, trials })
 }
@@ -157,9 +157,9 @@ End of tests
 
     #[test]
     fn output_without_a_table_is_an_error() {
-        assert!(matches!(parse("Segmentation fault\n"), Err(OutputError::Missing { .. })));
+        assert!(matches!(parse("Segmentation fault\n"), Err(OutputError::Missing(_))));
         let empty = &SAMPLE[..SAMPLE.find("1000   1008").unwrap()];
-        assert!(matches!(parse(empty), Err(OutputError::Missing { what: "trial in the table" })));
+        assert!(matches!(parse(empty), Err(OutputError::Missing("trial in the table"))));
     }
 
     #[test]
