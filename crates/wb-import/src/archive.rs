@@ -20,7 +20,7 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
     if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
         return Ok(());
     }
-    let changed = || ImportError::Changed { path: source.path.clone() };
+    let changed = || ImportError::Changed(source.path.clone());
     let bytes = read_bytes(&source.path).map_err(|_| changed())?;
     if Sha256::of(&bytes) != source.sha256 {
         return Err(changed());

@@ -71,11 +71,8 @@ pub enum ReadError {
         imported: String,
     },
     /// The run has a different test of the same name.
-    #[error("the run has a different test `{test}`: set another name with --test")]
-    TestConflict {
-        /// The name.
-        test: TestName,
-    },
+    #[error("the run has a different test `{0}`: set another name with --test")]
+    TestConflict(TestName),
     /// Results of several machines would become samples of one cell.
     #[error("several systems, but one profile requested: choose one with --system: {}", .0.join(", "))]
     SeveralSystems(Vec<String>),
@@ -107,9 +104,6 @@ pub enum ImportError {
         why: ReadError,
     },
     /// A file changed during the import.
-    #[error("{} changed during the import: import it again", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} changed during the import: import it again", .0.display())]
+    Changed(PathBuf),
 }

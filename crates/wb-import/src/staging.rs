@@ -83,7 +83,7 @@ impl<'a> StagingArea<'a> {
             let id = self.names.cell_id(cell, source)?;
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
-                return Err(ReadError::TestConflict { test: id.test });
+                return Err(ReadError::TestConflict(id.test));
             }
             tests.insert(id.test.clone(), text);
             let staged = changed.remove(&id).unwrap_or_else(|| self.staged_or_existing(&id, cell, source));

@@ -226,11 +226,9 @@ impl RequestExpansion<'_> {
         match others.iter().find(|(_, other)| count(other) != count(facts)) {
             None => Ok(Some(count(facts))),
             Some((other, other_facts)) => {
-                let (one, two) = (count(facts), count(other_facts));
-                let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
-                let at = self.request.test_span.clone();
-                let label = "workers that measure together need the same values";
-                Err(Diagnostic::at(&self.request.source, at, message, label)
+                let (one, two) = (count(facts).to_string(), count(other_facts).to_string());
+                Err(self
+                    .differing_values(name, (first, &one), (other, &two))
                     .with_help(format!("set `{name}` to a number, or measure on one of them: `on={first}`")))
             }
         }
@@ -254,18 +252,24 @@ impl RequestExpansion<'_> {
                     if values.is_empty() { "nothing".to_owned() } else { values.join(", ") }
                 };
                 let (one, two) = (format_values(&resolved), format_values(&other_values));
-                let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
-                let at = self.request.test_span.clone();
-                return Err(Diagnostic::at(
-                    &self.request.source,
-                    at,
-                    message,
-                    "workers that measure together need the same values",
-                )
-                .with_help(format!("set `{name}`, or measure on one of them: `on={first}`")));
+                return Err(self
+                    .differing_values(name, (first, &one), (other, &two))
+                    .with_help(format!("set `{name}`, or measure on one of them: `on={first}`")));
             }
         }
         Ok(Some(resolved))
+    }
+
+    /// Error of a parameter whose value depends on the worker.
+    fn differing_values(
+        &self,
+        name: &str,
+        (first, one): (&WorkerName, &str),
+        (other, two): (&WorkerName, &str),
+    ) -> Diagnostic {
+        let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
+        let label = "workers that measure together need the same values";
+        Diagnostic::at(&self.request.source, self.request.test_span.clone(), message, label)
     }
 
     /// The given parameters by canonical name, with normalised values and whether each was a list.
@@ -406,7 +410,7 @@ impl RequestExpansion<'_> {
         }
         params.extend(role_params(&teams));
         Ok(Cell {
-            key: open.is_empty().then(|| key(name, *version, &params)),
+            key: open.is_empty().then(|| DefinitionKey::new(name, *version, &params)),
             version: *version,
             unsupported: self.unsupported(&teams, test_cell.as_ref()),
             rule: test_cell.rule().unwrap_or_else(|| self.sampling.rule()),
@@ -481,10 +485,6 @@ fn knob_param(name: &str) -> Param {
         resolved_from: None,
         axis: true,
     }
-}
-
-fn key(test: &TestName, version: u32, params: &Params) -> DefinitionKey {
-    DefinitionKey::new(test, version, params)
 }
 
 /// Every combination of the dimensions' values, the last dimension changing fastest.

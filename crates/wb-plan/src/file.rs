@@ -57,9 +57,9 @@ struct PlanHead {
     name: Option<String>,
     #[serde(default)]
     summary: String,
-    #[serde(default, rename = "tools")]
+    #[serde(rename = "tools")]
     _tools: Option<toml::Value>,
-    #[serde(default, rename = "on")]
+    #[serde(rename = "on")]
     _on: Option<toml::Value>,
     publish: Option<Spanned<String>>,
     #[serde(default)]

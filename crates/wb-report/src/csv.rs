@@ -6,44 +6,11 @@ use wb_study::result::{CellResult, MetricResult, Study};
 
 use crate::phrasing;
 
-const METRIC_COLUMNS: [&str; 19] = [
-    "id",
-    "test",
-    "case",
-    "worker",
-    "unit",
-    "direction",
-    "primary",
-    "n",
-    "median",
-    "low",
-    "high",
-    "mean",
-    "stddev",
-    "min",
-    "q1",
-    "q3",
-    "max",
-    "outcome",
-    "reason",
-];
+const METRIC_COLUMNS: &str =
+    "id,test,case,worker,unit,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,outcome,reason";
 
-const SAMPLE_COLUMNS: [&str; 14] = [
-    "id",
-    "test",
-    "case",
-    "worker",
-    "unit",
-    "sample",
-    "attempt",
-    "purpose",
-    "start_s",
-    "duration_s",
-    "counted",
-    "value",
-    "outcome",
-    "remarks",
-];
+const SAMPLE_COLUMNS: &str =
+    "id,test,case,worker,unit,sample,attempt,purpose,start_s,duration_s,counted,value,outcome,remarks";
 
 /// Writes one row per cell, metric and worker. A cell without metrics has a row with its outcome and the reason.
 pub fn metrics(study: &Study) -> String {
@@ -51,12 +18,12 @@ pub fn metrics(study: &Study) -> String {
         let empty = cell.metrics.is_empty().then(|| metric_row(cell, None));
         cell.metrics.iter().map(|result| metric_row(cell, Some(result))).chain(empty)
     });
-    to_csv(&METRIC_COLUMNS, rows)
+    to_csv(METRIC_COLUMNS, rows)
 }
 
 /// Writes one row per value of each attempt. An attempt without values has a row with its outcome.
 pub fn samples(study: &Study) -> String {
-    to_csv(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
+    to_csv(SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
 }
 
 fn metric_row(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
@@ -131,10 +98,10 @@ fn outcome_reason(outcome: &CellOutcome) -> String {
     }
 }
 
-/// Renders rows as text. Writing to memory cannot fail, and rows have equal lengths, which the writer requires.
-pub(crate) fn to_csv(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// Renders rows as text, below the names of their columns. Writing to memory cannot fail, and rows have equal lengths, which the writer requires.
+pub(crate) fn to_csv(head: &str, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut is_valid = writer.write_record(head).is_ok();
+    let mut is_valid = writer.write_record(head.split(',')).is_ok();
     for row in rows {
         is_valid &= writer.write_record(&row).is_ok();
     }

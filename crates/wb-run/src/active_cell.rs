@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
-use wb_record::CellDefinition;
+use wb_record::{CellDefinition, History};
 use wb_stats::{Budget, SamplingDecision, SamplingRule};
 use wb_study::{StudiedAttempt, judge};
 use wb_tests::test::AnyPrepared;
@@ -52,12 +52,9 @@ pub enum NextStep {
 
 impl ActiveCell {
     /// Creates a cell with its earlier attempts.
-    pub fn new(
-        cell: Cell,
-        definition: CellDefinition,
-        test_cell: Box<dyn TestCell>,
-        studied: Vec<StudiedAttempt>,
-    ) -> Self {
+    pub fn new(cell: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
+        let attempts = history.attempts(&cell.id).iter().cloned();
+        let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
         Self { cell, definition, test_cell, studied, prepared: Vec::new(), attempts_in_entry: 0 }
     }
 

@@ -8,7 +8,6 @@ use wb_model::{Facts, ProfileName, Roles, WorkerName, pluralize};
 use wb_plan::{Plan, PlanWorkers, Sampling};
 use wb_profile::AppliedProfile;
 use wb_record::{History, RecordError, RunEntry, RunFolder, files};
-use wb_study::StudiedAttempt;
 use wb_tests::Registry;
 
 use crate::RunError;
@@ -87,9 +86,7 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
         let definitions = run.definitions(&cell.id)?;
         let recorded = definitions.of(&cell.id).filter(|recorded| Some(&recorded.key) == cell.key.as_ref());
         let Some(definition) = recorded.cloned() else { return Ok(false) };
-        let attempts = history.attempts(&cell.id).iter().cloned();
-        let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
-        let measuring = ActiveCell::new(cell.clone(), definition, test_cell, studied);
+        let measuring = ActiveCell::new(cell.clone(), definition, test_cell, &history);
         if matches!(measuring.next(&plan.sampling), NextStep::Attempt(..)) {
             return Ok(false);
         }

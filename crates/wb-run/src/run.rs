@@ -11,7 +11,6 @@ use wb_record::definition_files::{DefinitionFile, FileCopy};
 use wb_record::journal::EntryEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, History, JournalEvent, RunEntry, RunFolder};
-use wb_study::StudiedAttempt;
 use wb_tests::{Registry, TestCell};
 
 use crate::active_cell::{ActiveCell, NextStep, decode_cells};
@@ -93,43 +92,47 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         resume::check_machines(&measuring, &run, &earlier, &pool)?;
         cells.push(measuring);
     }
+    let mut context = RunContext {
+        pool,
+        lost: BTreeSet::new(),
+        other_runs: OtherRuns::default(),
+        sampling: plan.sampling.clone(),
+        cancel: job.cancel.clone(),
+        run,
+        journal,
+        history,
+    };
     let is_open =
         |index: usize| matches!(next(&cells, index, job.stopping_rule, &plan.sampling), NextStep::Attempt(..));
     let open = (0..cells.len()).filter(|index| is_open(*index)).count();
     let is_recorded = |cell: &Cell| earlier.iter().any(|entry| entry.cells.contains(&cell.id));
     if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
         watch(started_event(&cells, &plan, open));
-        record_definitions(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
-        let bench = RunContext {
-            pool,
-            lost: BTreeSet::new(),
-            other_runs: OtherRuns::default(),
-            sampling: plan.sampling,
-            cancel: job.cancel.clone(),
-            run,
-            journal,
-            history,
-        };
+        record_definitions(&context.run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
         let publisher = job.publisher;
-        SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
+        SampleLoop { context, cells, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
             .publish_pending()
             .await?;
         return Ok(RunEnd::Complete);
     }
-    let (other_runs, warnings) = OtherRuns::announce(&pool).await?;
+    let (other_runs, warnings) = OtherRuns::announce(&context.pool).await?;
+    context.other_runs = other_runs;
     watch(started_event(&cells, &plan, open));
     warnings.into_iter().for_each(|warning| watch(Progress::Warning(warning)));
     let mut build_problems = Vec::new();
     for index in (0..cells.len()).filter(|index| is_open(*index)) {
-        let problems = consistency::check_build(&cells[index], &pool, &plan.sampling, &job.cancel).await?;
+        let problems = consistency::check_build(&cells[index], &context.pool, &plan.sampling, &job.cancel).await?;
         build_problems.push((index, problems));
     }
-    resume::kernel_change_notes(&earlier, &cells, &pool).into_iter().for_each(|note| watch(Progress::Note(note)));
+    resume::kernel_change_notes(&earlier, &cells, &context.pool)
+        .into_iter()
+        .for_each(|note| watch(Progress::Note(note)));
     if let Some(note) = resume::work_change_note(&earlier, &cells, &plan.sampling) {
         watch(Progress::Note(note));
     }
 
-    let entry = run.add_entry(RunEntry {
+    let workers = &context.pool.workers;
+    let entry = context.run.add_entry(RunEntry {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),
         program_sha256: job.program_sha256,
@@ -139,31 +142,21 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         sampling: serde_json::to_value(&plan.sampling).map_err(RunError::Sampling)?,
         seed: job.seed,
         cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
-        facts: pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect(),
+        facts: workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect(),
         hosts: job.hosts,
         metadata: job.metadata,
     })?;
     // After run.json: a folder with definitions alone would not be recognised as a run.
-    record_definitions(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
-    let mut bench = RunContext {
-        pool,
-        lost: BTreeSet::new(),
-        other_runs,
-        sampling: plan.sampling.clone(),
-        cancel: job.cancel.clone(),
-        run,
-        journal,
-        history,
-    };
-    let boot_id = bench.pool.workers.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
-    bench.write(JournalEvent::EntryStarted { entry, boot_id })?;
-    environment::record_states(&bench.run, entry, &job.host_states)?;
+    record_definitions(&context.run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
+    let boot_id = context.pool.workers.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
+    context.write(JournalEvent::EntryStarted { entry, boot_id })?;
+    environment::record_states(&context.run, entry, &job.host_states)?;
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
     let (stopping_rule, publisher) = (job.stopping_rule, job.publisher);
     let mut sampler =
-        SampleLoop { context: bench, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
+        SampleLoop { context, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
     for (index, problems) in build_problems {
         sampler.record_problems(index, problems)?;
     }
@@ -175,11 +168,11 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         sampler.end_abandoned_cells().await?;
     }
     let cleanup_result = sampler.clean_up().await;
-    let SampleLoop { context: mut bench, cells, .. } = sampler;
+    let SampleLoop { mut context, cells, .. } = sampler;
 
     let interrupted = *job.cancel.borrow();
     if sampling_result.is_ok() {
-        let after = environment::record(&bench.run, entry, "after", &cells, &bench.pool, &bench.lost).await?;
+        let after = environment::record(&context.run, entry, "after", &cells, &context.pool, &context.lost).await?;
         // The loss has no further effect: the measurements on these workers are complete.
         after.into_iter().for_each(|(worker, why)| {
             watch(Progress::Warning(missing_environment_warning(&worker, &why, "at the end")))
@@ -190,7 +183,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         (Ok(()), true) => EntryEnd::Interrupted,
         (Ok(()), false) => EntryEnd::Finished,
     };
-    let entry_end = bench.write(JournalEvent::EntryEnded { entry, outcome: how });
+    let entry_end = context.write(JournalEvent::EntryEnded { entry, outcome: how });
     sampling_result?;
     cleanup_result?;
     entry_end?;
@@ -270,9 +263,7 @@ fn active_cell(
         teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
         provenance,
     };
-    let attempts = history.attempts(&cell.id).iter().cloned();
-    let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
-    Ok(ActiveCell::new(cell.clone(), definition, test_cell, studied))
+    Ok(ActiveCell::new(cell.clone(), definition, test_cell, history))
 }
 
 /// Whether only the local machine measures, which is the default and not recorded.

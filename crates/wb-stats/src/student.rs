@@ -101,11 +101,6 @@ impl StudentRatio {
         Ratio { estimate: self.log.exp(), interval, p_value: self.p_value() }
     }
 
-    /// The degrees of freedom of the interval.
-    pub fn degrees_of_freedom(&self) -> f64 {
-        self.degrees
-    }
-
     fn half_width(&self, confidence: f64) -> f64 {
         self.student().map_or(0.0, |student| self.error * student.inverse_cdf((1.0 + confidence) / 2.0))
     }

@@ -10,11 +10,8 @@ pub enum StudyError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A test of the run is unknown.
-    #[error("unknown test `{test}` in the run: pass the folder of its definition with --tests-d")]
-    UnknownTest {
-        /// The test.
-        test: TestName,
-    },
+    #[error("unknown test `{0}` in the run: pass the folder of its definition with --tests-d")]
+    UnknownTest(TestName),
     /// A cell of the run has no definition.
     #[error(
         "missing definition of `{cell}` in {path}: restore the file, or run the same command again, which rewrites it"

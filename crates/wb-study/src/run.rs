@@ -45,7 +45,7 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
     for definition in definitions(run, head)? {
         let cell = registry
             .test_cell(definition.cell.test.as_str(), &definition.params)
-            .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
+            .ok_or_else(|| StudyError::UnknownTest(definition.cell.test.clone()))?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
         let studied = attempts.map(|attempt| StudiedAttempt::of(cell.as_ref(), attempt.clone())).collect();
         let mut result = cell_result(&definition, studied, history.end_reason(&definition.cell), &origin);

@@ -58,10 +58,8 @@ impl TypedTest for Himeno {
     }
 
     fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
-        let cores = facts.one_cpu_per_core().len().max(1) as i64;
-        let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
         BTreeMap::from([
-            ("threads".to_owned(), threads.into_iter().map(ParamValue::Integer).collect()),
+            ("threads".to_owned(), native::default_threads(facts)),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }

@@ -64,6 +64,13 @@ pub fn thread_cpus(threads: u32, placement: &Placement, facts: &Facts) -> Vec<us
         .collect()
 }
 
+/// Default numbers of threads: one, and one per core if there are several cores.
+pub fn default_threads(facts: &Facts) -> Vec<ParamValue> {
+    let cores = facts.one_cpu_per_core().len().max(1) as i64;
+    let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
+    threads.into_iter().map(ParamValue::Integer).collect()
+}
+
 /// Translates the placement's huge-page policy into that of the kernels.
 pub fn huge_pages(placement: &Placement) -> wb_kernels::HugePagePolicy {
     match placement.huge_pages {

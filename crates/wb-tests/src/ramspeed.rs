@@ -52,10 +52,10 @@ impl Params {
     }
 }
 
-/// All modes, in the order of RAMspeed.
 /// The name of its throughput.
 const BANDWIDTH: &str = "bandwidth";
 
+/// All modes, in the order of RAMspeed.
 const MODES: [&str; 4] = ["copy", "scale", "add", "triad"];
 
 /// Total size of the last-level caches in bytes; 0 if unknown.
@@ -70,13 +70,6 @@ pub(crate) fn default_array_size(facts: &Facts) -> ParamValue {
     let limit = facts.memory.0 / 6 / MEBI * MEBI;
     let size = (4 * last_level_cache_bytes(facts)).next_multiple_of(MEBI).max(64 * MEBI);
     ParamValue::Text(Bytes(if limit == 0 { size } else { size.min(limit) }).to_string())
-}
-
-/// Default numbers of threads: one, and one per core if there are several cores.
-pub(crate) fn default_threads(facts: &Facts) -> Vec<ParamValue> {
-    let cores = facts.one_cpu_per_core().len().max(1) as i64;
-    let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
-    threads.into_iter().map(ParamValue::Integer).collect()
 }
 
 #[async_trait]
@@ -98,7 +91,7 @@ impl TypedTest for Ramspeed {
         BTreeMap::from([
             ("mode".to_owned(), texts(&MODES)),
             ("kind".to_owned(), texts(&["integer", "floating"])),
-            ("threads".to_owned(), default_threads(facts)),
+            ("threads".to_owned(), native::default_threads(facts)),
             ("array-size".to_owned(), vec![default_array_size(facts)]),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])

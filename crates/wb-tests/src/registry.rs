@@ -195,23 +195,6 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_definition_does_not_prevent_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
-        let figure =
-            "[[metric]]\nname = \"m\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(.)'\n";
-        let valid = format!("name = \"sound\"\nsummary = \"s\"\nversion = 1\ncommand = [\"true\"]\n{figure}");
-        write("a.toml", "name = ");
-        write("b.toml", &valid);
-        write("c.toml", &valid);
-        let mut registry = Registry::default();
-        let skipped = registry.add_folder(folder.path()).unwrap();
-        assert_eq!(registry.names(), ["sound"]);
-        assert!(matches!(skipped[0], DefinitionError::Invalid { .. }), "{}", skipped[0]);
-        assert!(matches!(skipped[1], DefinitionError::Duplicate { .. }), "{}", skipped[1]);
-    }
-
-    #[test]
     fn every_built_in_plan_can_be_expanded() {
         let cpu = |id| wb_model::facts::Cpu { id, core: id, package: 0, node: 0 };
         let memory = wb_model::Bytes(16 << 30);

@@ -37,17 +37,11 @@ pub enum StripError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The folder is a Weighbridge run, which is never stripped.
-    #[error("cannot strip {}: it is a Weighbridge run, expected a folder in run-perf's layout", path.display())]
-    OwnRun {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("cannot strip {}: it is a Weighbridge run, expected a folder in run-perf's layout", .0.display())]
+    OwnRun(PathBuf),
     /// The target folder is not empty.
-    #[error("{} is not empty: expected a new or empty folder", path.display())]
-    Occupied {
-        /// The target.
-        path: PathBuf,
-    },
+    #[error("{} is not empty: expected a new or empty folder", .0.display())]
+    Occupied(PathBuf),
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
@@ -72,10 +66,10 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
     let include_incorrect = options.include_incorrect;
     let folder = ResultFolder::list(from, include_incorrect)?;
     if folder.layout == Layout::Weighbridge {
-        return Err(StripError::OwnRun { path: from.to_owned() });
+        return Err(StripError::OwnRun(from.to_owned()));
     }
     if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) || into.is_file() {
-        return Err(StripError::Occupied { path: into.to_owned() });
+        return Err(StripError::Occupied(into.to_owned()));
     }
     let mut stripped = StripSummary { files: 0, before: 0, after: 0, warnings: folder.warnings };
     if let Some(path) = &folder.metadata {

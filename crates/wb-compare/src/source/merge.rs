@@ -37,7 +37,7 @@ pub(super) fn merge(
     let before = run.samples.len();
     run.samples.extend_from_slice(&parsed.samples);
     if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {
-        return Err(SourceError::TooMuch { path: file.path.clone() });
+        return Err(SourceError::TooMuch(file.path.clone()));
     }
     let (mut repeated, mut first) = (0, None);
     for metric in &parsed.metrics {

@@ -126,12 +126,9 @@ pub enum SourceError {
     /// A warning, with [`ReadOptions::strict`].
     #[error("{}", _0.message())]
     Strict(Warning),
-    /// More metrics, samples or parameters than can be indexed.
-    #[error("too many results with {}: a run is limited to {} metrics or samples", path.display(), u32::MAX)]
-    TooMuch {
-        /// The file that exceeded the limit.
-        path: PathBuf,
-    },
+    /// More metrics, samples or parameters than can be indexed, with the file that exceeded the limit.
+    #[error("too many results with {}: a run is limited to {} metrics or samples", .0.display(), u32::MAX)]
+    TooMuch(PathBuf),
 }
 
 /// The maximum number of folders listed in a message.

@@ -36,7 +36,6 @@ struct RawCell<'a> {
     params: BTreeMap<String, serde_json::Value>,
     #[serde(borrow, default)]
     provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    #[serde(default)]
     outcome: Option<CellOutcome>,
     #[serde(borrow)]
     metrics: Vec<RawMetric<'a>>,

@@ -26,23 +26,14 @@ struct Report {
 
 #[derive(Deserialize)]
 struct Context {
-    #[serde(default)]
     date: Option<String>,
-    #[serde(default)]
     host_name: Option<String>,
-    #[serde(default)]
     executable: Option<String>,
-    #[serde(default)]
     num_cpus: Option<u32>,
-    #[serde(default)]
     mhz_per_cpu: Option<f64>,
-    #[serde(default)]
     cpu_scaling_enabled: Option<bool>,
-    #[serde(default)]
     aslr_enabled: Option<bool>,
-    #[serde(default)]
     library_version: Option<String>,
-    #[serde(default)]
     library_build_type: Option<String>,
 }
 
@@ -50,11 +41,8 @@ struct Context {
 #[derive(Deserialize)]
 struct Entry {
     name: String,
-    #[serde(default)]
     run_name: Option<String>,
-    #[serde(default)]
     run_type: Option<String>,
-    #[serde(default)]
     aggregate_name: Option<String>,
     #[serde(default)]
     repetitions: LenientNumber,
@@ -64,13 +52,10 @@ struct Entry {
     real_time: LenientNumber,
     #[serde(default)]
     cpu_time: LenientNumber,
-    #[serde(default)]
     time_unit: Option<String>,
     #[serde(default)]
     error_occurred: bool,
-    #[serde(default)]
     error_message: Option<String>,
-    #[serde(default)]
     skip_message: Option<String>,
     #[serde(flatten)]
     counters: BTreeMap<String, Value>,
@@ -119,10 +104,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         cell.samples.push(sample);
         foreign.add(cell);
     }
-    if foreign.cells.is_empty() {
-        return Err(ReadError::Empty("no benchmarks".to_owned()));
-    }
-    Ok(foreign)
+    foreign.require_cells("benchmarks")
 }
 
 impl Context {

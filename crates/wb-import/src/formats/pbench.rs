@@ -14,40 +14,32 @@ use crate::{Format, ReadError, json};
 
 #[derive(Deserialize)]
 struct Iteration {
-    #[serde(default)]
     iteration_name: Option<String>,
-    #[serde(default)]
     iteration_data: Option<IterationData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct IterationData {
-    #[serde(default)]
     parameters: Parameters,
-    #[serde(default)]
     throughput: BTreeMap<String, Vec<Client>>,
-    #[serde(default)]
     latency: BTreeMap<String, Vec<Client>>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Parameters {
-    #[serde(default)]
     benchmark: Vec<BTreeMap<String, Value>>,
-    #[serde(default)]
     user: Vec<BTreeMap<String, Value>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Client {
-    #[serde(default)]
     client_hostname: Option<Value>,
-    #[serde(default)]
     mean: LenientNumber,
     /// Standard deviation in percent of the mean.
-    #[serde(default)]
     stddevpct: LenientNumber,
-    #[serde(default)]
     samples: Option<Vec<SampleValue>>,
 }
 

@@ -213,29 +213,25 @@ impl TestResult {
 impl Entry {
     /// Its runs as samples; a single sample with the overall value if the file has no runs. A failed test has no value.
     fn samples(&self, at: usize, result: &TestResult) -> Vec<ForeignSample> {
-        let new_sample = |run: usize| ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
-        let runs: Vec<f64> = self.raw_string.split(':').filter_map(number).collect();
+        let sample = |run: usize, value| {
+            let mut sample = ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
+            sample.push_reading(result.metric(), value);
+            sample
+        };
+        let runs = self.raw_string.split(':').filter_map(number).enumerate();
+        let samples: Vec<ForeignSample> = runs.map(|(run, value)| sample(run, Some(value))).collect();
+        if !samples.is_empty() {
+            return samples;
+        }
         let value = number(&self.value);
-        let mut samples: Vec<ForeignSample> = Vec::new();
-        for (run, value) in runs.iter().copied().enumerate() {
-            let mut sample = new_sample(run);
-            sample.push_reading(result.metric(), Some(value));
-            samples.push(sample);
-        }
-        if samples.is_empty() {
-            let mut sample = new_sample(0);
-            match value {
-                Some(_) => {
-                    sample.push_reading(result.metric(), value);
-                    sample
-                        .findings
-                        .push("the only sample is the value over all runs: the file has no single runs".to_owned());
-                }
-                None => sample.failure = Some(format!("{}: no result in the file", result.title)),
+        let mut only = sample(0, value);
+        match value {
+            Some(_) => {
+                only.findings.push("the only sample is the value over all runs: the file has no single runs".to_owned())
             }
-            samples.push(sample);
+            None => only.failure = Some(format!("{}: no result in the file", result.title)),
         }
-        samples
+        vec![only]
     }
 }
 

@@ -3,6 +3,7 @@
 use wb_model::Unit;
 use wb_stats::Summary;
 
+use super::curve::join_nonempty;
 use super::element::{Element, format_pixels};
 use super::scale::{Scale, Tick};
 use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
@@ -181,13 +182,8 @@ fn draw_box(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
         body.push(match scale.contains(end) {
             true => Element::line("whisker", (x(end), middle - 4.0), (x(end), middle + 4.0)),
             false => {
-                let arrow = format!(
-                    "M{} {}l{} 4l{inwards} 4",
-                    format_pixels(x(end) + inwards),
-                    format_pixels(middle - 4.0),
-                    -inwards
-                );
-                Element::new("path").with_attribute("class", "beyond").with_attribute("d", arrow)
+                let (tip, top) = (format_pixels(x(end) + inwards), format_pixels(middle - 4.0));
+                Element::path("beyond", format!("M{tip} {top}l{} 4l{inwards} 4", -inwards))
             }
         });
     }
@@ -202,11 +198,7 @@ fn draw_box(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
         let position = (x(value), middle);
         let shape = match dot.mark {
             SampleMark::Disturbed => dot.mark.draw(position),
-            _ => Element::new("circle")
-                .with_attribute("class", "dot")
-                .with_coordinate("cx", position.0)
-                .with_coordinate("cy", position.1)
-                .with_coordinate("r", 2.2),
+            _ => Element::circle("dot", position, 2.2),
         };
         body.push(shape.with_attribute("fill-opacity", "0.65").with_title(&dot.tooltip));
     }
@@ -220,12 +212,8 @@ fn draw_axis(
     (left, right): (f64, f64),
     bottom: f64,
 ) -> Vec<Element> {
-    let mut body = Vec::new();
-    for tick in ticks {
-        body.push(Element::text("middle", (tick.at, bottom + 13.0), &tick.label));
-    }
+    let labels = ticks.iter().map(|tick| Element::text("middle", (tick.at, bottom + 13.0), &tick.label));
     let kind = if scale.is_log() { "logarithmic" } else { "" };
-    let unit = [unit.as_str(), kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-    body.push(Element::text("middle", ((left + right) / 2.0, bottom + 27.0), &unit));
-    body
+    let unit = Element::text("middle", ((left + right) / 2.0, bottom + 27.0), &join_nonempty(&[unit, kind]));
+    labels.chain([unit]).collect()
 }

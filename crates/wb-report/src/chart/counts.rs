@@ -69,7 +69,7 @@ impl CountRow {
             let right = left + *count as f64 * per_check;
             // A gap between parts, and a minimum width for the smallest.
             let end = (right - 1.0).max(left + 0.7);
-            let part = Element::rect(class, (left, top), (end, top + BAR));
+            let part = Element::rect(*class, (left, top), (end, top + BAR));
             body.push(part.with_title(&format!("{}: {count} {name}", self.label)));
             let text = count.to_string();
             if text_width(&text, 11.0) + 4.0 < end - left {

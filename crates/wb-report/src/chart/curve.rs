@@ -103,7 +103,7 @@ fn draw_axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -
     body
 }
 
-fn join_nonempty(parts: &[&str]) -> String {
+pub(super) fn join_nonempty(parts: &[&str]) -> String {
     parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
@@ -122,13 +122,13 @@ fn interval_band(line: &CurveLine, x: &Scale, y: &Scale, style: usize) -> Option
     let upper = ends.iter().map(|(x, _, high)| (*x, *high));
     let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
     let d = format!("{}z", path_data(upper.chain(lower)));
-    (ends.len() > 1).then(|| Element::new("path").with_attribute("class", BANDS[style]).with_attribute("d", d))
+    (ends.len() > 1).then(|| Element::path(BANDS[style], d))
 }
 
 fn line_path(line: &CurveLine, x: &Scale, y: &Scale, index: usize) -> Element {
     let class = format!("curve {}{}", STROKES[index % STYLES], DASHES[(index / STYLES) % DASHES.len()]);
     let d = path_data(line.points.iter().map(|point| (x.position(point.x), y.position(point.y))));
-    Element::new("path").with_attribute("class", class).with_attribute("d", d)
+    Element::path(class, d)
 }
 
 pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String {
@@ -144,22 +144,12 @@ pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String 
 fn draw_point(point: &LinePoint, x: &Scale, y: &Scale, line: &CurveLine, curve: &Curve, style: usize) -> Element {
     let (px, py) = (x.position(point.x), y.position(point.y));
     let class = format!("point {}", STROKES[style]);
-    let shape = |d: String| Element::new("path").with_attribute("class", class.as_str()).with_attribute("d", d);
     let (sx, sy) = (format_pixels(px), format_pixels(py));
     let shape = match style {
-        0 => Element::new("circle")
-            .with_attribute("class", class.as_str())
-            .with_coordinate("cx", px)
-            .with_coordinate("cy", py)
-            .with_coordinate("r", 2.4),
-        1 => Element::new("rect")
-            .with_attribute("class", class.as_str())
-            .with_coordinate("x", px - 2.2)
-            .with_coordinate("y", py - 2.2)
-            .with_coordinate("width", 4.4)
-            .with_coordinate("height", 4.4),
-        2 => shape(format!("M{sx} {sy}m0-3.2l3.2 5.4h-6.4z")),
-        _ => shape(format!("M{sx} {sy}m0-3.4l3.4 3.4l-3.4 3.4l-3.4-3.4z")),
+        0 => Element::circle(class, (px, py), 2.4),
+        1 => Element::rect(class, (px - 2.2, py - 2.2), (px + 2.2, py + 2.2)),
+        2 => Element::path(class, format!("M{sx} {sy}m0-3.2l3.2 5.4h-6.4z")),
+        _ => Element::path(class, format!("M{sx} {sy}m0-3.4l3.4 3.4l-3.4 3.4l-3.4-3.4z")),
     };
     let unit = &curve.y.1;
     let ends = point.interval.map(|(low, high)| format!(" ({} to {})", unit.quantity(low), unit.quantity(high)));

@@ -31,12 +31,23 @@ impl Element {
     }
 
     /// A rectangle between two opposite corners, in any order.
-    pub(crate) fn rect(class: &'static str, first: (f64, f64), second: (f64, f64)) -> Self {
+    pub(crate) fn rect(class: impl Into<String>, first: (f64, f64), second: (f64, f64)) -> Self {
         let origin = [("x", first.0.min(second.0)), ("y", first.1.min(second.1))];
         let sizes = [("width", (first.0 - second.0).abs()), ("height", (first.1 - second.1).abs())];
         origin.into_iter().chain(sizes).fold(Self::new("rect").with_attribute("class", class), |rect, (name, value)| {
             rect.with_coordinate(name, value)
         })
+    }
+
+    /// A circle around a point.
+    pub(crate) fn circle(class: impl Into<String>, (x, y): (f64, f64), radius: f64) -> Self {
+        let circle = Self::new("circle").with_attribute("class", class).with_coordinate("cx", x);
+        circle.with_coordinate("cy", y).with_coordinate("r", radius)
+    }
+
+    /// A path with this data.
+    pub(crate) fn path(class: impl Into<String>, data: impl Into<String>) -> Self {
+        Self::new("path").with_attribute("class", class).with_attribute("d", data)
     }
 
     /// A text whose baseline starts, is centred or ends at a point.

@@ -28,7 +28,6 @@ pub use curve::CurveChart;
 pub(crate) use palette::css_variables;
 pub use png::{PngError, png};
 pub(crate) use ratio::{RatioBars, RatioEstimate};
-pub(crate) use sample_mark::legend_symbol as mark_key;
 pub use sample_mark::{SampleDot, SampleMark};
 pub(crate) use scale::common_prefix;
 pub use telemetry::{TelemetryChart, TelemetrySegment};

@@ -70,23 +70,20 @@ impl SampleMark {
         }
     }
 
+    /// Draws the symbol for a legend.
+    pub(crate) fn legend_symbol(self) -> String {
+        self.draw((6.0, 6.0)).into_legend_symbol()
+    }
+
     /// Draws the symbol at a position.
     pub(super) fn draw(self, (x, y): (f64, f64)) -> Element {
-        let path = |class: &str, d: String| Element::new("path").with_attribute("class", class).with_attribute("d", d);
-        let circle = |class: &str, r: f64| {
-            Element::new("circle")
-                .with_attribute("class", class)
-                .with_coordinate("cx", x)
-                .with_coordinate("cy", y)
-                .with_coordinate("r", r)
-        };
         let p = super::element::format_pixels;
         match self {
-            Self::Counted => circle("counted", 3.2),
-            Self::WarmUp => circle("warm-up", 2.8),
-            Self::Disturbed => path("disturbed", format!("M{} {}l4.4 7.6h-8.8z", p(x), p(y - 4.6))),
+            Self::Counted => Element::circle("counted", (x, y), 3.2),
+            Self::WarmUp => Element::circle("warm-up", (x, y), 2.8),
+            Self::Disturbed => Element::path("disturbed", format!("M{} {}l4.4 7.6h-8.8z", p(x), p(y - 4.6))),
             Self::NotCounted => Element::rect("set-aside", (x - 2.6, y - 2.6), (x + 2.6, y + 2.6)),
-            Self::Invalid => path("invalid", format!("M{} {}l6.4 6.4m0-6.4l-6.4 6.4", p(x - 3.2), p(y - 3.2))),
+            Self::Invalid => Element::path("invalid", format!("M{} {}l6.4 6.4m0-6.4l-6.4 6.4", p(x - 3.2), p(y - 3.2))),
             Self::NoValue => Element::line("without-value", (x, y - 6.0), (x, y + 6.0)),
         }
     }
@@ -104,9 +101,4 @@ impl SampleDot {
         let tooltip = format!("{name} at {}{figure}{note}{remarks}", phrasing::format_elapsed(sample.start_seconds));
         Self { at: sample.start_seconds, value, mark, tooltip }
     }
-}
-
-/// Draws the symbol of a status for a legend.
-pub(crate) fn legend_symbol(mark: SampleMark) -> String {
-    mark.draw((6.0, 6.0)).into_legend_symbol()
 }

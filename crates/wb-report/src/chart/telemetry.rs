@@ -58,9 +58,7 @@ impl Chart for TelemetryChart {
             let ground = if segment.is_undisturbed { "ground" } else { "band" };
             let positions =
                 segment.points.iter().map(|(time, value)| (left + time * per_second, scale.position(*value)));
-            let line = Element::new("path")
-                .with_attribute("class", "series")
-                .with_attribute("d", path_data(downsample(positions.collect())));
+            let line = Element::path("series", path_data(downsample(positions.collect())));
             let ground = Element::rect(ground, (left, 0.0), (end, HEIGHT)).with_title(&segment.label);
             body.extend([ground, line]);
             left = end + GAP;

@@ -120,8 +120,7 @@ fn draw_dot(dot: &SampleDot, scale: &Scale, (x, lower): (f64, f64)) -> Element {
             let y = scale.position(value) + if value < low { 3.0 } else { -3.0 };
             let tip = if value < low { 4.0 } else { -4.0 };
             let arrow = format!("M{} {}l4 {tip}l4 {}", format_pixels(x - 4.0), format_pixels(y + tip / 4.0), -tip);
-            let arrow = Element::new("path").with_attribute("class", "beyond").with_attribute("d", arrow);
-            group.with_children([dot.mark.draw((x, y - tip)), arrow])
+            group.with_children([dot.mark.draw((x, y - tip)), Element::path("beyond", arrow)])
         }
         Some(value) => group.with_children([dot.mark.draw((x, scale.position(value)))]),
     }

@@ -133,7 +133,7 @@ impl TrendChart {
             pen = 'L';
         }
         let svg = [("whisker", whiskers), ("box", boxes), ("series", line), ("median", medians), ("beyond", beyond)];
-        svg.into_iter().filter(|(_, path)| !path.is_empty()).map(|(class, path)| self::path(class, path)).collect()
+        svg.into_iter().filter(|(_, path)| !path.is_empty()).map(|(class, path)| Element::path(class, path)).collect()
     }
 
     /// Draws a stacked bar for each build, from gains at the bottom to losses at the top.
@@ -154,7 +154,7 @@ impl TrendChart {
         }
         let max_label = Element::text("end", (LEFT - 5.0, bottom - LOWER + 9.0), &max_count.to_string());
         let zero_label = Element::text("end", (LEFT - 5.0, bottom), "0");
-        paths.into_values().map(|(class, path)| self::path(class, path)).chain([max_label, zero_label]).collect()
+        paths.into_values().map(|(class, path)| Element::path(class, path)).chain([max_label, zero_label]).collect()
     }
 
     /// Draws the names of as many builds as fit, always including the last.
@@ -173,10 +173,6 @@ impl TrendChart {
         };
         indices.map(name).collect()
     }
-}
-
-fn path(class: &'static str, d: String) -> Element {
-    Element::new("path").with_attribute("class", class).with_attribute("d", d)
 }
 
 #[cfg(test)]

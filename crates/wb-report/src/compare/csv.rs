@@ -5,31 +5,7 @@ use wb_compare::ComparisonResult;
 use super::figures::describe_error;
 use crate::csv::to_csv;
 
-const CHECK_COLUMNS: [&str; 23] = [
-    "id",
-    "statistic",
-    "primary",
-    "direction",
-    "before",
-    "after",
-    "difference_percent",
-    "score_percent",
-    "tolerance_percent",
-    "status",
-    "verdict",
-    "ratio",
-    "low",
-    "high",
-    "confidence",
-    "p_value",
-    "n_before",
-    "n_after",
-    "disturbed_before",
-    "disturbed_after",
-    "reason",
-    "decided_by",
-    "final_verdict",
-];
+const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict";
 
 /// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,
 /// then one row per check.
@@ -71,19 +47,19 @@ pub fn checks(outcome: &ComparisonResult) -> String {
         ]
     });
     let errors = outcome.errors().map(|(build, location, text)| {
-        let mut row = vec![location.to_owned(), "error".to_owned(), true.to_string()];
-        row.resize(CHECK_COLUMNS.len(), String::new());
-        row[REASON_COLUMN] = describe_error(build, text);
-        row[CHECK_COLUMNS.len() - 1] = "error".to_owned();
-        row
+        let field = |column: &str| match column {
+            "id" => location.to_owned(),
+            "statistic" | "final_verdict" => "error".to_owned(),
+            "primary" => true.to_string(),
+            "reason" => describe_error(build, text),
+            _ => String::new(),
+        };
+        CHECK_COLUMNS.split(',').map(field).collect()
     });
-    to_csv(&CHECK_COLUMNS, errors.chain(rows))
+    to_csv(CHECK_COLUMNS, errors.chain(rows))
 }
 
-/// Index of the column of reasons.
-const REASON_COLUMN: usize = 20;
-
-const GROUP_COLUMNS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
+const GROUP_COLUMNS: &str = "id,members,score_percent,tolerance_percent,status,decides";
 
 /// Writes one row per group.
 pub fn groups(outcome: &ComparisonResult) -> String {
@@ -92,5 +68,5 @@ pub fn groups(outcome: &ComparisonResult) -> String {
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
         vec![group.id.clone(), members, score, tolerance, group.status.to_string(), decides]
     });
-    to_csv(&GROUP_COLUMNS, rows)
+    to_csv(GROUP_COLUMNS, rows)
 }

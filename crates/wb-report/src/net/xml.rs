@@ -28,17 +28,13 @@ impl XmlWriter {
         attributes: Attributes,
         content: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut start = BytesStart::new(name);
-        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
-        self.0.write_event(Event::Start(start))?;
+        self.0.write_event(Event::Start(start_tag(name, &attributes)))?;
         content(self)?;
         self.0.write_event(Event::End(BytesEnd::new(name)))
     }
 
     fn empty(&mut self, name: &str, attributes: Attributes) -> io::Result<()> {
-        let mut start = BytesStart::new(name);
-        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
-        self.0.write_event(Event::Empty(start))
+        self.0.write_event(Event::Empty(start_tag(name, &attributes)))
     }
 
     fn run(&mut self, result: &RunResult) -> io::Result<()> {
@@ -147,6 +143,12 @@ impl XmlWriter {
         ];
         self.empty("latency", attributes)
     }
+}
+
+fn start_tag<'a>(name: &'a str, attributes: &Attributes) -> BytesStart<'a> {
+    let mut start = BytesStart::new(name);
+    attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
+    start
 }
 
 /// Replaces the characters that XML 1.0 cannot represent.

@@ -158,7 +158,7 @@ fn sample_view(cell: &CellResult, sample: &SampleResult) -> SampleView {
     let attempt = if sample.attempt > 0 { format!(", attempt {}", sample.attempt) } else { String::new() };
     SampleView {
         name: phrasing::sample_name(sample) + &attempt,
-        mark: Value::from_safe_string(chart::mark_key(mark)),
+        mark: Value::from_safe_string(mark.legend_symbol()),
         state: mark.name(),
         start: phrasing::format_elapsed(sample.start_seconds),
         duration: phrasing::format_duration(sample.seconds),

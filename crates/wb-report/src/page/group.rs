@@ -8,9 +8,7 @@ use wb_study::result::{CellResult, MetricResult};
 use super::RunExtras;
 use super::cell::CellView;
 use super::components::{IdGenerator, PageFigure};
-use crate::chart::{
-    BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, SummaryBars, TimelineRow, mark_key, summary_bar,
-};
+use crate::chart::{BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, SummaryBars, TimelineRow, summary_bar};
 use crate::groups::CellGroup;
 use crate::phrasing;
 
@@ -163,7 +161,7 @@ fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
                        interval. A sample far outside is drawn at the edge, with an arrow.";
         let occurs = |mark: &SampleMark| strips.iter().flat_map(|row| &row.dots).any(|dot| dot.mark == *mark);
         let marks: Vec<SampleMark> = SampleMark::ALL.into_iter().filter(occurs).collect();
-        let legend = marks.into_iter().map(|mark| (mark_key(mark), mark.name()));
+        let legend = marks.into_iter().map(|mark| (mark.legend_symbol(), mark.name()));
         let sequence = SampleTimeline { title, unit: unit.clone(), rows: strips };
         figures.push(PageFigure::of(&sequence, caption.to_owned(), ids).with_legend(legend));
     }

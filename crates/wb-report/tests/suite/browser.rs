@@ -1,22 +1,12 @@
 //! Tests of a run's page in a browser.
 
+use crate::chromium::{PageFile, browser};
 use crate::specimen;
-use std::path::PathBuf;
-
-use crate::chromium::browser;
-
-struct Page {
-    _folder: tempfile::TempDir,
-    file: PathBuf,
-}
 
 /// Writes the page of the specimen, which has every element, to a file.
-fn page() -> Page {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
+fn page() -> PageFile {
     let study = specimen::study();
-    std::fs::write(&file, wb_report::page::html(&study, &specimen::extras(&study)).unwrap()).unwrap();
-    Page { _folder: folder, file }
+    PageFile::write(&wb_report::page::html(&study, &specimen::extras(&study)).unwrap())
 }
 
 #[test]

@@ -2,32 +2,24 @@
 
 use std::path::PathBuf;
 
-use crate::chromium::{Chromium, browser};
+use crate::chromium::{Chromium, PageFile, browser};
 use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
 use wb_test_data::LARGE_PAGE;
 
-struct Page {
-    _folder: tempfile::TempDir,
-    file: PathBuf,
-}
-
 /// Writes the page of some builds to a file.
-fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> Page {
+fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> PageFile {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
     let builds = read(&write(folder.path()));
     let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
     let how = CompareOptions { method, ..CompareOptions::default() };
-    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap();
-    std::fs::write(&file, text).unwrap();
-    Page { _folder: folder, file }
+    PageFile::write(&compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap())
 }
 
 /// Opens the page of the specimen compared by tolerances, and waits for its script.
-fn open_page(width: u32) -> Option<(Chromium, Page)> {
+fn open_page(width: u32) -> Option<(Chromium, PageFile)> {
     let mut browser = browser()?;
     let page = page(specimen::write, Some(ComparisonMethod::Tolerance));
     browser.open(&page.file, width, "light");
@@ -195,10 +187,7 @@ fn page_does_not_scroll_horizontally_at_any_width() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn printing_shows_every_row_and_opens_details() {
-    let mut browser = match browser() {
-        Some(browser) => browser,
-        None => return,
-    };
+    let Some(mut browser) = browser() else { return };
     let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
     browser.open(&page.file, 1280, "light");
     wait_for_table(&mut browser);
@@ -215,10 +204,7 @@ fn printing_shows_every_row_and_opens_details() {
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn eight_thousand_checks_in_ten_builds_are_paged() {
-    let mut browser = match browser() {
-        Some(browser) => browser,
-        None => return,
-    };
+    let Some(mut browser) = browser() else { return };
     let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
     assert!(std::fs::metadata(&page.file).unwrap().len() <= 3_000_000);
     browser.open(&page.file, 1280, "light");

@@ -4,63 +4,44 @@ use std::io::Read;
 
 use crate::comparison::specimen::{self, FOREIGN, HOSTILE};
 use crate::comparison::{CompareOptions, compare, read};
+use crate::parsed_page::{Page, words};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
-use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
+use wb_compare::Builds;
 use wb_compare::comparison::ComparisonMethod;
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-struct Page {
-    text: String,
-    parsed: Html,
-}
-
 const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
+
+/// Builds compared by tolerances.
+fn by_tolerance() -> CompareOptions {
+    CompareOptions { method: Some(ComparisonMethod::Tolerance), ..CompareOptions::default() }
+}
 
 /// The page of the specimen compared by tolerances.
 fn page(options: &PageOptions<'_>) -> Page {
+    page_of(&specimen(), &by_tolerance(), options)
+}
+
+/// The page of a comparison.
+fn page_of(builds: &Builds, how: &CompareOptions, options: &PageOptions<'_>) -> Page {
+    Page::of(compare(builds, how, |outcome, history| html(outcome, history, options)).unwrap())
+}
+
+fn specimen() -> Builds {
     let folder = tempfile::tempdir().unwrap();
-    let builds = read(&specimen::write(folder.path()));
-    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), ..CompareOptions::default() };
-    let text = compare(&builds, &how, |outcome, history| html(outcome, history, options)).unwrap();
-    Page::of(text)
+    read(&specimen::write(folder.path()))
 }
 
-impl Page {
-    /// Parses a page, with spaces inserted between adjacent cells.
-    fn of(text: String) -> Self {
-        let spaced =
-            ["<td", "<small", "<dd"].iter().fold(text.clone(), |text, tag| text.replace(tag, &format!(" {tag}")));
-        Self { parsed: Html::parse_document(&spaced), text }
-    }
-
-    fn all(&self, selector: &str) -> Vec<ElementRef<'_>> {
-        self.parsed.select(&Selector::parse(selector).unwrap()).collect()
-    }
-
-    fn count(&self, selector: &str) -> usize {
-        self.all(selector).len()
-    }
-
-    /// The texts of the selected elements.
-    fn texts(&self, selector: &str) -> Vec<String> {
-        self.all(selector).into_iter().map(words).collect()
-    }
-
-    /// The decoded data for the script.
-    fn data(&self) -> Value {
-        let compressed = BASE64_STANDARD.decode(words(self.all("#data")[0])).unwrap();
-        let mut text = String::new();
-        DeflateDecoder::new(&compressed[..]).read_to_string(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-fn words(element: ElementRef<'_>) -> String {
-    element.text().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+/// The decoded data for the script.
+fn data(page: &Page) -> Value {
+    let compressed = BASE64_STANDARD.decode(words(page.all("#data")[0])).unwrap();
+    let mut text = String::new();
+    DeflateDecoder::new(&compressed[..]).read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]
@@ -100,7 +81,7 @@ fn names_do_not_become_markup_or_external_links() {
     assert_eq!(page.count("img, iframe, object, embed, base, link:not([href='data:,']), [onerror], [onclick]"), 0);
     assert_eq!(page.count("script"), 2, "the script and its data");
     assert!(page.texts("th.id").iter().any(|name| name.contains(HOSTILE)));
-    assert!(page.data()["ids"].as_array().unwrap().iter().any(|id| id.as_str().unwrap().contains(FOREIGN)));
+    assert!(data(&page)["ids"].as_array().unwrap().iter().any(|id| id.as_str().unwrap().contains(FOREIGN)));
     for word in ["@import", "url(", "fetch(", "import(", "XMLHttpRequest", "<script>alert", "hunter2"] {
         assert!(!page.text.contains(word), "{word}");
     }
@@ -177,9 +158,7 @@ fn failures_that_are_not_primary_are_listed_separately() {
     };
     latency(&folders[1], "read-64KiB", r#""mean":20.0"#, r#""mean":24.0"#);
     let builds = read(&folders);
-    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), ..CompareOptions::default() };
-    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
-    let page = Page::of(text);
+    let page = page_of(&builds, &by_tolerance(), &PLAIN);
     let heads = page.texts("table.builds thead th");
     let column = heads.iter().position(|head| head == "not primary, failed").unwrap();
     let cells = page.texts(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
@@ -202,20 +181,17 @@ fn failures_that_are_not_primary_are_listed_separately() {
 #[test]
 fn each_check_has_its_model_and_tolerated_range() {
     let folder = tempfile::tempdir().unwrap();
-    let builds = read(&specimen::write(folder.path()));
     let id = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
     let file = folder.path().join("<b>model.json");
     std::fs::write(&file, format!(r#"{{"{id}": [0.125, -124]}}"#)).unwrap();
     let models = vec![wb_compare::ToleranceModel::read(&file).unwrap()];
-    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), models, ..CompareOptions::default() };
-    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
-    let page = Page::of(text);
+    let page = page_of(&specimen(), &CompareOptions { models, ..by_tolerance() }, &PLAIN);
     let rows = page.texts("#still tbody tr");
     assert_eq!(rows[0], format!("{id} 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
     assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model has it: {}", rows[1]);
     let fact = format!("model {}, covers 1 of 24 checks (1 of 12 primary)", file.display());
     assert!(page.texts("header dl.facts div").contains(&fact), "{fact}");
-    let data = page.data();
+    let data = data(&page);
     let index = data["ids"].as_array().unwrap().iter().position(|listed| listed == id).unwrap();
     assert_eq!((&data["models"][0], &data["model_indices"][index]), (&"<b>model.json".into(), &serde_json::json!([0])));
     assert_eq!((&data["least"][index], &data["most"][index]), (&Value::from(952), &Value::from(1032)));
@@ -239,8 +215,7 @@ fn each_test_of_each_profile_has_a_trend_chart() {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
-    let text = compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
-    let two = Page::of(text);
+    let two = page_of(&builds, &CompareOptions::default(), &PLAIN);
     assert_eq!(two.count("section[aria-labelledby=trends]"), 0, "two builds have no trend");
     let titles = two.texts("section[aria-labelledby=spread] svg[role=img] > title");
     assert!(titles.contains(&"differences by profile and test, new".to_owned()), "{titles:?}");
@@ -262,7 +237,7 @@ fn totals_groups_and_errors_are_shown() {
 
 #[test]
 fn data_has_every_check_in_every_build() {
-    let data = page(&PLAIN).data();
+    let data = data(&page(&PLAIN));
     let ids: Vec<&str> = data["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     assert_eq!(ids.len(), 24);
     let index = |part: &str| ids.iter().position(|id| id.contains(part) && id.ends_with("iops_sec.mean")).unwrap();
@@ -283,13 +258,10 @@ fn data_has_every_check_in_every_build() {
 
 #[test]
 fn differences_have_intervals_if_statistics_decide() {
-    let folder = tempfile::tempdir().unwrap();
-    let builds = read(&specimen::write(folder.path()));
-    let text = compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
-    let page = Page::of(text);
+    let page = page_of(&specimen(), &CompareOptions::default(), &PLAIN);
     let row = &page.texts("#still tbody tr")[0];
     assert!(row.contains("write-4KiB") && row.contains("= +0.00 ±0.4 700"), "{row}");
-    let data = page.data();
+    let data = data(&page);
     let read =
         data["ids"].as_array().unwrap().iter().position(|id| id.as_str().unwrap().contains("read-4KiB")).unwrap();
     let last = &data["cells"][1];
@@ -300,12 +272,8 @@ fn differences_have_intervals_if_statistics_decide() {
 
 #[test]
 fn scores_with_several_parts_list_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let builds = read(&specimen::write(folder.path()));
     let weights = Weights { builds_average: 1.0, ..Weights::default() };
-    let how = CompareOptions { method: Some(ComparisonMethod::Tolerance), weights, ..CompareOptions::default() };
-    let text = compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
-    let data = Page::of(text).data();
+    let data = data(&page_of(&specimen(), &CompareOptions { weights, ..by_tolerance() }, &PLAIN));
     assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history is used only for the last build");
     let parts = &data["cells"][1]["parts"][0][1];
     let names: Vec<&str> = parts.as_array().unwrap().iter().map(|part| part[0].as_str().unwrap()).collect();
@@ -355,9 +323,7 @@ fn page_of_equal_builds_has_no_failures_and_shows_notes() {
     let builds = read(&[folders[0].clone(), folders[0].clone()]);
     let notes = ["old/x/result.json: is <malformed> and was skipped".to_owned()];
     let options = PageOptions { notes: &notes, ..PLAIN };
-    let text =
-        compare(&builds, &CompareOptions::default(), |outcome, history| html(outcome, history, &options)).unwrap();
-    let page = Page::of(text);
+    let page = page_of(&builds, &CompareOptions::default(), &options);
     assert!(page.texts("#still p")[0].starts_with("No primary check is worse or better in any build."));
     assert!(page.texts(".tally")[0].starts_with("✔ no relevant difference; 12 primary checks compared"));
     assert_eq!(page.texts("section ul li"), notes);

@@ -10,6 +10,7 @@ mod comparison_page;
 mod comparison_text;
 mod csv;
 mod page;
+mod parsed_page;
 mod plots;
 mod specimen;
 mod text;

@@ -1,33 +1,14 @@
 //! Tests of the page of the specimen, a study with every element.
 
+use crate::parsed_page::{Page, words};
 use crate::specimen;
-use scraper::{ElementRef, Html, Selector};
+use scraper::{ElementRef, Selector};
 use wb_report::chart::{CurveChart, svg};
 use wb_report::page::html;
 
-struct Page {
-    text: String,
-    parsed: Html,
-}
-
 fn page() -> Page {
     let study = specimen::study();
-    let text = html(&study, &specimen::extras(&study)).unwrap();
-    Page { parsed: Html::parse_document(&text), text }
-}
-
-impl Page {
-    fn all(&self, selector: &str) -> Vec<ElementRef<'_>> {
-        self.parsed.select(&Selector::parse(selector).unwrap()).collect()
-    }
-
-    fn count(&self, selector: &str) -> usize {
-        self.all(selector).len()
-    }
-}
-
-fn words(element: ElementRef<'_>) -> String {
-    element.text().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+    Page::of(html(&study, &specimen::extras(&study)).unwrap())
 }
 
 #[test]

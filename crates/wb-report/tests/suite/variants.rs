@@ -2,12 +2,12 @@
 
 mod specimen;
 
-use scraper::{Html, Selector};
 use wb_report::compare::experiment_text;
 use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
-use crate::chromium::browser;
+use crate::chromium::{PageFile, browser};
+use crate::parsed_page::Page;
 use specimen::{experiment, study};
 
 fn page() -> String {
@@ -63,32 +63,25 @@ fn variants_share_a_group_and_a_scale() {
 
 #[test]
 fn page_draws_each_variant_beside_its_figures() {
-    let page = Html::parse_document(&page());
-    let all = |selector: &str| page.select(&Selector::parse(selector).unwrap()).collect::<Vec<_>>();
-    let words = |element: &scraper::ElementRef<'_>| {
-        let text = element.text().collect::<Vec<_>>().join(" ");
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    let rows: Vec<String> = all("table.variants tr.variant").iter().map(words).collect();
+    let page = Page::of(page());
+    let rows = page.texts("table.variants tr.variant");
     assert!(rows[0].starts_with("base 14 4.") && rows[0].ends_with(" Gflops – – ○ the first"), "{rows:?}");
     assert!(rows[1].starts_with("huge:param:huge-pages=always 14 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
     assert!(rows[1].ends_with("▲ improved") && rows[2].ends_with("= equivalent"), "{rows:?}");
-    assert_eq!(all("table.variants tr.variant svg .band").len(), 3, "each bar shows the range of negligible ratios");
-    assert_eq!(all("table.variants tr.variant svg .interval").len(), 2);
-    assert_eq!(all("table.variants tr.axis svg").len(), 1);
-    assert_eq!(words(&all("#experiment ~ h3")[0]), "file=/dev/sda,grid=M");
-    assert_eq!(all("table.overview tr.group").len(), 1, "one group, one scale");
+    assert_eq!(page.count("table.variants tr.variant svg .band"), 3, "each bar shows the range of negligible ratios");
+    assert_eq!(page.count("table.variants tr.variant svg .interval"), 2);
+    assert_eq!(page.count("table.variants tr.axis svg"), 1);
+    assert_eq!(page.texts("#experiment ~ h3")[0], "file=/dev/sda,grid=M");
+    assert_eq!(page.count("table.overview tr.group"), 1, "one group, one scale");
 }
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn table_of_variants_fits_every_width_without_scrolling() {
     let Some(mut browser) = browser() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
-    std::fs::write(&file, page()).unwrap();
+    let page = PageFile::write(&page());
     for width in [360, 390, 768, 1280] {
-        browser.open(&file, width, "light");
+        browser.open(&page.file, width, "light");
         browser.assert_fits(width, "closed");
         let overflowing = format!(
             "[...document.querySelectorAll('table.variants tr.variant *')].filter(element => \

@@ -10,7 +10,7 @@ use wb_sys::undo::RevertOutcome;
 use wb_test_worker::FakeProcess;
 
 use crate::consistency::{BUILT, built};
-use crate::testbed::{TestBed, figures, paused, steady};
+use crate::testbed::{TestBed, figures, steady};
 
 /// A teardown that finds a setting changed by another process.
 fn conflict() -> TeardownReport {
@@ -24,30 +24,22 @@ fn unkillable() -> TeardownReport {
     TeardownReport { unkillable: vec![4711], ..TeardownReport::clean() }
 }
 
-#[test]
-fn a_setting_changed_by_another_process_marks_the_sample_with_both_values() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(conflict);
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
-        assert!(
-            cell.samples.iter().all(|sample| sample.disturbances == [expected]),
-            "{:?}",
-            cell.samples[1].disturbances
-        );
-    });
+#[tokio::test(start_paused = true)]
+async fn a_setting_changed_by_another_process_marks_the_sample_with_both_values() {
+    let bed = TestBed::new(figures(steady));
+    bed.agents[0].set_teardown(conflict);
+    bed.measure(&["figure"]).await;
+    let cell = bed.cell();
+    let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
+    assert!(cell.samples.iter().all(|sample| sample.disturbances == [expected]), "{:?}", cell.samples[1].disturbances);
 }
 
-#[test]
-fn processes_that_survive_sigkill_are_a_finding() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(unkillable);
-        bed.measure(&["figure"]).await;
-        assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_that_survive_sigkill_are_a_finding() {
+    let bed = TestBed::new(figures(steady));
+    bed.agents[0].set_teardown(unkillable);
+    bed.measure(&["figure"]).await;
+    assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
 }
 
 /// A test that prepares once for all samples and has a cleanup command.
@@ -59,49 +51,36 @@ scope = "cell"
 command = ["figure"]
 setup = [["setup"]]
 cleanup = [["cleanup"]]
-
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
-#[test]
-fn a_cleanup_that_fails_is_reported_and_recorded() {
-    paused(async {
-        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
-            "cleanup" => FakeProcess::failing(1, "device is busy"),
-            _ => FakeProcess::printing("figure: 10"),
-        });
-        bed.define(PREPARED);
-        let reported = bed.measure(&["prepared"]).await;
-        let is_warning =
-            |progress: &&Progress| matches!(progress, Progress::Warning(text) if text.contains("device is busy"));
-        assert_eq!(reported.iter().filter(is_warning).count(), 1, "{reported:?}");
-        let cell = bed.cell();
-        assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert!(
-            cell.findings
-                .iter()
-                .any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy"))
-        );
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_fails_is_reported_and_recorded() {
+    let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
+        "cleanup" => FakeProcess::failing(1, "device is busy"),
+        _ => FakeProcess::printing("figure: 10"),
     });
+    bed.define_with_files(PREPARED);
+    let reported = bed.measure(&["prepared"]).await;
+    let is_warning =
+        |progress: &&Progress| matches!(progress, Progress::Warning(text) if text.contains("device is busy"));
+    assert_eq!(reported.iter().filter(is_warning).count(), 1, "{reported:?}");
+    let cell = bed.cell();
+    assert_eq!(cell.outcome, CellOutcome::Measured);
+    assert!(
+        cell.findings.iter().any(|finding| finding.contains("cleanup failed") && finding.contains("device is busy"))
+    );
 }
 
-#[test]
-fn a_failed_cleanup_is_the_reason_of_a_failed_sample() {
-    paused(async {
-        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
-            "cleanup" => FakeProcess::failing(9, "device is busy"),
-            _ => FakeProcess::printing("figure: 10"),
-        });
-        bed.define(&PREPARED.replace("scope = \"cell\"", "scope = \"sample\""));
-        bed.measure(&["prepared"]).await;
-        let CellOutcome::Failed { reason } = bed.cell().outcome else { panic!("{:?}", bed.cell().outcome) };
-        assert!(reason.starts_with("crashed (cleanup failed: cleanup: exit status 9"), "{reason}");
+#[tokio::test(start_paused = true)]
+async fn a_failed_cleanup_is_the_reason_of_a_failed_sample() {
+    let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
+        "cleanup" => FakeProcess::failing(9, "device is busy"),
+        _ => FakeProcess::printing("figure: 10"),
     });
+    bed.define_with_files(&PREPARED.replace("scope = \"cell\"", "scope = \"sample\""));
+    bed.measure(&["prepared"]).await;
+    let CellOutcome::Failed { reason } = bed.cell().outcome else { panic!("{:?}", bed.cell().outcome) };
+    assert!(reason.starts_with("crashed (cleanup failed: cleanup: exit status 9"), "{reason}");
 }
 
 /// The finding of [`unkillable`].
@@ -118,132 +97,114 @@ fn prepared_with_failing(program: &'static str) -> TestBed {
         name if name == program => FakeProcess::failing(1, "device is busy"),
         _ => FakeProcess::printing("figure: 10"),
     });
-    bed.define(PREPARED);
+    bed.define_with_files(PREPARED);
     bed.agents[0].set_teardown(unkillable);
     bed
 }
 
-#[test]
-fn processes_left_by_the_groups_of_a_failed_sample_are_all_recorded() {
-    paused(async {
-        let bed = prepared_with_failing("figure");
-        bed.measure(&["prepared"]).await;
-        for ended in bed.ended_attempts() {
-            // Of the group of the preparation and of that of the attempt.
-            assert_eq!(survivals(&ended), 2, "{:?}", ended.findings);
-        }
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_the_groups_of_a_failed_sample_are_all_recorded() {
+    let bed = prepared_with_failing("figure");
+    bed.measure(&["prepared"]).await;
+    for ended in bed.ended_attempts() {
+        // Of the group of the preparation and of that of the attempt.
+        assert_eq!(survivals(&ended), 2, "{:?}", ended.findings);
+    }
 }
 
-#[test]
-fn processes_left_by_a_failed_preparation_are_recorded() {
-    paused(async {
-        let bed = prepared_with_failing("setup");
-        bed.measure(&["prepared"]).await;
-        assert_eq!(survivals(&bed.ended_attempts()[0]), 2);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_a_failed_preparation_are_recorded() {
+    let bed = prepared_with_failing("setup");
+    bed.measure(&["prepared"]).await;
+    assert_eq!(survivals(&bed.ended_attempts()[0]), 2);
 }
 
-#[test]
-fn processes_left_by_a_failed_cleanup_are_recorded_with_its_failure() {
-    paused(async {
-        let bed = prepared_with_failing("cleanup");
-        bed.measure(&["prepared"]).await;
-        assert_eq!(bed.cleanup_problems(), ["cleanup: exit status 1: device is busy", SURVIVED]);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_a_failed_cleanup_are_recorded_with_its_failure() {
+    let bed = prepared_with_failing("cleanup");
+    bed.measure(&["prepared"]).await;
+    assert_eq!(bed.cleanup_problems(), ["cleanup: exit status 1: device is busy", SURVIVED]);
 }
 
-#[test]
-fn processes_left_by_tools_are_recorded() {
-    paused(async {
-        let mut bed = TestBed::new(figures(steady));
-        bed.tools = vec!["sar 1".to_owned()];
-        bed.agents[0].set_teardown(unkillable);
-        bed.measure(&["figure"]).await;
-        assert_eq!(survivals(&bed.ended_attempts()[0]), 2);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_tools_are_recorded() {
+    let mut bed = TestBed::new(figures(steady));
+    bed.tools = vec!["sar 1".to_owned()];
+    bed.agents[0].set_teardown(unkillable);
+    bed.measure(&["figure"]).await;
+    assert_eq!(survivals(&bed.ended_attempts()[0]), 2);
 }
 
-#[test]
-fn processes_left_by_tools_that_cannot_all_be_started_are_recorded() {
-    paused(async {
-        let mut bed = TestBed::new(figures(steady));
-        bed.tools = vec!["sar 1".to_owned(), "'unclosed".to_owned()];
-        bed.agents[0].set_teardown(unkillable);
-        bed.measure(&["figure"]).await;
-        let ended = &bed.ended_attempts()[0];
-        assert_eq!(ended.outcome.to_string(), "refused (invalid tool command `'unclosed`: unclosed quote)");
-        assert_eq!(survivals(ended), 2, "{:?}", ended.findings);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_tools_that_cannot_all_be_started_are_recorded() {
+    let mut bed = TestBed::new(figures(steady));
+    bed.tools = vec!["sar 1".to_owned(), "'unclosed".to_owned()];
+    bed.agents[0].set_teardown(unkillable);
+    bed.measure(&["figure"]).await;
+    let ended = &bed.ended_attempts()[0];
+    assert_eq!(ended.outcome.to_string(), "refused (invalid tool command `'unclosed`: unclosed quote)");
+    assert_eq!(survivals(ended), 2, "{:?}", ended.findings);
 }
 
-#[test]
-fn a_setting_changed_during_a_failed_sample_is_recorded() {
-    paused(async {
-        let bed = TestBed::new(|_| FakeProcess::failing(7, ""));
-        bed.agents[0].set_teardown(conflict);
-        bed.measure(&["figure"]).await;
-        assert_eq!(bed.ended_attempts()[0].disturbances.len(), 1);
-    });
+#[tokio::test(start_paused = true)]
+async fn a_setting_changed_during_a_failed_sample_is_recorded() {
+    let bed = TestBed::new(|_| FakeProcess::failing(7, ""));
+    bed.agents[0].set_teardown(conflict);
+    bed.measure(&["figure"]).await;
+    assert_eq!(bed.ended_attempts()[0].disturbances.len(), 1);
 }
 
-#[test]
-fn a_folder_that_cannot_be_removed_fails_the_sample_and_keeps_the_rest_of_the_report() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_teardown(|| {
-            let busy = Fault::File { path: "/tmp/g".to_owned(), why: "busy".to_owned(), missing: false };
-            TeardownReport { folder: Some(busy), ..conflict() }
-        });
-        bed.measure(&["figure"]).await;
-        let ended = &bed.ended_attempts()[0];
-        assert_eq!(ended.outcome.to_string(), "refused (on `local`: `/tmp/g`: busy)");
-        assert_eq!(ended.disturbances.len(), 1);
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_cannot_be_removed_fails_the_sample_and_keeps_the_rest_of_the_report() {
+    let bed = TestBed::new(figures(steady));
+    bed.agents[0].set_teardown(|| {
+        let busy = Fault::File { path: "/tmp/g".to_owned(), why: "busy".to_owned(), missing: false };
+        TeardownReport { folder: Some(busy), ..conflict() }
     });
+    bed.measure(&["figure"]).await;
+    let ended = &bed.ended_attempts()[0];
+    assert_eq!(ended.outcome.to_string(), "refused (on `local`: `/tmp/g`: busy)");
+    assert_eq!(ended.disturbances.len(), 1);
 }
 
-#[test]
-fn what_knobs_did_is_recorded_although_a_later_step_fails() {
-    paused(async {
-        let bed = TestBed::new(|command| match command.argv[0].as_str() {
-            "sh" => FakeProcess::failing(1, "no such file"),
-            _ => FakeProcess::printing("figure: 10"),
-        });
-        bed.agents[0].set_tune(|call| {
-            let (knob, requested) = call.knobs.first_key_value().unwrap();
-            let result = KnobResult {
-                knob: knob.clone(),
-                target: "the machine".to_owned(),
-                before: Some("60".to_owned()),
-                requested: requested.clone(),
-                outcome: KnobOutcome::Skipped { reason: "read-only".to_owned() },
-                resets: Vec::new(),
-            };
-            Ok(TuneReport(vec![result]))
-        });
-        bed.measure(&["figure:knobs.swappiness=10,before=nosuch"]).await;
-        let ended = &bed.ended_attempts()[0];
-        assert_eq!(ended.findings, ["the knob `swappiness` of the machine was left unchanged at `60`: read-only"]);
-        assert!(ended.artefacts.iter().any(|artefact| artefact.path == "knobs.json"));
+#[tokio::test(start_paused = true)]
+async fn what_knobs_did_is_recorded_although_a_later_step_fails() {
+    let bed = TestBed::new(|command| match command.argv[0].as_str() {
+        "sh" => FakeProcess::failing(1, "no such file"),
+        _ => FakeProcess::printing("figure: 10"),
     });
+    bed.agents[0].set_tune(|call| {
+        let (knob, requested) = call.knobs.first_key_value().unwrap();
+        let result = KnobResult {
+            knob: knob.clone(),
+            target: "the machine".to_owned(),
+            before: Some("60".to_owned()),
+            requested: requested.clone(),
+            outcome: KnobOutcome::Skipped { reason: "read-only".to_owned() },
+            resets: Vec::new(),
+        };
+        Ok(TuneReport(vec![result]))
+    });
+    bed.measure(&["figure:knobs.swappiness=10,before=nosuch"]).await;
+    let ended = &bed.ended_attempts()[0];
+    assert_eq!(ended.findings, ["the knob `swappiness` of the machine was left unchanged at `60`: read-only"]);
+    assert!(ended.artefacts.iter().any(|artefact| artefact.path == "knobs.json"));
 }
 
-#[test]
-fn processes_left_by_a_build_before_a_resumed_run_are_recorded() {
-    paused(async {
-        let mut bed = built(&format!("scope = \"sample\"{BUILT}"), || 1);
-        bed.measure(&["built"]).await;
-        assert_eq!(bed.cleanup_problems(), [""; 0]);
-        bed.agents[0].set_teardown(unkillable);
-        bed.sampling.min_samples = 9;
-        bed.measure(&["built"]).await;
-        assert_eq!(bed.cleanup_problems(), [SURVIVED]);
-    });
+#[tokio::test(start_paused = true)]
+async fn processes_left_by_a_build_before_a_resumed_run_are_recorded() {
+    let mut bed = built(&format!("scope = \"sample\"{BUILT}"), || 1);
+    bed.measure(&["built"]).await;
+    assert_eq!(bed.cleanup_problems(), [""; 0]);
+    bed.agents[0].set_teardown(unkillable);
+    bed.sampling.min_samples = 9;
+    bed.measure(&["built"]).await;
+    assert_eq!(bed.cleanup_problems(), [SURVIVED]);
 }
 
-#[test]
-fn a_worker_lost_during_the_teardown_loses_its_attempt() {
-    let (end, _, [a, b]) = crate::workers::losing_b(|request| matches!(request, Request::Teardown(_)));
+#[tokio::test(start_paused = true)]
+async fn a_worker_lost_during_the_teardown_loses_its_attempt() {
+    let (end, _, [a, b]) = crate::workers::losing_b(|request| matches!(request, Request::Teardown(_))).await;
     end.unwrap();
     assert_eq!(a, CellOutcome::Measured);
     let CellOutcome::Failed { reason } = b else { panic!("{b:?}") };

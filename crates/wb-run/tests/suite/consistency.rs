@@ -9,7 +9,7 @@ use wb_model::{CellOutcome, Facts, WorkerName};
 use wb_run::{Progress, RunEnd, RunError};
 use wb_test_worker::{FakeAgent, FakeProcess, facts};
 
-use crate::testbed::{FIGURE, TestBed, figures, paused, printing, steady};
+use crate::testbed::{FIGURE, TestBed, figures, printing, steady};
 
 /// A test that runs a script beside its definition.
 const SCRIPT: &str = r#"
@@ -58,24 +58,20 @@ fn next(count: &AtomicU32) -> u32 {
     count.fetch_add(1, Ordering::Relaxed)
 }
 
-#[test]
-fn resuming_with_an_edited_definition_is_refused() {
-    paused(async {
-        let mut bed = TestBed::new(figures(steady));
-        let edited = FIGURE.replace("[\"figure\", \"{n}\"]", "[\"figure\", \"-e\", \"{n}\"]");
-        let error = refused(&mut bed, "figure", |bed| bed.define(&edited)).await.to_string();
-        let expected = "`Localhost/figure/0000:n=1` was measured in this folder with another definition (";
-        assert!(error.starts_with(expected), "{error}");
-    });
+#[tokio::test(start_paused = true)]
+async fn resuming_with_an_edited_definition_is_refused() {
+    let mut bed = TestBed::new(figures(steady));
+    let edited = FIGURE.replace("[\"figure\", \"{n}\"]", "[\"figure\", \"-e\", \"{n}\"]");
+    let error = refused(&mut bed, "figure", |bed| bed.define(&edited)).await.to_string();
+    let expected = "`Localhost/figure/0000:n=1` was measured in this folder with another definition (";
+    assert!(error.starts_with(expected), "{error}");
 }
 
-#[test]
-fn resuming_with_another_program_is_refused() {
-    paused(async {
-        let mut bed = TestBed::new(figures(steady));
-        let item = changed_item(&mut bed, "figure", |bed| bed.agents[0].install("figure", "another build")).await;
-        assert_eq!(item, "`figure`");
-    });
+#[tokio::test(start_paused = true)]
+async fn resuming_with_another_program_is_refused() {
+    let mut bed = TestBed::new(figures(steady));
+    let item = changed_item(&mut bed, "figure", |bed| bed.agents[0].install("figure", "another build")).await;
+    assert_eq!(item, "`figure`");
 }
 
 /// Defines the test `built`. Its program differs in each version of the library.
@@ -90,46 +86,40 @@ pub(crate) fn built(definition: &str, library: impl Fn() -> u32 + Send + Sync + 
     bed
 }
 
-#[test]
-fn resuming_with_another_source_is_refused() {
-    paused(async {
-        let mut bed = built(BUILT, || 1);
-        let edit = |bed: &mut TestBed| {
-            bed.write("source", "# another");
-            bed.define_with_files(BUILT);
-        };
-        assert_eq!(changed_item(&mut bed, "built", edit).await, "`source`");
-    });
+#[tokio::test(start_paused = true)]
+async fn resuming_with_another_source_is_refused() {
+    let mut bed = built(BUILT, || 1);
+    let edit = |bed: &mut TestBed| {
+        bed.write("source", "# another");
+        bed.define_with_files(BUILT);
+    };
+    assert_eq!(changed_item(&mut bed, "built", edit).await, "`source`");
 }
 
-#[test]
-fn resuming_with_another_build_is_refused() {
-    paused(async {
-        let library = Arc::new(AtomicU32::new(1));
-        let installed = Arc::clone(&library);
-        let mut bed = built(BUILT, move || installed.load(Ordering::Relaxed));
-        let upgrade = |_: &mut TestBed| library.store(2, Ordering::Relaxed);
-        assert_eq!(changed_item(&mut bed, "built", upgrade).await, "build of `program`");
-        library.store(1, Ordering::Relaxed);
+#[tokio::test(start_paused = true)]
+async fn resuming_with_another_build_is_refused() {
+    let library = Arc::new(AtomicU32::new(1));
+    let installed = Arc::clone(&library);
+    let mut bed = built(BUILT, move || installed.load(Ordering::Relaxed));
+    let upgrade = |_: &mut TestBed| library.store(2, Ordering::Relaxed);
+    assert_eq!(changed_item(&mut bed, "built", upgrade).await, "build of `program`");
+    library.store(1, Ordering::Relaxed);
+    bed.measure(&["built"]).await;
+    assert_eq!(bed.cell().samples.iter().filter(|sample| sample.counted).count(), 12, "the same build is resumed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn irreproducible_build_is_a_finding() {
+    let count = AtomicU32::new(0);
+    let mut bed = built(&format!("scope = \"sample\"{BUILT}"), move || next(&count));
+    bed.sampling.warm_up = 0;
+    for samples in [6, 8] {
+        bed.sampling.min_samples = samples;
         bed.measure(&["built"]).await;
-        assert_eq!(bed.cell().samples.iter().filter(|sample| sample.counted).count(), 12, "the same build is resumed");
-    });
-}
-
-#[test]
-fn irreproducible_build_is_a_finding() {
-    paused(async {
-        let count = AtomicU32::new(0);
-        let mut bed = built(&format!("scope = \"sample\"{BUILT}"), move || next(&count));
-        bed.sampling.warm_up = 0;
-        for samples in [6, 8] {
-            bed.sampling.min_samples = samples;
-            bed.measure(&["built"]).await;
-        }
-        let findings = bed.cell().findings;
-        let expected = "the build of `program` changed between samples: 8 different hashes";
-        assert!(findings.iter().any(|finding| finding.contains(expected)), "{findings:?}");
-    });
+    }
+    let findings = bed.cell().findings;
+    let expected = "the build of `program` changed between samples: 8 different hashes";
+    assert!(findings.iter().any(|finding| finding.contains(expected)), "{findings:?}");
 }
 
 /// Defines the test `scripted`, whose script fails if its text is `exit 7`.
@@ -144,28 +134,24 @@ fn scripted(script: &str) -> TestBed {
     bed
 }
 
-#[test]
-fn test_without_completed_samples_may_be_fixed_in_the_same_folder() {
-    paused(async {
-        let bed = scripted("exit 7");
-        bed.measure(&["scripted"]).await;
-        assert!(matches!(bed.cell().outcome, CellOutcome::Failed { .. }), "{:?}", bed.cell().outcome);
-        bed.write("load.sh", "fixed");
-        bed.measure(&["scripted"]).await;
-        assert_eq!(bed.cell().outcome, CellOutcome::Measured);
-    });
+#[tokio::test(start_paused = true)]
+async fn test_without_completed_samples_may_be_fixed_in_the_same_folder() {
+    let bed = scripted("exit 7");
+    bed.measure(&["scripted"]).await;
+    assert!(matches!(bed.cell().outcome, CellOutcome::Failed { .. }), "{:?}", bed.cell().outcome);
+    bed.write("load.sh", "fixed");
+    bed.measure(&["scripted"]).await;
+    assert_eq!(bed.cell().outcome, CellOutcome::Measured);
 }
 
-#[test]
-fn failed_cell_records_the_hashes_of_its_definition() {
-    let provenance = |script: &'static str| {
-        paused(async move {
-            let bed = scripted(script);
-            bed.measure(&["scripted"]).await;
-            bed.cell().provenance
-        })
+#[tokio::test(start_paused = true)]
+async fn failed_cell_records_the_hashes_of_its_definition() {
+    let provenance = async |script| {
+        let bed = scripted(script);
+        bed.measure(&["scripted"]).await;
+        bed.cell().provenance
     };
-    let (measured, failed) = (provenance("measured"), provenance("exit 7"));
+    let (measured, failed) = (provenance("measured").await, provenance("exit 7").await);
     assert!(measured.keys().eq(failed.keys()), "{measured:?} {failed:?}");
     let differing: Vec<&String> = measured.keys().filter(|name| measured[*name] != failed[*name]).collect();
     assert_eq!(differing, ["file {here}/load.sh sha256"], "the definition is the same");
@@ -178,37 +164,35 @@ fn replace(path: &str, text: &str) {
     std::fs::rename(new, path).unwrap();
 }
 
-#[test]
-fn script_that_changes_during_a_run_is_a_finding() {
-    paused(async {
-        let count = AtomicU32::new(0);
-        let mut bed = TestBed::new(move |command: &Command| {
-            let number = next(&count);
-            if number == 1 {
-                replace(&command.argv[1], "edited");
-            }
-            printing(steady(number))
-        });
-        bed.sampling.warm_up = 0;
-        bed.write("load.sh", "original");
-        bed.define_with_files(SCRIPT);
-        bed.measure(&["scripted"]).await;
-        let recorded = |sample: u32| {
-            let path = bed.path().join(format!("Localhost/scripted/0000/-/{sample:04}.0/provenance.json"));
-            let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-            json["files"]["{here}/load.sh"].as_str().unwrap().to_owned()
-        };
-        assert_eq!(recorded(0), recorded(1));
-        assert_ne!(recorded(1), recorded(2));
-        assert_eq!(recorded(2), recorded(5));
-        let expected = format!(
-            "the file `{{here}}/load.sh` changed between samples: SHA-256 {}… in 2 samples, SHA-256 {}… in 4 samples",
-            &recorded(1)[..12],
-            &recorded(2)[..12]
-        );
-        let findings = bed.cell().findings;
-        assert!(findings.iter().any(|finding| finding.contains(&expected)), "{findings:?}");
+#[tokio::test(start_paused = true)]
+async fn script_that_changes_during_a_run_is_a_finding() {
+    let count = AtomicU32::new(0);
+    let mut bed = TestBed::new(move |command: &Command| {
+        let number = next(&count);
+        if number == 1 {
+            replace(&command.argv[1], "edited");
+        }
+        printing(steady(number))
     });
+    bed.sampling.warm_up = 0;
+    bed.write("load.sh", "original");
+    bed.define_with_files(SCRIPT);
+    bed.measure(&["scripted"]).await;
+    let recorded = |sample: u32| {
+        let path = bed.path().join(format!("Localhost/scripted/0000/-/{sample:04}.0/provenance.json"));
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        json["files"]["{here}/load.sh"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(recorded(0), recorded(1));
+    assert_ne!(recorded(1), recorded(2));
+    assert_eq!(recorded(2), recorded(5));
+    let expected = format!(
+        "the file `{{here}}/load.sh` changed between samples: SHA-256 {}… in 2 samples, SHA-256 {}… in 4 samples",
+        &recorded(1)[..12],
+        &recorded(2)[..12]
+    );
+    let findings = bed.cell().findings;
+    assert!(findings.iter().any(|finding| finding.contains(&expected)), "{findings:?}");
 }
 
 /// Measures `figure` on a machine, then more samples of it on the simulated one; returns the result and the events.
@@ -222,27 +206,23 @@ async fn moved(from: Facts) -> (Result<RunEnd, RunError>, Vec<Progress>) {
     bed.run(&["figure"]).await
 }
 
-#[test]
-fn resuming_on_another_machine_is_refused_and_after_a_reboot_it_is_not() {
+#[tokio::test(start_paused = true)]
+async fn resuming_on_another_machine_is_refused_and_after_a_reboot_it_is_not() {
     let elsewhere = || Facts { hostname: "elsewhere".to_owned(), cpu_model: "Another CPU".to_owned(), ..facts() };
     let rebooted = |facts: Facts| Facts { boot_id: "another boot".to_owned(), ..facts };
-    paused(async {
-        assert_eq!(moved(rebooted(facts())).await.0.unwrap(), RunEnd::Finished);
-        for facts in [elsewhere(), rebooted(elsewhere())] {
-            let error = moved(facts).await.0.unwrap_err();
-            assert!(matches!(error, RunError::OtherMachine { .. }), "{error:?}");
-            assert!(error.to_string().contains("on another machine named `local`: elsewhere with"), "{error}");
-        }
-    });
+    assert_eq!(moved(rebooted(facts())).await.0.unwrap(), RunEnd::Finished);
+    for facts in [elsewhere(), rebooted(elsewhere())] {
+        let error = moved(facts).await.0.unwrap_err();
+        assert!(matches!(error, RunError::OtherMachine { .. }), "{error:?}");
+        assert!(error.to_string().contains("on another machine named `local`: elsewhere with"), "{error}");
+    }
 }
 
-#[test]
-fn another_kernel_is_reported() {
-    paused(async {
-        let (end, events) = moved(Facts { kernel: "2.6.32".to_owned(), ..facts() }).await;
-        assert_eq!(end.unwrap(), RunEnd::Finished);
-        let expected = "earlier samples in this folder were taken with 2.6.32";
-        let is_note = |event: &&Progress| matches!(event, Progress::Note(note) if note.contains(expected));
-        assert_eq!(events.iter().filter(is_note).count(), 1, "{events:?}");
-    });
+#[tokio::test(start_paused = true)]
+async fn another_kernel_is_reported() {
+    let (end, events) = moved(Facts { kernel: "2.6.32".to_owned(), ..facts() }).await;
+    assert_eq!(end.unwrap(), RunEnd::Finished);
+    let expected = "earlier samples in this folder were taken with 2.6.32";
+    let is_note = |event: &&Progress| matches!(event, Progress::Note(note) if note.contains(expected));
+    assert_eq!(events.iter().filter(is_note).count(), 1, "{events:?}");
 }

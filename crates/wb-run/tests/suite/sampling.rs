@@ -6,54 +6,46 @@ use wb_model::CellOutcome;
 use wb_sys::telemetry::{CpuReading, CpuTimes, Telemetry, TelemetryReading};
 use wb_test_worker::FakeProcess;
 
-use crate::testbed::{TestBed, figures, paused, seconds, steady};
+use crate::testbed::{TestBed, figures, seconds, steady};
 
-#[test]
-fn a_quiet_cell_ends_with_the_minimum_of_samples() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        assert_eq!(cell.outcome, CellOutcome::Measured);
-        assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 6);
-        assert_eq!(cell.ended_by.as_deref(), Some("its rule is met"));
-    });
+#[tokio::test(start_paused = true)]
+async fn a_quiet_cell_ends_with_the_minimum_of_samples() {
+    let bed = TestBed::new(figures(steady));
+    bed.measure(&["figure"]).await;
+    let cell = bed.cell();
+    assert_eq!(cell.outcome, CellOutcome::Measured);
+    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 6);
+    assert_eq!(cell.ended_by.as_deref(), Some("its rule is met"));
 }
 
-#[test]
-fn a_noisy_cell_ends_at_its_maximum_of_samples_and_reports_the_precision_reached() {
-    paused(async {
-        let bed = TestBed::new(figures(|number| 10.0 + f64::from(number % 7)));
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        let CellOutcome::NotConverged { percent } = cell.outcome else { panic!("{:?}", cell.outcome) };
-        assert!(percent > 2.0);
-        assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 30);
-    });
+#[tokio::test(start_paused = true)]
+async fn a_noisy_cell_ends_at_its_maximum_of_samples_and_reports_the_precision_reached() {
+    let bed = TestBed::new(figures(|number| 10.0 + f64::from(number % 7)));
+    bed.measure(&["figure"]).await;
+    let cell = bed.cell();
+    let CellOutcome::NotConverged { percent } = cell.outcome else { panic!("{:?}", cell.outcome) };
+    assert!(percent > 2.0);
+    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 30);
 }
 
-#[test]
-fn a_cell_ends_when_its_time_budget_is_used_up() {
-    paused(async {
-        let mut bed = TestBed::new(|_| FakeProcess::printing("figure: 10").lasting(Duration::from_secs(30)));
-        bed.sampling.budget = Some(seconds(100));
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        assert_eq!(cell.samples.len(), 4, "a warm-up and three samples of 30 s each");
-        assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, required: 6 });
-    });
+#[tokio::test(start_paused = true)]
+async fn a_cell_ends_when_its_time_budget_is_used_up() {
+    let mut bed = TestBed::new(|_| FakeProcess::printing("figure: 10").lasting(Duration::from_secs(30)));
+    bed.sampling.budget = Some(seconds(100));
+    bed.measure(&["figure"]).await;
+    let cell = bed.cell();
+    assert_eq!(cell.samples.len(), 4, "a warm-up and three samples of 30 s each");
+    assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, required: 6 });
 }
 
-#[test]
-fn disturbed_samples_are_retaken_and_none_is_dropped() {
-    paused(async {
-        let bed = TestBed::new(figures(steady));
-        bed.agents[0].set_telemetry(disturbed());
-        bed.measure(&["figure"]).await;
-        let cell = bed.cell();
-        assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 12, "six, and six again");
-        assert!(cell.samples.iter().all(|sample| !sample.disturbances.is_empty()));
-    });
+#[tokio::test(start_paused = true)]
+async fn disturbed_samples_are_retaken_and_none_is_dropped() {
+    let bed = TestBed::new(figures(steady));
+    bed.agents[0].set_telemetry(disturbed());
+    bed.measure(&["figure"]).await;
+    let cell = bed.cell();
+    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 12, "six, and six again");
+    assert!(cell.samples.iter().all(|sample| !sample.disturbances.is_empty()));
 }
 
 /// Telemetry of ten seconds in which two CPUs lost a quarter of their time to the hypervisor (steal).

@@ -4,7 +4,7 @@ use wb_model::Purpose;
 use wb_plan::Sampling;
 use wb_test_worker::FakeProcess;
 
-use crate::testbed::{TestBed, paused};
+use crate::testbed::TestBed;
 
 /// A test that writes 100,000 bytes that no metric reads.
 const WORDY: &str = r#"
@@ -39,31 +39,26 @@ fn recorded(bed: &TestBed) -> Vec<Option<u64>> {
     ended.iter().map(|ended| length(&ended.artefacts)).collect()
 }
 
-#[test]
-fn max_stdout_limits_the_recorded_output_of_a_run() {
-    paused(async {
-        let mut bed = wordy(&WORDY.replace("version = 1", "version = 1\nstdout = \"keep\""));
-        bed.measure(&["wordy"]).await;
-        let (full, truncated) = (Some(100_000), Some(65_536));
-        assert_eq!(recorded(&bed), [full, full, truncated, truncated, truncated, truncated]);
-        // Output recorded by earlier entries counts, too.
-        bed.sampling.min_samples = 7;
-        bed.measure(&["wordy"]).await;
-        assert_eq!(recorded(&bed)[6], truncated);
-        let findings = bed.cell().findings;
-        let is_truncation = |finding: &&String| {
-            finding.contains("standard output truncated to 64 KiB of 97.7 KiB: ")
-                && finding.contains("(in 5 of 7 samples)")
-        };
-        assert_eq!(findings.iter().filter(is_truncation).count(), 1, "{findings:?}");
-    });
+#[tokio::test(start_paused = true)]
+async fn max_stdout_limits_the_recorded_output_of_a_run() {
+    let mut bed = wordy(&WORDY.replace("version = 1", "version = 1\nstdout = \"keep\""));
+    bed.measure(&["wordy"]).await;
+    let (full, truncated) = (Some(100_000), Some(65_536));
+    assert_eq!(recorded(&bed), [full, full, truncated, truncated, truncated, truncated]);
+    // Output recorded by earlier entries counts, too.
+    bed.sampling.min_samples = 7;
+    bed.measure(&["wordy"]).await;
+    assert_eq!(recorded(&bed)[6], truncated);
+    let findings = bed.cell().findings;
+    let is_truncation = |finding: &&String| {
+        finding.contains("standard output truncated to 64 KiB of 97.7 KiB: ") && finding.contains("(in 5 of 7 samples)")
+    };
+    assert_eq!(findings.iter().filter(is_truncation).count(), 1, "{findings:?}");
 }
 
-#[test]
-fn unused_standard_output_is_not_recorded() {
-    paused(async {
-        let bed = wordy(WORDY);
-        bed.measure(&["wordy"]).await;
-        assert_eq!(recorded(&bed), [None; 6]);
-    });
+#[tokio::test(start_paused = true)]
+async fn unused_standard_output_is_not_recorded() {
+    let bed = wordy(WORDY);
+    bed.measure(&["wordy"]).await;
+    assert_eq!(recorded(&bed), [None; 6]);
 }

@@ -78,14 +78,9 @@ pub(crate) fn steady(number: u32) -> f64 {
     10.0 + f64::from(number % 3) * 0.01
 }
 
-/// Runs a test in a runtime with paused time, which advances only while all tasks are idle.
-pub(crate) fn paused<T>(test: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().start_paused(true).build().unwrap().block_on(test)
-}
-
 impl TestBed {
-    /// Creates an environment with one worker, `local`. Call it within [`paused`].
+    /// Creates an environment with one worker, `local`. The runtime's time has to be paused: it advances only while all
+    /// tasks are idle.
     pub(crate) fn new(program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static) -> Self {
         Self::with_workers(&["local"], program)
     }

@@ -67,8 +67,8 @@ impl Population {
     }
 }
 
-/// Box, Muller 1958
-fn normal(rng: &mut impl Rng) -> f64 {
+/// Draws from the standard normal distribution (Box, Muller 1958).
+pub(crate) fn normal(rng: &mut impl Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }

@@ -4,6 +4,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_stats::{CONFIDENCE, Ratio, Samples, hierarchical_ratio, ratio};
 
+use super::populations::normal;
+
 /// Runs on each side.
 const COUNTS: [usize; 6] = [1, 3, 4, 5, 8, 15];
 /// Samples in each.
@@ -79,10 +81,4 @@ fn compare(way: Method, a: &[Vec<f64>], b: &[Vec<f64>], seed: u64) -> Option<Rat
 fn draw_run(rng: &mut impl Rng) -> Vec<f64> {
     let level = BETWEEN * normal(rng);
     (0..SAMPLES).map(|_| (level + WITHIN * normal(rng)).exp()).collect()
-}
-
-/// Box, Muller 1958
-fn normal(rng: &mut impl Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }

@@ -65,10 +65,10 @@ pub(super) struct RecordedProcess {
     pub(super) elapsed: f64,
     pub(super) usage: ResourceUsage,
     /// Hash of its standard output; none if it was not recorded.
-    #[serde(default, rename = "stdout-sha256")]
+    #[serde(rename = "stdout-sha256")]
     pub(super) stdout_sha256: Option<String>,
     /// Length of its standard output in bytes.
-    #[serde(default, rename = "stdout-bytes")]
+    #[serde(rename = "stdout-bytes")]
     pub(super) stdout_bytes: Option<u64>,
 }
 

@@ -288,19 +288,16 @@ fn machine_defaults_respect_the_placement() {
 fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("a.toml", PLAIN);
-    write("notes.txt", "no definition");
-    let mut registry = crate::Registry::default();
-    let mut add_folder =
-        |folder: &Path| registry.add_folder(folder).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
-    assert_eq!(add_folder(folder.path()).unwrap(), [""; 0]);
     write("b.toml", PLAIN);
-    let errors = add_folder(folder.path()).unwrap();
-    assert!(errors[0].ends_with("both define the test `plain`: rename one, or remove it"), "{errors:?}");
-    write("b.toml", "name = 3\n");
-    let errors = add_folder(folder.path()).unwrap();
-    assert!(errors[0].contains("b.toml:1:8: invalid value `3`: expected a string"), "{errors:?}");
-    let error = add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
+    write("notes.txt", "no definition");
+    assert!(crate::Registry::default().add_folder(folder.path()).unwrap().is_empty());
+    write("a.toml", "name = 3\n");
+    write("c.toml", PLAIN);
+    let mut registry = crate::Registry::default();
+    let [invalid, duplicate] = &registry.add_folder(folder.path()).unwrap()[..] else { panic!("two errors") };
+    assert!(invalid.to_string().contains("a.toml:1:8: invalid value `3`: expected a string"), "{invalid}");
+    assert!(duplicate.to_string().ends_with("both define the test `plain`: rename one, or remove it"), "{duplicate}");
+    let error = registry.add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
     assert!(error.contains("nosuch`: No such file"), "{error}");
     assert!(registry.test("plain").is_some());
 }

@@ -62,17 +62,11 @@ pub enum ProtocolError {
     #[error("the first event of the runner is not `hello`")]
     MissingHello,
     /// The runner uses another version of the protocol.
-    #[error("unsupported protocol version {version} of the runner: expected version {PROTOCOL}")]
-    Version {
-        /// Its version.
-        version: u32,
-    },
-    /// The runner could not take the sample.
-    #[error("the runner could not take the sample: {reason}")]
-    Failed {
-        /// The reason, as reported.
-        reason: String,
-    },
+    #[error("unsupported protocol version {0} of the runner: expected version {PROTOCOL}")]
+    Version(u32),
+    /// The runner could not take the sample, for this reason.
+    #[error("the runner could not take the sample: {0}")]
+    Failed(String),
     /// The output ends without an event `done`.
     #[error("missing event `done` at the end of the runner's output, after {lines} lines")]
     MissingDone {
@@ -96,7 +90,7 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
     match lines.next().map(|(line, text)| parse_event(line, text)) {
         Some(Ok(RunnerEvent::Hello { protocol: PROTOCOL })) => {}
-        Some(Ok(RunnerEvent::Hello { protocol })) => return Err(ProtocolError::Version { version: protocol }),
+        Some(Ok(RunnerEvent::Hello { protocol })) => return Err(ProtocolError::Version(protocol)),
         Some(Err(error)) => return Err(error),
         _ => return Err(ProtocolError::MissingHello),
     }
@@ -110,7 +104,7 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
         count += 1;
         match parse_event(line, text)? {
             RunnerEvent::Done => is_done = true,
-            RunnerEvent::Failed { reason } => return Err(ProtocolError::Failed { reason }),
+            RunnerEvent::Failed { reason } => return Err(ProtocolError::Failed(reason)),
             event => report.add(event).map_err(|why| ProtocolError::InvalidEvent { line, why })?,
         }
     }
@@ -198,7 +192,7 @@ mod tests {
         let error = |output: &str| parse_output(output).unwrap_err();
         assert_eq!(error(""), ProtocolError::MissingHello);
         assert_eq!(error(r#"{"event":"done"}"#), ProtocolError::MissingHello);
-        assert_eq!(error(r#"{"event":"hello","protocol":2}"#), ProtocolError::Version { version: 2 });
+        assert_eq!(error(r#"{"event":"hello","protocol":2}"#), ProtocolError::Version(2));
         assert_eq!(error(HELLO), ProtocolError::MissingDone { lines: 1 });
         let failed = after_hello(r#"{"event":"failed","reason":"no disk"}"#).unwrap_err();
         assert_eq!(failed.to_string(), "the runner could not take the sample: no disk");

@@ -198,7 +198,7 @@ mod tests {
     use wb_model::{Bytes, Nanos, Validity};
 
     use super::super::job::TestType;
-    use super::super::testing::{job, output, rejection_of, study_files};
+    use super::super::testing::{job, output, rejection_of, study_files, study_output};
     use super::super::values::JobFileOrigin;
     use super::*;
 
@@ -251,8 +251,7 @@ mod tests {
     #[test]
     fn a_rate_that_is_not_reached_is_a_finding() {
         let fast = FioJob { rate_iops: 5000, ..job(TestType::Read) };
-        let measurement =
-            study_files(&fast, JobFileOrigin::Generated, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
+        let measurement = study_output(&fast, &output(&[(0, 1000, 0)]));
         assert_eq!(measurement.validity, Validity::Valid);
         assert_eq!(
             measurement.findings,

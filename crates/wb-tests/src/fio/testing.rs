@@ -7,6 +7,7 @@ use wb_model::{Nanos, Validity};
 use super::job::{FioJob, TestType};
 use super::params::Params;
 use super::values::{self, JobFileOrigin};
+use crate::testing::artefact_folder;
 use crate::{Artefacts, Measurement, Rejection};
 
 /// Report of fio with jobs of (group, reads, writes), each of one second, with operations of 4 KiB and 1 ms.
@@ -44,16 +45,18 @@ pub(super) fn study_files(
     origin: JobFileOrigin,
     files: &[(&str, &str)],
 ) -> Result<Measurement, Rejection> {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
+    let folder = artefact_folder(files);
     values::study(job, origin, &Artefacts::new(folder.path()))
+}
+
+/// Evaluates a sample of a generated job with this output.
+pub(super) fn study_output(job: &FioJob, stdout: &str) -> Measurement {
+    study_files(job, JobFileOrigin::Generated, &[("fio.stdout", stdout)]).unwrap()
 }
 
 /// Gate and figures of a sample that this output makes invalid.
 pub(super) fn rejection_of(job: &FioJob, stdout: &str) -> (Gate, String) {
-    match study_files(job, JobFileOrigin::Generated, &[("fio.stdout", stdout)]).unwrap().validity {
+    match study_output(job, stdout).validity {
         Validity::Invalid { gate, figures } => (gate, figures),
         Validity::Valid => panic!("valid"),
     }

@@ -163,7 +163,7 @@ mod tests {
     use wb_model::outcome::Gate;
 
     use super::super::histogram::BINS;
-    use super::super::testing::{job, output, rejection_of, study_files};
+    use super::super::testing::{job, output, rejection_of, study_files, study_output};
     use super::*;
     use crate::testing::value;
 
@@ -172,8 +172,7 @@ mod tests {
         for test_type in [TestType::Read, TestType::RandWrite, TestType::RandRw] {
             let ios = |operation| if test_type.operations().contains(&operation) { 1000 } else { 0 };
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
-            let measurement =
-                study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+            let measurement = study_output(&job(test_type), &stdout);
             assert_eq!(measurement.validity, Validity::Valid, "{test_type:?}");
             for metric in metrics(Some(test_type)) {
                 assert!(measurement.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
@@ -193,8 +192,7 @@ mod tests {
     #[test]
     fn mixed_operations_are_reported_separately_and_in_total() {
         let stdout = output(&[(0, 1000, 500)]);
-        let measurement =
-            study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
+        let measurement = study_output(&job(TestType::Rw), &stdout);
         let value = |name: &str| value(&measurement, name);
         assert_eq!(value("throughput/iops"), 1500.0);
         assert_eq!(value("throughput/read-iops"), 1000.0);
@@ -209,14 +207,12 @@ mod tests {
         let mut job = job(TestType::Read);
         job.targets.push("/y".to_owned());
         let iops = |jobs: &[(u32, u64, u64)]| {
-            let measurement = study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap();
+            let measurement = study_output(&job, &output(jobs));
             value(&measurement, "throughput/iops")
         };
         assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
         assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);
-        let seconds = |jobs: &[(u32, u64, u64)]| {
-            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().intervals
-        };
+        let seconds = |jobs: &[(u32, u64, u64)]| study_output(&job, &output(jobs)).intervals;
         assert_eq!(seconds(&[(0, 1000, 0), (0, 500, 0)]), Some(1.0));
         assert_eq!(seconds(&[(0, 1000, 0), (1, 500, 0)]), Some(2.0));
     }

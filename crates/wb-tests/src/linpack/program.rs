@@ -214,7 +214,7 @@ fn parse_solutions(kind: ProgramKind, output: &str) -> Result<Vec<Solution>, Rej
         ProgramKind::Hpcc => {
             let summary = hpcc::parse(output).map_err(|error| reject_output(&error))?;
             let number = |name| summary.number(name).map_err(|error| reject_output(&error));
-            let (gflops, seconds) = (number(hpcc::name::HPL_TFLOPS)? * 1e3, number("HPL_time")?);
+            let (gflops, seconds) = (number("HPL_Tflops")? * 1e3, number("HPL_time")?);
             let residual = summary.hpl_residual().map_err(|error| reject_output(&error))?;
             let passed = summary.succeeded() && parse_hpl_solutions(output)?.iter().all(|solution| solution.passed);
             Ok(vec![Solution { seconds, gflops, residual, passed }])

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Cell, Sample, has, text, with_cell, with_cell_of};
+use crate::common::{Cell, Sample, has, parse_test, text, with_cell, with_cell_of};
 use wb_model::{Bytes, Gate, Nanos, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
@@ -20,7 +20,23 @@ fn with_builtin(test: &str, programs: &[&str], given: &[(&str, ParamValue)], bod
 
 /// A test of a command, whose metric is the number after `value`.
 fn value_test(command: &str, extra: &str) -> Arc<DeclarativeTest> {
-    let definition = format!(
+    let metric = r#"
+class = "throughput"
+unit = "ops/s"
+regex = 'value (?<value>\S+) (?<unit>\S+)'
+units = { "ops" = 1, "kops" = 1000 }
+"#;
+    small_test(command, extra, metric)
+}
+
+/// A test of a shell script, whose metric is its run time.
+fn elapsed_test(script: &str, extra: &str) -> Arc<DeclarativeTest> {
+    let metric = "class = \"latency\"\nunit = \"s\"\nfrom = \"elapsed\"\n";
+    small_test(&format!(r#"["sh", "-c", {script:?}]"#), extra, metric)
+}
+
+fn small_test(command: &str, extra: &str, metric: &str) -> Arc<DeclarativeTest> {
+    parse_test(&format!(
         r#"
 name = "small"
 summary = "a small test"
@@ -29,34 +45,10 @@ command = {command}
 {extra}
 [[metric]]
 name = "value"
-class = "throughput"
-unit = "ops/s"
 primary = true
-regex = 'value (?<value>\S+) (?<unit>\S+)'
-units = {{ "ops" = 1, "kops" = 1000 }}
+{metric}
 "#
-    );
-    Arc::new(DeclarativeTest::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
-}
-
-/// A test of a shell script, whose metric is its run time.
-fn elapsed_test(script: &str, extra: &str) -> Arc<DeclarativeTest> {
-    let definition = format!(
-        r#"
-name = "timed"
-summary = "a timed test"
-version = 1
-command = ["sh", "-c", {script:?}]
-{extra}
-[[metric]]
-name = "time"
-class = "latency"
-unit = "s"
-primary = true
-from = "elapsed"
-"#
-    );
-    Arc::new(DeclarativeTest::parse("timed.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 fn rejection(sample: &Sample) -> (Gate, &str) {
@@ -343,8 +335,7 @@ description = "file, environment and service were ready"
 must = 'hello\nx is x'
 "#
     );
-    let test = DeclarativeTest::parse("story.toml", &definition, None).unwrap_or_else(|error| panic!("{error}"));
-    with_cell_of(Arc::new(test), &[], async |cell| {
+    with_cell_of(parse_test(&definition), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.assert_valid().value("throughput/value"), 1.0);
         assert_eq!(sample.text("service-0.stdout"), "ready now\n");

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{has, text, with_cell_of};
+use crate::common::{has, parse_test, text, with_cell_of};
 use wb_model::{Gate, ParamValue, Validity};
 use wb_tests::{DeclarativeTest, Failure};
 
 /// A runner that runs these lines of shell after its event `hello`.
 fn runner(lines: &str) -> Arc<DeclarativeTest> {
-    let definition = format!(
+    parse_test(&format!(
         r#"
 name = "small"
 summary = "a small runner"
@@ -29,8 +29,7 @@ unit = "ops/s"
 primary = true
 units = {{ "kops/s" = 1000 }}
 "#
-    );
-    Arc::new(DeclarativeTest::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 const METRIC: &str = r#"echo '{"event":"metric","class":"throughput","name":"value","value":2,"unit":"kops/s"}'"#;

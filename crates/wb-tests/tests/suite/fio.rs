@@ -4,25 +4,15 @@ use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command as Program, Stdio};
 
-use crate::fio_common::{TakenSample, has, take_sample};
 use serde_json::json;
-use wb_model::{MetricKey, Validity};
+use wb_tests::Failure;
 use wb_tests::fio::Fio;
-use wb_tests::{Failure, Measurement};
 
-/// Parameters for half a second on a small file.
-fn short_params(extra: serde_json::Value) -> serde_json::Value {
-    let mut params = json!({
-        "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0, "iodepth": 4, "sysinfo": ["none"],
-    });
-    for (name, value) in extra.as_object().into_iter().flatten() {
-        params[name] = value.clone();
-    }
-    params
-}
+use crate::common::{Sample, has};
+use crate::fio_common::{extended, short_params, take_sample, take_samples};
 
-fn sample(extra: serde_json::Value) -> Result<TakenSample, Failure> {
-    take_sample(Fio, &short_params(extra))
+fn sample(extra: serde_json::Value) -> Result<Sample, Failure> {
+    take_sample(Fio, extended(short_params(), extra))
 }
 
 fn refusal(extra: serde_json::Value) -> String {
@@ -32,26 +22,17 @@ fn refusal(extra: serde_json::Value) -> String {
     }
 }
 
-fn value(measurement: &Measurement, name: &str) -> f64 {
-    *measurement
-        .values
-        .get(&name.parse::<MetricKey>().unwrap())
-        .unwrap_or_else(|| panic!("no {name} in {:?}", measurement.values))
-}
-
 #[test]
 fn reads_are_measured_with_their_latencies_over_time() {
     if !has("fio") {
         return;
     }
     let sample = sample(json!({ "test-types": "randread" })).unwrap();
-    let measurement = &sample.measurement;
-    assert_eq!(measurement.validity, Validity::Valid);
-    assert!(value(measurement, "throughput/iops") > 0.0);
-    let percentiles =
-        ["p50", "p90", "p95", "p99", "p99.9", "p99.99"].map(|p| value(measurement, &format!("latency/{p}")));
+    assert!(sample.assert_valid().value("throughput/iops") > 0.0);
+    let percentiles = ["p50", "p90", "p95", "p99", "p99.9", "p99.99"].map(|p| sample.value(&format!("latency/{p}")));
     assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{percentiles:?}");
-    assert!(measurement.latencies[0].seconds.len() >= 5, "{}", measurement.latencies[0].seconds.len());
+    let seconds = sample.measurement.latencies[0].seconds.len();
+    assert!(seconds >= 5, "{seconds}");
     let job_file = sample.text("fio.job");
     assert!(job_file.contains("rw=randread\nbs=4096\nsize=8388608\n"), "{job_file}");
     let target = job_file.lines().find_map(|line| line.strip_prefix("filename=")).unwrap();
@@ -64,11 +45,9 @@ fn mixed_operations_have_separate_values_and_totals() {
         return;
     }
     let sample = sample(json!({ "test-types": "randrw", "numjobs": 2 })).unwrap();
-    let measurement = &sample.measurement;
-    assert_eq!(measurement.validity, Validity::Valid);
-    let sum = value(measurement, "throughput/read-iops") + value(measurement, "throughput/write-iops");
-    assert!((value(measurement, "throughput/iops") / sum - 1.0).abs() < 1e-9);
-    let titles: Vec<&str> = measurement.latencies.iter().map(|latencies| latencies.title.as_str()).collect();
+    let sum = sample.assert_valid().value("throughput/read-iops") + sample.value("throughput/write-iops");
+    assert!((sample.value("throughput/iops") / sum - 1.0).abs() < 1e-9);
+    let titles: Vec<&str> = sample.measurement.latencies.iter().map(|latencies| latencies.title.as_str()).collect();
     assert_eq!(titles, ["read, per 50ms", "write, per 50ms"]);
 }
 
@@ -77,11 +56,10 @@ fn samples_share_the_preparation_and_a_rate_is_respected() {
     if !has("fio") {
         return;
     }
-    let params = short_params(json!({ "test-types": "randwrite", "rate-iops": 200, "sysinfo": ["default"] }));
-    let samples: [TakenSample; 2] = crate::fio_common::take_samples(Fio, &params).unwrap();
+    let extra = json!({ "test-types": "randwrite", "rate-iops": 200, "sysinfo": ["default"] });
+    let samples: [Sample; 2] = take_samples(Fio, extended(short_params(), extra)).unwrap();
     for sample in &samples {
-        assert_eq!(sample.measurement.validity, Validity::Valid);
-        let iops = value(&sample.measurement, "throughput/iops");
+        let iops = sample.assert_valid().value("throughput/iops");
         assert!(iops < 240.0, "{iops}");
     }
     let paths = samples.each_ref().map(|sample| sample.text("fio.job"));
@@ -98,7 +76,7 @@ fn two_targets_are_used_one_after_the_other() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let (own, other) = (folder.path().join("new"), folder.path().to_owned());
     let sample = sample(json!({ "test-types": "read", "targets": [own, other], "job-mode": "serial" })).unwrap();
-    assert_eq!(sample.measurement.validity, Validity::Valid);
+    sample.assert_valid();
     assert_eq!(sample.text("fio.job").matches("stonewall").count(), 2);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "private files are removed");
 }
@@ -119,11 +97,9 @@ fn an_existing_file_is_never_overwritten_without_permission() {
     assert!(
         refusal(json!({ "test-types": "read", "targets": [path], "file-size": "16m" })).contains("reduce file-size")
     );
-    let read_sample = sample(json!({ "test-types": "read", "targets": [path] })).unwrap();
-    assert_eq!(read_sample.measurement.validity, Validity::Valid);
+    sample(json!({ "test-types": "read", "targets": [path] })).unwrap().assert_valid();
     assert!(fs::read(&path).unwrap() == precious, "changed by reads");
-    let write_sample = sample(json!({ "test-types": "write", "targets": [path], "allow-destroy": true })).unwrap();
-    assert_eq!(write_sample.measurement.validity, Validity::Valid);
+    sample(json!({ "test-types": "write", "targets": [path], "allow-destroy": true })).unwrap().assert_valid();
     assert!(fs::read(&path).unwrap() != precious);
     let holes = folder.path().join("holes");
     fs::File::create(&holes).unwrap().set_len(8 << 20).unwrap();
@@ -144,7 +120,7 @@ fn unsupported_samples_are_refused_with_a_reason() {
     assert!(refusal(json!({ "targets": ["/tmp/a;b"] })).contains("cannot contain ';'"));
     assert!(refusal(json!({ "file-size": "1000t" })).contains("free in"));
     let buffered = sample(json!({ "targets": ["/dev/shm"], "direct": false, "ioengine": "psync" })).unwrap();
-    assert_eq!(buffered.measurement.validity, Validity::Valid);
+    buffered.assert_valid();
     assert!(buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, not storage")));
 }
 
@@ -158,7 +134,9 @@ fn io_uring_is_measured_if_fio_can_use_it_and_otherwise_refused() {
     let alone = ["--name=alone", "--ioengine=io_uring", "--rw=write", "--size=64k", "--output=/dev/null", &file];
     let is_possible = Program::new("fio").args(alone).stderr(Stdio::null()).status().unwrap().success();
     match (is_possible, sample(json!({ "ioengine": "io_uring", "test-types": "randread" }))) {
-        (true, Ok(sample)) => assert_eq!(sample.measurement.validity, Validity::Valid),
+        (true, Ok(sample)) => {
+            sample.assert_valid();
+        }
         (false, Err(Failure::Refused { reason })) => assert!(reason.contains("io_uring"), "{reason}"),
         (is_possible, other) => panic!("possible for fio: {is_possible}; {other:?}"),
     }
@@ -184,7 +162,7 @@ fn a_users_job_file_is_run() {
         "file-size": "1000t",
     });
     let sample = sample(params).unwrap();
-    assert_eq!(sample.measurement.validity, Validity::Valid);
+    sample.assert_valid();
     assert!(sample.text("fio.job").contains("ioengine=psync\nwrite_hist_log=hist\n"));
     assert_eq!(sample.text("pre-iteration-script.stdout"), "before\n");
 }
@@ -198,15 +176,8 @@ fn a_block_device_must_be_unused_and_allowed() {
     let Some(device) = Loop::new(&folder.path().join("image")) else { return };
     let path = &device.0;
     assert!(refusal(json!({ "targets": [path] })).contains("set allow-destroy=true to allow it"));
-    let allowed = |more: serde_json::Value| {
-        let mut params = json!({ "targets": [path], "allow-destroy": true });
-        for (name, value) in more.as_object().into_iter().flatten() {
-            params[name] = value.clone();
-        }
-        params
-    };
-    let sample = sample(allowed(json!({ "test-types": "randwrite" }))).unwrap();
-    assert_eq!(sample.measurement.validity, Validity::Valid);
+    let allowed = |more| extended(json!({ "targets": [path], "allow-destroy": true }), more);
+    sample(allowed(json!({ "test-types": "randwrite" }))).unwrap().assert_valid();
     assert!(
         refusal(allowed(json!({ "file-size": "1g" })))
             .contains("of 16777216 bytes, less than file-size, 1073741824 bytes")

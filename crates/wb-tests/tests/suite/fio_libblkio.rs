@@ -3,21 +3,16 @@
 use std::fs;
 use std::process::{Command as Program, Stdio};
 
-use crate::fio_common::{TakenSample, has, take_sample};
 use serde_json::json;
-use wb_model::Validity;
 use wb_tests::Failure;
 use wb_tests::fio_libblkio::FioLibblkio;
 
-fn sample(extra: &serde_json::Value) -> Result<TakenSample, Failure> {
-    let mut params = json!({
-        "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
-        "iodepth": 4, "sysinfo": ["none"],
-    });
-    for (name, value) in extra.as_object().into_iter().flatten() {
-        params[name] = value.clone();
-    }
-    take_sample(FioLibblkio, &params)
+use crate::common::{Sample, has};
+use crate::fio_common::{extended, short_params, take_sample};
+
+fn sample(extra: serde_json::Value) -> Result<Sample, Failure> {
+    let params = extended(short_params(), json!({ "test-types": "randrw" }));
+    take_sample(FioLibblkio, extended(params, extra))
 }
 
 /// Whether fio has the engine, according to fio.
@@ -27,7 +22,7 @@ fn has_engine() -> bool {
 }
 
 /// Checks the refusal of a sample by a fio without the engine.
-fn assert_refused(sample: Result<TakenSample, Failure>) {
+fn assert_refused(sample: Result<Sample, Failure>) {
     let Err(Failure::Refused { reason }) = sample else { panic!("expected a refusal, got {sample:?}") };
     assert!(reason.starts_with("unknown ioengine `libblkio`: this fio has "), "{reason}");
     assert!(reason.ends_with("build fio 3.34 or newer with libblkio (Debian's package libblkio-dev)"), "{reason}");
@@ -53,10 +48,9 @@ fn a_vhost_user_export_is_measured_and_removed_or_refused_without_the_engine() {
     let target = folder.path().to_str().unwrap();
     for (numjobs, hipri) in [(1, false), (2, true)] {
         let params = json!({ "target": target, "numjobs": numjobs, "hipri": hipri });
-        match (has_engine(), sample(&params)) {
+        match (has_engine(), sample(params)) {
             (true, Ok(sample)) => {
-                assert_eq!(sample.measurement.validity, Validity::Valid);
-                assert!(sample.iops() > 0.0);
+                assert!(sample.assert_valid().value("throughput/iops") > 0.0);
                 assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
                 let job_file = sample.text("fio.job");
                 let numjobs = format!("numjobs={numjobs}\n");
@@ -85,21 +79,19 @@ fn an_export_never_overwrites_a_file_without_permission() {
     fs::write(&path, &precious).unwrap();
     Program::new("sync").arg(&path).status().unwrap();
     if !has_engine() {
-        assert_refused(sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })));
+        assert_refused(sample(json!({ "target": path, "test-types": "write", "allow-destroy": true })));
         assert!(fs::read(&path).unwrap() == precious, "a refused sample writes nothing");
         return;
     }
-    match sample(&json!({ "target": path })) {
+    match sample(json!({ "target": path })) {
         Err(Failure::Refused { reason }) => {
             assert!(reason.contains("exists, and randrw would overwrite it"), "{reason}")
         }
         other => panic!("expected a refusal, got {other:?}"),
     }
-    let read_sample = sample(&json!({ "target": path, "test-types": "randread" })).unwrap();
-    assert_eq!(read_sample.measurement.validity, Validity::Valid);
+    sample(json!({ "target": path, "test-types": "randread" })).unwrap().assert_valid();
     assert!(fs::read(&path).unwrap() == precious, "changed by reads");
-    let write_sample = sample(&json!({ "target": path, "test-types": "write", "allow-destroy": true })).unwrap();
-    assert_eq!(write_sample.measurement.validity, Validity::Valid);
+    sample(json!({ "target": path, "test-types": "write", "allow-destroy": true })).unwrap().assert_valid();
     assert!(fs::read(&path).unwrap() != precious, "writes reach the target");
 }
 
@@ -110,10 +102,10 @@ fn the_error_of_a_server_that_ends_early_is_reported() {
     }
     if !has_engine() {
         // Checked before a server is started.
-        assert_refused(sample(&json!({ "numjobs": 100_000 })));
+        assert_refused(sample(json!({ "numjobs": 100_000 })));
         return;
     }
-    match sample(&json!({ "numjobs": 100_000 })) {
+    match sample(json!({ "numjobs": 100_000 })) {
         Err(Failure::Crashed { status }) => {
             assert!(status.starts_with("qemu-storage-daemon: ") && status.contains("num-queues"), "{status}");
         }

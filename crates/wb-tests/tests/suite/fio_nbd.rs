@@ -1,21 +1,19 @@
 //! A short sample with the real fio and qemu-nbd.
 
-use crate::fio_common::{has, take_sample};
 use serde_json::json;
-use wb_model::Validity;
 use wb_tests::Failure;
 use wb_tests::fio_nbd::FioNbd;
+
+use crate::common::has;
+use crate::fio_common::{extended, short_params, take_sample};
 
 #[test]
 fn an_export_is_measured_and_removed() {
     if !["fio", "qemu-nbd", "qemu-img"].into_iter().all(has) {
         return;
     }
-    let params = json!({
-        "test-types": "randrw", "block-sizes": "4k", "file-size": "8m", "runtime": "500ms", "ramptime": 0,
-        "sysinfo": ["none"],
-    });
-    let sample = match take_sample(FioNbd, &params) {
+    let params = extended(short_params(), json!({ "test-types": "randrw", "iodepth": 32 }));
+    let sample = match take_sample(FioNbd, params) {
         Ok(sample) => sample,
         Err(Failure::Refused { reason }) if reason.contains("unknown ioengine `nbd`") => {
             eprintln!("SKIPPED: {reason}");
@@ -23,8 +21,7 @@ fn an_export_is_measured_and_removed() {
         }
         Err(failure) => panic!("{failure}"),
     };
-    assert_eq!(sample.measurement.validity, Validity::Valid);
-    assert!(sample.iops() > 0.0);
+    assert!(sample.assert_valid().value("throughput/iops") > 0.0);
     assert!(sample.measurement.latencies.iter().all(|latencies| latencies.seconds.len() >= 5));
     let job_file = sample.text("fio.job");
     assert!(job_file.contains("numjobs=4\n") && job_file.contains("ioengine=nbd\n"), "{job_file}");

@@ -1,9 +1,8 @@
 //! Numbers in pbench's format: as numbers, as text, or missing.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::build::MeasuredValue;
 
@@ -30,51 +29,12 @@ impl Serialize for PbenchNumber {
 
 impl<'de> Deserialize<'de> for PbenchNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PbenchNumberVisitor)
-    }
-}
-
-struct PbenchNumberVisitor;
-
-impl<'de> Visitor<'de> for PbenchNumberVisitor {
-    type Value = PbenchNumber;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number")
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber((value as f64).into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber((value as f64).into()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber(text.trim().parse::<f64>().map_or(MeasuredValue::Invalid, MeasuredValue::from)))
-    }
-
-    fn visit_unit<E>(self) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber(MeasuredValue::Missing))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<PbenchNumber, E> {
-        Ok(PbenchNumber(MeasuredValue::Invalid))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<PbenchNumber, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(PbenchNumber(MeasuredValue::Invalid))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PbenchNumber, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(PbenchNumber(MeasuredValue::Invalid))
+        Ok(Self(match Value::deserialize(deserializer)? {
+            Value::Null => MeasuredValue::Missing,
+            Value::Number(number) => number.as_f64().map_or(MeasuredValue::Invalid, MeasuredValue::from),
+            Value::String(text) => text.trim().parse::<f64>().map_or(MeasuredValue::Invalid, MeasuredValue::from),
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => MeasuredValue::Invalid,
+        }))
     }
 }
 

@@ -22,9 +22,9 @@ struct FileMetadata {
 struct FileEntry {
     equation: [f64; 2],
     raw: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     mmin: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     mmax: Option<f64>,
 }
 

@@ -11,7 +11,6 @@ use crate::json::LenientNumber;
 pub(super) struct FioReport {
     #[serde(rename = "fio version")]
     pub(super) version: String,
-    #[serde(default)]
     pub(super) time: Option<String>,
     #[serde(default, rename = "global options")]
     pub(super) global: BTreeMap<String, Value>,
@@ -29,30 +28,21 @@ impl FioReport {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct JobReport {
-    #[serde(default)]
     pub(super) jobname: String,
-    #[serde(default)]
     pub(super) groupid: i64,
-    #[serde(default)]
     pub(super) error: i32,
-    #[serde(default)]
     pub(super) hostname: Option<String>,
-    #[serde(default, rename = "job options")]
+    #[serde(rename = "job options")]
     pub(super) options: BTreeMap<String, Value>,
-    #[serde(default)]
     read: OperationReport,
-    #[serde(default)]
     write: OperationReport,
-    #[serde(default)]
     trim: OperationReport,
     /// All operations, with `unified_rw_reporting`.
-    #[serde(default)]
     mixed: OperationReport,
-    #[serde(default)]
     pub(super) usr_cpu: LenientNumber,
-    #[serde(default)]
     pub(super) sys_cpu: LenientNumber,
 }
 
@@ -72,31 +62,21 @@ impl JobReport {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct OperationReport {
-    #[serde(default)]
     pub(super) total_ios: LenientNumber,
-    #[serde(default)]
     pub(super) iops: LenientNumber,
     /// Bandwidth in bytes per second.
-    #[serde(default)]
     bw_bytes: LenientNumber,
     /// Bandwidth in KiB per second.
-    #[serde(default)]
     bw: LenientNumber,
     /// Run time in milliseconds.
-    #[serde(default)]
     pub(super) runtime: LenientNumber,
-    #[serde(default)]
     slat_ns: Option<LatencyReport>,
-    #[serde(default)]
     clat_ns: Option<LatencyReport>,
-    #[serde(default)]
     lat_ns: Option<LatencyReport>,
-    #[serde(default)]
     slat: Option<LatencyReport>,
-    #[serde(default)]
     clat: Option<LatencyReport>,
-    #[serde(default)]
     lat: Option<LatencyReport>,
 }
 
@@ -125,14 +105,12 @@ impl OperationReport {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct LatencyReport {
-    #[serde(default)]
     pub(super) mean: LenientNumber,
-    #[serde(default, rename = "N")]
+    #[serde(rename = "N")]
     pub(super) count: LenientNumber,
-    #[serde(default)]
     pub(super) percentile: BTreeMap<String, LenientNumber>,
     /// Operations by latency, with `json+`.
-    #[serde(default)]
     pub(super) bins: BTreeMap<String, LenientNumber>,
 }

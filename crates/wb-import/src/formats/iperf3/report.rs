@@ -10,27 +10,21 @@ use crate::json::{self, LenientNumber};
 use crate::{Format, ReadError};
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Iperf3Report {
-    #[serde(default)]
     pub(super) start: ReportStart,
-    #[serde(default)]
     pub(super) end: ReportEnd,
-    #[serde(default)]
     pub(super) error: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportStart {
-    #[serde(default)]
     pub(super) version: String,
-    #[serde(default)]
     pub(super) system_info: String,
-    #[serde(default)]
     pub(super) timestamp: Option<Timestamp>,
-    #[serde(default)]
     pub(super) connecting_to: Option<Peer>,
     /// The parameters of the test: protocol, streams, …
-    #[serde(default)]
     pub(super) test_start: Option<BTreeMap<String, Value>>,
 }
 
@@ -46,62 +40,49 @@ pub(super) struct Peer {
 
 /// Totals at the end of a test. With `--bidir`, those of the traffic sent by the server are in `*_bidir_reverse`.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportEnd {
-    #[serde(default)]
     pub(super) streams: Vec<Stream>,
     /// Only for datagrams: the rate of the sender, with the jitter and losses that the receiver measured.
-    #[serde(default)]
     pub(super) sum: Option<Sum>,
-    #[serde(default)]
     pub(super) sum_sent: Option<Sum>,
-    #[serde(default)]
     pub(super) sum_received: Option<Sum>,
-    #[serde(default)]
     pub(super) sum_bidir_reverse: Option<Sum>,
-    #[serde(default)]
     pub(super) sum_sent_bidir_reverse: Option<Sum>,
-    #[serde(default)]
     pub(super) sum_received_bidir_reverse: Option<Sum>,
-    #[serde(default, rename = "cpu_utilization_percent")]
+    #[serde(rename = "cpu_utilization_percent")]
     pub(super) cpu: CpuUtilization,
 }
 
 /// Totals of the traffic in one direction.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Sum {
-    #[serde(default)]
     pub(super) seconds: LenientNumber,
-    #[serde(default)]
     pub(super) bits_per_second: LenientNumber,
-    #[serde(default)]
     pub(super) retransmits: LenientNumber,
-    #[serde(default)]
     pub(super) jitter_ms: LenientNumber,
-    #[serde(default)]
     pub(super) lost_percent: LenientNumber,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Stream {
-    #[serde(default)]
     pub(super) sender: Option<Sender>,
 }
 
 /// The sender of a stream, with round-trip times in microseconds: 0 if it is the remote side, missing for datagrams.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Sender {
-    #[serde(default)]
     pub(super) mean_rtt: LenientNumber,
-    #[serde(default)]
     pub(super) max_rtt: LenientNumber,
 }
 
 /// CPU utilization in percent of one CPU; `host` is the local side.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct CpuUtilization {
-    #[serde(default)]
     pub(super) host_total: LenientNumber,
-    #[serde(default)]
     pub(super) remote_total: LenientNumber,
 }
 

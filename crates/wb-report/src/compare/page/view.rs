@@ -121,7 +121,7 @@ fn totals_line(outcome: &ComparisonResult) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let parts = if parts.is_empty() { "no relevant difference".to_owned() } else { parts.join(", ") };
-    format!("{parts}; {} compared", self::pluralize(totals.compared(), "primary check"))
+    format!("{parts}; {} compared", pluralize(totals.compared(), "primary check"))
 }
 
 /// The method, options and exit status of the comparison.

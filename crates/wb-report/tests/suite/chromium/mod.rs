@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a browser that misbehaves ends the test")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -28,6 +28,22 @@ pub(crate) fn browser() -> Option<Chromium> {
         eprintln!("SKIPPED: no chromium here");
     }
     browser
+}
+
+/// A page in a temporary folder.
+pub(crate) struct PageFile {
+    _folder: tempfile::TempDir,
+    pub(crate) file: PathBuf,
+}
+
+impl PageFile {
+    /// Writes a page.
+    pub(crate) fn write(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("page.html");
+        std::fs::write(&file, text).unwrap();
+        Self { _folder: folder, file }
+    }
 }
 
 impl Chromium {

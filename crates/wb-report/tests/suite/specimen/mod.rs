@@ -16,106 +16,56 @@ pub(crate) fn study() -> Study {
     Study {
         run: run(),
         cells: vec![
-            CellBuilder::new("himeno", "grid=S,isa=avx2,threads=1", Metric::throughput("mflops", "mflops").primary())
-                .summary("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+            cell_of("himeno", "grid=S,isa=avx2,threads=1")
                 .samples(4210.0, 0.4, 6)
                 .check(Metric::check("gosa", ""), 2.394422e-3)
                 .build(),
-            CellBuilder::new("himeno", "grid=M,isa=avx2,threads=1", Metric::throughput("mflops", "mflops").primary())
-                .summary("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+            cell_of("himeno", "grid=M,isa=avx2,threads=1")
                 .samples(3377.0, 1.6, 9)
                 .disturb(3, "steal 3.2 % of the sample's CPU time")
                 .disturb(6, "other processes used 0.84 CPU-seconds")
                 .check(Metric::check("gosa", ""), 1.453951e-3)
                 .build(),
-            CellBuilder::new("himeno", "grid=M,isa=avx2,threads=2", Metric::throughput("mflops", "mflops").primary())
-                .summary("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+            cell_of("himeno", "grid=M,isa=avx2,threads=2")
                 .samples(5912.0, 12.0, 30)
                 .invalid(11, "gosa 1.71e-3 is 17.6 % off the expected 1.453951e-3")
                 .finding("two modes: 21 samples around 6.12 Gflops, 8 around 5.31 Gflops")
                 .not_converged(2.8)
                 .build(),
-            CellBuilder::new(
-                "himeno",
-                "grid=XL,isa=avx512,threads=1",
-                Metric::throughput("mflops", "mflops").primary(),
-            )
-            .summary("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
-            .unsupported("this CPU has no avx512f"),
-            CellBuilder::new(
-                "ramspeed",
-                "kernel=triad,non-temporal=true",
-                Metric::throughput("bandwidth", "MB/s").primary(),
-            )
-            .summary("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
-            .samples(18_420.0, 0.7, 6)
-            .build(),
-            CellBuilder::new(
-                "ramspeed",
-                "kernel=triad,non-temporal=false",
-                Metric::throughput("bandwidth", "MB/s").primary(),
-            )
-            .summary("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
-            .samples(14_180.0, 0.9, 6)
-            .build(),
-            CellBuilder::new(
-                "ramspeed",
-                "kernel=sweep,non-temporal=false",
-                Metric::throughput("bandwidth", "MB/s").primary(),
-            )
-            .summary("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
-            .samples(212_000.0, 1.1, 6)
-            .curve(sweep())
-            .build(),
-            CellBuilder::new(
-                "linpack",
-                "problem-size=4000,threads=1",
-                Metric::throughput("gflops", "gflops").primary(),
-            )
-            .summary("LU factorisation with partial pivoting, and solve")
-            .samples(37.9, 0.3, 6)
-            .check(Metric::check("residual", ""), 0.0193)
-            .build(),
-            CellBuilder::new(
-                "linpack",
-                "problem-size=4000,threads=2",
-                Metric::throughput("gflops", "gflops").primary(),
-            )
-            .summary("LU factorisation with partial pivoting, and solve")
-            .samples(63.8, 1.2, 7)
-            .check(Metric::check("residual", ""), 0.0193)
-            .build(),
-            CellBuilder::new("redis", "operation=get", Metric::throughput("requests", "requests/s").primary())
-                .summary("redis-server through redis-benchmark on a private socket")
+            cell_of("himeno", "grid=XL,isa=avx512,threads=1").unsupported("this CPU has no avx512f"),
+            cell_of("ramspeed", "kernel=triad,non-temporal=true").samples(18_420.0, 0.7, 6).build(),
+            cell_of("ramspeed", "kernel=triad,non-temporal=false").samples(14_180.0, 0.9, 6).build(),
+            cell_of("ramspeed", "kernel=sweep,non-temporal=false").samples(212_000.0, 1.1, 6).curve(sweep()).build(),
+            cell_of("linpack", "problem-size=4000,threads=1")
+                .samples(37.9, 0.3, 6)
+                .check(Metric::check("residual", ""), 0.0193)
+                .build(),
+            cell_of("linpack", "problem-size=4000,threads=2")
+                .samples(63.8, 1.2, 7)
+                .check(Metric::check("residual", ""), 0.0193)
+                .build(),
+            cell_of("redis", "operation=get")
                 .samples(81_340.0, 1.0, 8)
                 .metric(Metric::latency("p50", "ms"), 0.303, 0.6)
                 .metric(Metric::latency("p95", "ms"), 0.519, 1.4)
                 .metric(Metric::latency("p99", "ms"), 0.871, 3.9)
                 .build(),
-            CellBuilder::new("redis", "operation=lpush", Metric::throughput("requests", "requests/s").primary())
-                .summary("redis-server through redis-benchmark on a private socket")
+            cell_of("redis", "operation=lpush")
                 .samples(77_910.0, 1.4, 12)
                 .crash(5, "redis-benchmark: exit status 1: Error: Server closed the connection")
                 .metric(Metric::latency("p50", "ms"), 0.319, 0.6)
                 .metric(Metric::latency("p95", "ms"), 0.543, 1.4)
                 .metric(Metric::latency("p99", "ms"), 0.903, 3.9)
                 .build(),
-            CellBuilder::new(
-                "redis",
-                "operation=<script>alert(1)<%2Fscript>",
-                Metric::throughput("requests", "requests/s").primary(),
-            )
-            .summary("redis-server through redis-benchmark on a private socket")
-            .failed("redis-benchmark: exit status 1: unknown command `<script>alert(1)</script>`"),
-            CellBuilder::new("fio", "block-size=4k,rw=randread", Metric::throughput("iops", "iops").primary())
-                .summary("storage through fio")
+            cell_of("redis", "operation=<script>alert(1)<%2Fscript>")
+                .failed("redis-benchmark: exit status 1: unknown command `<script>alert(1)</script>`"),
+            cell_of("fio", "block-size=4k,rw=randread")
                 .samples(42_600.0, 2.2, 9)
                 .metric(Metric::throughput("bandwidth", "KB/s"), 174_490.0, 2.2)
                 .metric(Metric::latency("p99", "ns"), 412_000.0, 6.0)
                 .latency(nested())
                 .build(),
-            CellBuilder::new("fio", "block-size=1m,rw=read", Metric::throughput("iops", "iops").primary())
-                .summary("storage through fio")
+            cell_of("fio", "block-size=1m,rw=read")
                 .samples(1_920.0, 1.8, 4)
                 .metric(Metric::throughput("bandwidth", "KB/s"), 2_013_265.0, 1.8)
                 .partial(4, 6)
@@ -143,6 +93,19 @@ pub(crate) fn study() -> Study {
             },
         ],
     }
+}
+
+/// A cell of one of the tests, with its summary.
+fn cell_of(test: &str, case: &str) -> CellBuilder {
+    let (metric, unit, summary) = match test {
+        "himeno" => ("mflops", "mflops", "Jacobi iterations of a 19-point stencil; bound by memory bandwidth"),
+        "ramspeed" => ("bandwidth", "MB/s", "memory bandwidth: copy, scale, add, triad, and the block-size sweep"),
+        "linpack" => ("gflops", "gflops", "LU factorisation with partial pivoting, and solve"),
+        "redis" => ("requests", "requests/s", "redis-server through redis-benchmark on a private socket"),
+        "fio" => ("iops", "iops", "storage through fio"),
+        _ => unreachable!("no such test: {test}"),
+    };
+    CellBuilder::new(test, case, Metric::throughput(metric, unit).primary()).summary(summary)
 }
 
 /// Its additional content: telemetry of two cells, and commands.

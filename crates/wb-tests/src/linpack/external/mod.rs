@@ -12,11 +12,8 @@ pub mod intel;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OutputError {
     /// The part with the results is missing: another program, or one that ended early.
-    #[error("no {what} in the output")]
-    Missing {
-        /// The missing part.
-        what: &'static str,
-    },
+    #[error("no {0} in the output")]
+    Missing(&'static str),
     /// A line of the results is invalid, or truncated.
     #[error("invalid {expected} on line {line} of the output: `{text}`")]
     Line {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Purpose, Validity};
-use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate};
+use wb_tests::attempt::AttemptRecord;
+use wb_tests::{
+    Artefacts, Attempt, DeclarativeTest, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate,
+};
 
 /// Minimum duration of the measured part of a sample.
 const MIN_TIME: Nanos = Nanos(100_000_000);
@@ -52,6 +55,22 @@ pub(crate) fn text(value: &str) -> ParamValue {
     ParamValue::Text(value.to_owned())
 }
 
+/// Parses the definition of a declarative test.
+pub(crate) fn parse_test(definition: &str) -> Arc<DeclarativeTest> {
+    Arc::new(DeclarativeTest::parse("small.toml", definition, None).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Calls `body` with a worker of this machine.
+pub(crate) fn with_worker<T>(body: impl AsyncFnOnce(&Worker) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
+        let result = body(&worker).await;
+        worker.close().await.unwrap();
+        result
+    })
+}
+
 /// Calls `body` with a cell of a built-in test.
 pub(crate) fn with_cell(test: &str, given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
     let registry = Registry::built_in();
@@ -60,9 +79,7 @@ pub(crate) fn with_cell(test: &str, given: &[(&str, ParamValue)], body: impl Asy
 
 /// Calls `body` with a cell of a test.
 pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
+    with_worker(async |worker| {
         let facts = Arc::new(worker.facts().await.unwrap());
         let (min_time, stdout_room) = (MIN_TIME, Bytes(u64::MAX));
         let mut cell =
@@ -80,7 +97,6 @@ pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, ParamValue)], bo
             }
         }
         body(cell).await;
-        worker.close().await.unwrap();
     });
 }
 
@@ -109,7 +125,8 @@ impl Cell {
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
         let cell = self.test_cell();
         let placement = cell.shared_params().placement.clone();
-        let mut attempt = Attempt::new(self.worker_context(placement).await?, Purpose::Sample, 0, self.min_time, work);
+        let context = worker_context(&self.worker, self.facts.clone(), placement).await?;
+        let mut attempt = Attempt::new(context, Purpose::Sample, 0, self.min_time, work);
         attempt.stdout_limit = self.stdout_limit;
         let mut prepared = cell.prepare(&attempt.context).await?;
         let sample_result = cell.sample(&mut prepared, &mut attempt).await;
@@ -118,6 +135,23 @@ impl Cell {
         context.group.close().await?;
         sample_result?;
         cleanup_result?;
+        Ok(Sample::evaluate(cell.as_ref(), &record))
+    }
+}
+
+/// Creates the context of a test that needs no other workers.
+pub(crate) async fn worker_context(
+    worker: &Worker,
+    facts: Arc<Facts>,
+    placement: Placement,
+) -> Result<WorkerContext, Failure> {
+    let (_, cancel) = tokio::sync::watch::channel(false);
+    Ok(WorkerContext::new(worker.new_group().await?, facts, placement, LIMIT, cancel))
+}
+
+impl Sample {
+    /// Evaluates the artefacts of an attempt.
+    pub(crate) fn evaluate(cell: &dyn TestCell, record: &AttemptRecord) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in &record.artefacts {
             let path = folder.path().join(name);
@@ -125,19 +159,11 @@ impl Cell {
             assert!(!path.exists(), "duplicate artefact {name}");
             std::fs::write(path, bytes).unwrap();
         }
-        let measurement = evaluate::evaluate(cell.as_ref(), &Artefacts::new(folder.path()));
+        let measurement = evaluate::evaluate(cell, &Artefacts::new(folder.path()));
         let findings = record.findings.iter().chain(&measurement.findings).cloned().collect();
-        Ok(Sample { measurement, work: record.work, findings, folder })
+        Self { measurement, work: record.work, findings, folder }
     }
 
-    async fn worker_context(&self, placement: Placement) -> Result<WorkerContext, Failure> {
-        let (_, cancel) = tokio::sync::watch::channel(false);
-        let group = self.worker.new_group().await?;
-        Ok(WorkerContext::new(group, self.facts.clone(), placement, LIMIT, cancel))
-    }
-}
-
-impl Sample {
     /// Asserts that the sample is valid.
     pub(crate) fn assert_valid(&self) -> &Self {
         assert_eq!(self.measurement.validity, Validity::Valid);
