@@ -164,7 +164,7 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
         }
     }
     if groups.is_empty() {
-        let verdict = Verdict::Unsupported { reason: knob.unsupported_reason().to_owned() };
+        let verdict = Verdict::Unsupported { reason: knob.description().unsupported_reason.to_owned() };
         groups.push(TargetGroup { targets: vec![KnobTarget::System], state: String::new(), verdict, advice: None });
     }
     let finding = |group: TargetGroup| Finding {
@@ -173,8 +173,8 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
         target: join_targets(&group.targets),
         state: group.state,
         verdict: group.verdict,
-        why: knob.why().to_owned(),
-        evidence: knob.evidence().to_owned(),
+        why: knob.description().why.to_owned(),
+        evidence: knob.description().evidence.to_owned(),
         advice: group
             .advice
             .map(|what| Advice { what: what.to_owned(), command: Some(knob.shell_command(root, &group.targets)) }),

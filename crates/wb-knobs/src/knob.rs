@@ -12,16 +12,14 @@ use crate::writes::KnobWrites;
 
 /// A system setting that affects results or noise.
 pub trait Knob: Sync {
+    /// Its name, and why it matters.
+    fn description(&self) -> &KnobDescription;
     /// Name of the knob: `io-scheduler`.
-    fn name(&self) -> &'static str;
-    /// Why it matters, as a clause.
-    fn why(&self) -> &'static str;
-    /// The evidence for it, and the size of its effect where known.
-    fn evidence(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.description().name
+    }
     /// The targets that it can be set for on this system.
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget>;
-    /// The reason given where there is no target.
-    fn unsupported_reason(&self) -> &'static str;
     /// Reads the current value.
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
     /// Assesses whether a value is quiet.
@@ -51,6 +49,18 @@ pub trait Knob: Sync {
     fn allows_partial(&self) -> bool {
         false
     }
+}
+
+/// Name of a knob, and why it matters.
+pub struct KnobDescription {
+    /// Name of the knob: `io-scheduler`.
+    pub name: &'static str,
+    /// Why it matters, as a clause.
+    pub why: &'static str,
+    /// The evidence for it, and the size of its effect where known.
+    pub evidence: &'static str,
+    /// The reason given where there is no target.
+    pub unsupported_reason: &'static str,
 }
 
 /// Kind of a knob.

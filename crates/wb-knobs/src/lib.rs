@@ -11,6 +11,7 @@
 pub mod condition;
 pub mod conditions;
 pub mod doctor;
+pub mod file_knob;
 pub mod knob;
 pub mod knobs;
 pub mod target;

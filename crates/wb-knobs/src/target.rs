@@ -72,6 +72,15 @@ pub fn join_names(names: &[&str]) -> String {
     ranges.map(range).collect::<Vec<_>>().join(", ")
 }
 
+pub(crate) fn system(_: &SysRoot) -> Vec<KnobTarget> {
+    vec![KnobTarget::System]
+}
+
+/// The system, where it has this file.
+pub(crate) fn system_with(sys: &SysRoot, path: &str) -> Vec<KnobTarget> {
+    sys.exists(path).then_some(KnobTarget::System).into_iter().collect()
+}
+
 pub(crate) fn policies(sys: &SysRoot) -> Vec<KnobTarget> {
     cpu::policies(sys).into_iter().map(KnobTarget::Policy).collect()
 }

@@ -1,185 +1,94 @@
 //! Request queues of disks: scheduler, writeback throttling, depth and read-ahead.
 
 use wb_model::Bytes;
-use wb_sys::SysRoot;
-use wb_sys::environment::memory::selected_option;
 
 use crate::dependents::queue_settings;
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::echo_each;
-use crate::target::{self, KnobTarget};
-use crate::writes::{KnobWrites, choice, invalid, number_in, parse_size, setting_write};
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, KnobDescription, KnobValue};
+use crate::target;
 
 const NO_DISK: &str = "no disks: only memory, loop and container devices";
 
-fn path(disk: &str, name: &str) -> String {
-    format!("/sys/block/{disk}/queue/{name}")
-}
-
-fn read_number(sys: &SysRoot, disk: &KnobTarget, name: &str) -> Result<u64, Unsupported> {
-    Ok(sys.number(path(&disk.to_string(), name))?)
-}
-
 /// The I/O scheduler of a disk.
-pub struct IoScheduler;
-
-impl Knob for IoScheduler {
-    fn name(&self) -> &'static str {
-        "io-scheduler"
-    }
-    fn why(&self) -> &'static str {
-        "reorders and delays requests; changes latency tails and the meaning of iodepth"
-    }
-    fn evidence(&self) -> &'static str {
-        "Ren et al. (ICPE 2024) measured Linux's schedulers on NVMe: each costs CPU time and locking on every request, and limits the rate before the device does"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        target::disks(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DISK
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Choice(selected_option(&sys.text(path(&target.to_string(), "scheduler"))?).to_owned()))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
+pub const IO_SCHEDULER: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "io-scheduler",
+        why: "reorders and delays requests; changes latency tails and the meaning of iodepth",
+        evidence: "Ren et al. (ICPE 2024) measured Linux's schedulers on NVMe: each costs CPU time and locking on every request, and limits the rate before the device does",
+        unsupported_reason: NO_DISK,
+    },
+    path: "/sys/block/{}/queue/scheduler",
+    format: FileFormat::SelectedOption,
+    targets: target::disks,
+    assess: |value| {
         Assessment::when(*value == KnobValue::Choice("none".into()), "pass requests to the device as they arrive")
-    }
-    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        let path = path(&target.to_string(), "scheduler");
-        choice(sys, &path, &path, value)
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("none", targets, |disk| path(disk, "scheduler"))
-    }
-    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        queue_settings(sys, &target.to_string())
-    }
-}
+    },
+    suggestion: "none",
+    dependents: Some(|sys, disk| queue_settings(sys, &disk.to_string())),
+};
 
 /// Writeback throttling: background writes are delayed when reads become slow.
-pub struct WriteThrottling;
-
-impl Knob for WriteThrottling {
-    fn name(&self) -> &'static str {
-        "wbt"
-    }
-    fn why(&self) -> &'static str {
-        "buffered writes are throttled by the latency of earlier reads, so that their rate depends on the past"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, ABI sysfs-block: wbt_lat_usec is the target read latency, by default 2 ms on solid-state and 75 ms on rotating disks; 0 is off"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        target::disks(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DISK
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        // The kernel reports -1 or an error where the device is not throttled at all.
-        let micros: i64 = sys.number(path(&target.to_string(), "wbt_lat_usec"))?;
-        Ok(KnobValue::Micros(u64::try_from(micros).unwrap_or(0)))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Micros(0), "do not throttle writes while measuring")
-    }
-    fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        // The kernel accepts -1 for its own default, which it then reports, and counts in nanoseconds.
-        let range = 0..=i64::MAX / 1000;
-        number_in(path(&target.to_string(), "wbt_lat_usec"), self.name(), value.trim_end_matches(" µs"), range)
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("0", targets, |disk| path(disk, "wbt_lat_usec"))
-    }
-}
-
-/// The maximum number of queued requests of a disk.
-pub struct NrRequests;
+pub const WRITE_THROTTLING: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "wbt",
+        why: "buffered writes are throttled by the latency of earlier reads, so that their rate depends on the past",
+        evidence: "kernel documentation, ABI sysfs-block: wbt_lat_usec is the target read latency, by default 2 ms on solid-state and 75 ms on rotating disks; 0 is off",
+        unsupported_reason: NO_DISK,
+    },
+    path: "/sys/block/{}/queue/wbt_lat_usec",
+    // The kernel reports -1 or an error where the device is not throttled at all, and accepts -1 for its own default,
+    // which it then reports.
+    format: FileFormat::Micros(1),
+    targets: target::disks,
+    assess: |value| Assessment::when(*value == KnobValue::Micros(0), "do not throttle writes while measuring"),
+    suggestion: "0",
+    dependents: None,
+};
 
 /// The highest queue depth of common tests.
 const COMMON_QUEUE_DEPTH: i64 = 64;
 /// The minimum, to which the kernel raises lower values (`BLKDEV_MIN_RQ` of its linux/blkdev.h).
 const MIN_REQUESTS: i64 = 4;
 
-impl Knob for NrRequests {
-    fn name(&self) -> &'static str {
-        "nr-requests"
-    }
-    fn why(&self) -> &'static str {
-        "where a test keeps more requests in flight, its latency includes the wait for a free one"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, ABI sysfs-block: submitters sleep when nr_requests are allocated; devices with one short queue have 31 or 32 by default"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        target::disks(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DISK
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Number(i64::try_from(read_number(sys, target, "nr_requests")?).unwrap_or(i64::MAX)))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Number(COMMON_QUEUE_DEPTH..) => Assessment::Yes,
-            _ => Assessment::Unknown { reason: "a test with more in flight also measures the wait for a free request" },
-        }
-    }
-    fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        number_in(path(&target.to_string(), "nr_requests"), self.name(), value, MIN_REQUESTS..=u32::MAX.into())
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("256", targets, |disk| path(disk, "nr_requests"))
-    }
-    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        queue_settings(sys, &target.to_string())
-    }
-}
-
-/// The read-ahead size of sequential readers.
-pub struct ReadAhead;
+/// The maximum number of queued requests of a disk.
+pub const NR_REQUESTS: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "nr-requests",
+        why: "where a test keeps more requests in flight, its latency includes the wait for a free one",
+        evidence: "kernel documentation, ABI sysfs-block: submitters sleep when nr_requests are allocated; devices with one short queue have 31 or 32 by default",
+        unsupported_reason: NO_DISK,
+    },
+    path: "/sys/block/{}/queue/nr_requests",
+    format: FileFormat::Number(MIN_REQUESTS..=u32::MAX as i64),
+    targets: target::disks,
+    assess: |value| match value {
+        KnobValue::Number(COMMON_QUEUE_DEPTH..) => Assessment::Yes,
+        _ => Assessment::Unknown { reason: "a test with more in flight also measures the wait for a free request" },
+    },
+    suggestion: "256",
+    dependents: Some(|sys, disk| queue_settings(sys, &disk.to_string())),
+};
 
 /// The largest quiet read-ahead size: four times the kernel's default.
 const MAX_QUIET_READ_AHEAD: Bytes = Bytes(512 << 10);
 
-impl Knob for ReadAhead {
-    fn name(&self) -> &'static str {
-        "read-ahead"
-    }
-    fn why(&self) -> &'static str {
-        "it changes the speed of buffered reads independently of the device"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, ABI sysfs-block: read_ahead_kb is 128 by default; it makes small sequential reads large, and has no effect on direct ones"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        target::disks(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DISK
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Bytes(Bytes(read_number(sys, target, "read_ahead_kb")?.saturating_mul(1024))))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Bytes(ahead) if *ahead <= MAX_QUIET_READ_AHEAD => Assessment::Yes,
-            _ => Assessment::Unknown {
-                reason: "far above the default of 128 KiB: buffered reads depend on it more than on the disk",
-            },
-        }
-    }
-    fn writes(&self, _: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        match parse_size(value)?.0 {
-            bytes if bytes % 1024 == 0 => {
-                setting_write(path(&target.to_string(), "read_ahead_kb"), (bytes >> 10).to_string())
-            }
-            _ => Err(invalid(self.name(), value, "whole KiB with a unit, such as 128k")),
-        }
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("128", targets, |disk| path(disk, "read_ahead_kb"))
-    }
-}
+/// The read-ahead size of sequential readers.
+pub const READ_AHEAD: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "read-ahead",
+        why: "it changes the speed of buffered reads independently of the device",
+        evidence: "kernel documentation, ABI sysfs-block: read_ahead_kb is 128 by default; it makes small sequential reads large, and has no effect on direct ones",
+        unsupported_reason: NO_DISK,
+    },
+    path: "/sys/block/{}/queue/read_ahead_kb",
+    format: FileFormat::Kibibytes,
+    targets: target::disks,
+    assess: |value| match value {
+        KnobValue::Bytes(ahead) if *ahead <= MAX_QUIET_READ_AHEAD => Assessment::Yes,
+        _ => Assessment::Unknown {
+            reason: "far above the default of 128 KiB: buffered reads depend on it more than on the disk",
+        },
+    },
+    suggestion: "128",
+    dependents: None,
+};

@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrites, choice};
@@ -13,20 +13,16 @@ pub struct Clocksource;
 const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
 impl Knob for Clocksource {
-    fn name(&self) -> &'static str {
-        "clocksource"
-    }
-    fn why(&self) -> &'static str {
-        "a slow clock costs the measured program time at every reading, and times short intervals inaccurately"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, Timekeeping: the TSC is read in user space within about 20 to 30 ns; HPET and ACPI PM need a system call and a slow bus, about 1 µs"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "clocksource",
+            why: "a slow clock costs the measured program time at every reading, and times short intervals inaccurately",
+            evidence: "kernel documentation, Timekeeping: the TSC is read in user space within about 20 to 30 ns; HPET and ACPI PM need a system call and a slow bus, about 1 µs",
+            unsupported_reason: "the kernel does not report its clock source",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         sys.exists(format!("{FOLDER}/current_clocksource")).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its clock source"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/current_clocksource"))?))

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::{self, KnobTarget};
 use crate::writes::{KnobWrites, command, parse_number, parse_switch, require_program, shell};
 
@@ -13,9 +13,7 @@ const NO_DEVICE: &str = "no network interface is backed by a device";
 
 /// Features of a network card that are switched together.
 pub struct OffloadFeatures {
-    name: &'static str,
-    why: &'static str,
-    evidence: &'static str,
+    description: KnobDescription,
     /// Their names in `ethtool -k`, sorted.
     features: &'static [&'static str],
     /// Assessment when they are on.
@@ -26,9 +24,12 @@ pub struct OffloadFeatures {
 
 /// Segmentation and receive offloads.
 pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
-    name: "offloads",
-    why: "packets that the card or driver merges and splits change rate and CPU time, and delay single packets",
-    evidence: "kernel documentation, Segmentation Offloads: one pass through the stack for up to 64 KiB instead of for each 1,500 bytes",
+    description: KnobDescription {
+        name: "offloads",
+        why: "packets that the card or driver merges and splits change rate and CPU time, and delay single packets",
+        evidence: "kernel documentation, Segmentation Offloads: one pass through the stack for up to 64 KiB instead of for each 1,500 bytes",
+        unsupported_reason: NO_DEVICE,
+    },
     features: &["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"],
     on: Assessment::Yes,
     off: Assessment::Unknown {
@@ -38,9 +39,12 @@ pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
 
 /// Large receive offload: lossy merging of packets by the card.
 pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
-    name: "large-receive-offload",
-    why: "packets that the card merges are delayed, and cannot be split again when they are forwarded",
-    evidence: "kernel documentation, Segmentation Offloads: large receive offload loses headers; drivers disable it where packets are forwarded",
+    description: KnobDescription {
+        name: "large-receive-offload",
+        why: "packets that the card merges are delayed, and cannot be split again when they are forwarded",
+        evidence: "kernel documentation, Segmentation Offloads: large receive offload loses headers; drivers disable it where packets are forwarded",
+        unsupported_reason: NO_DEVICE,
+    },
     features: &["large-receive-offload"],
     on: Assessment::No { advice: "let the kernel merge packets, which it does without loss" },
     off: Assessment::Yes,
@@ -48,29 +52,23 @@ pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
 
 /// Checksum offloads.
 pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
-    name: "checksum-offloads",
-    why: "without them a CPU reads every byte once more, and the card can no longer segment packets",
-    evidence: "kernel documentation, Checksum Offloads: segmentation offload requires checksums by the card",
+    description: KnobDescription {
+        name: "checksum-offloads",
+        why: "without them a CPU reads every byte once more, and the card can no longer segment packets",
+        evidence: "kernel documentation, Checksum Offloads: segmentation offload requires checksums by the card",
+        unsupported_reason: NO_DEVICE,
+    },
     features: &["rx-checksumming", "tx-checksumming"],
     on: Assessment::Yes,
     off: Assessment::Unknown { reason: "throughput includes the cost of checksums" },
 };
 
 impl Knob for OffloadFeatures {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn why(&self) -> &'static str {
-        self.why
-    }
-    fn evidence(&self) -> &'static str {
-        self.evidence
+    fn description(&self) -> &KnobDescription {
+        &self.description
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DEVICE
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let current = parse(&ethtool(sys, "-k", target)?);
@@ -110,7 +108,7 @@ impl Knob for OffloadFeatures {
         let read = shell("ethtool -k \"$1\" | grep -E \"$2\" | sed 's/ \\[.*//' | sort", &[&interface, &pattern]);
         let write = shell("ethtool -K \"$1\" $(printf '%s\\n' \"$2\" | tr -d ':')", &[&interface, "{}"]);
         let state = self.features.iter().map(|name| format!("{name}: {}\n", KnobValue::Switch(on))).collect();
-        command(sys, &format!("{} of {interface}", self.name), "ethtool", [read, write], state)
+        command(sys, &format!("{} of {interface}", self.name()), "ethtool", [read, write], state)
     }
     fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
         let features = self.features.join(" off ");
@@ -123,20 +121,16 @@ impl Knob for OffloadFeatures {
 pub struct Coalescing;
 
 impl Knob for Coalescing {
-    fn name(&self) -> &'static str {
-        "interrupt-coalescing"
-    }
-    fn why(&self) -> &'static str {
-        "a card that waits for more packets before it interrupts adds that wait to the latency of each; adaptive coalescing changes it with the load"
-    }
-    fn evidence(&self) -> &'static str {
-        "ethtool(8), --coalesce: rx-usecs is the wait after a packet; drivers' defaults range from 0 to 250 µs, and adaptive ones follow the rate"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "interrupt-coalescing",
+            why: "a card that waits for more packets before it interrupts adds that wait to the latency of each; adaptive coalescing changes it with the load",
+            evidence: "ethtool(8), --coalesce: rx-usecs is the wait after a packet; drivers' defaults range from 0 to 250 µs, and adaptive ones follow the rate",
+            unsupported_reason: NO_DEVICE,
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::interfaces(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_DEVICE
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let current = parse_coalescing(&ethtool(sys, "-c", target)?);

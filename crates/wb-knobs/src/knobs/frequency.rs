@@ -4,96 +4,59 @@ use wb_sys::SysRoot;
 use wb_sys::environment::cpu;
 
 use crate::dependents::{frequency_settings, policy_settings};
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::{echo, echo_each};
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::shell_commands::echo;
 use crate::target::{self, KnobTarget};
-use crate::writes::{KnobWrite, KnobWrites, choice, parse_switch, setting_write};
+use crate::writes::{KnobWrite, KnobWrites, parse_switch, setting_write};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
 const NO_SCALING: &str = "the kernel has no frequency policies, as is usual in a virtual machine";
 
 /// The governor that selects the frequency.
-pub struct Governor;
-
-impl Knob for Governor {
-    fn name(&self) -> &'static str {
-        "governor"
-    }
-    fn why(&self) -> &'static str {
-        "a frequency that follows the load lags behind: the start of a sample runs slower than the rest"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; the lowest and highest frequency differ by a factor of 3 to 10"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        target::policies(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_SCALING
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Choice(choice) => {
-                Assessment::when(matches!(choice.as_str(), "performance" | "userspace"), "keep the frequency high")
-            }
-            _ => Assessment::UNEXPECTED_VALUE,
+pub const GOVERNOR: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "governor",
+        why: "a frequency that follows the load lags behind: the start of a sample runs slower than the rest",
+        evidence: "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; the lowest and highest frequency differ by a factor of 3 to 10",
+        unsupported_reason: NO_SCALING,
+    },
+    path: "/sys/devices/system/cpu/cpufreq/{}/scaling_governor",
+    format: FileFormat::OptionOf("/sys/devices/system/cpu/cpufreq/{}/scaling_available_governors"),
+    targets: target::policies,
+    assess: |value| match value {
+        KnobValue::Choice(choice) => {
+            Assessment::when(matches!(choice.as_str(), "performance" | "userspace"), "keep the frequency high")
         }
-    }
-    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        let folder = format!("{FOLDER}/{target}");
-        choice(sys, &format!("{folder}/scaling_governor"), &format!("{folder}/scaling_available_governors"), value)
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
-    }
-    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
-        policy_settings(sys, &target.to_string())
-    }
-}
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "performance",
+    dependents: Some(|sys, policy| policy_settings(sys, &policy.to_string())),
+};
 
 /// The energy-performance hint to hardware that selects its frequency itself.
-pub struct EnergyPreference;
-
-impl Knob for EnergyPreference {
-    fn name(&self) -> &'static str {
-        "energy-preference"
-    }
-    fn why(&self) -> &'static str {
-        "a preference for saving energy makes the hardware raise the frequency late and lower it early"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how fast the frequency follows the load"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+pub const ENERGY_PREFERENCE: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "energy-preference",
+        why: "a preference for saving energy makes the hardware raise the frequency late and lower it early",
+        evidence: "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how fast the frequency follows the load",
+        unsupported_reason: "no frequency policy has a preference: the hardware does not select its frequency itself",
+    },
+    path: "/sys/devices/system/cpu/cpufreq/{}/energy_performance_preference",
+    format: FileFormat::OptionOf("/sys/devices/system/cpu/cpufreq/{}/energy_performance_available_preferences"),
+    targets: |sys| {
         let has = |policy: &KnobTarget| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
         target::policies(sys).into_iter().filter(has).collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "no frequency policy has a preference: the hardware does not select its frequency itself"
-    }
-    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Choice(choice) => {
-                Assessment::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
-            }
-            _ => Assessment::UNEXPECTED_VALUE,
+    },
+    assess: |value| match value {
+        KnobValue::Choice(choice) => {
+            Assessment::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
         }
-    }
-    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        let folder = format!("{FOLDER}/{target}");
-        let listed = format!("{folder}/energy_performance_available_preferences");
-        choice(sys, &format!("{folder}/energy_performance_preference"), &listed, value)
-    }
-    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
-        echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/energy_performance_preference"))
-    }
-}
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "performance",
+    dependents: None,
+};
 
 /// Whether cores may exceed their base frequency.
 pub struct Turbo;
@@ -102,23 +65,21 @@ const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 
 impl Knob for Turbo {
-    fn name(&self) -> &'static str {
-        "turbo"
-    }
-    fn why(&self) -> &'static str {
-        "how far a core exceeds its base frequency depends on heat, power and the number of other busy cores"
-    }
-    fn evidence(&self) -> &'static str {
-        "processor makers' turbo tables: one busy core runs 10 to 60 % above base, and less with more busy cores; power limits end turbo after seconds to a minute"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "turbo",
+            why: "how far a core exceeds its base frequency depends on heat, power and the number of other busy cores",
+            evidence: "processor makers' turbo tables: one busy core runs 10 to 60 % above base, and less with more busy cores; power limits end turbo after seconds to a minute",
+            unsupported_reason: "the kernel has no switch for it, as is usual in a virtual machine",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         cpu::turbo(sys).map(|_| KnobTarget::System).into_iter().collect()
     }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no switch for it, as is usual in a virtual machine"
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        cpu::turbo(sys).map(KnobValue::Switch).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))
+        cpu::turbo(sys)
+            .map(KnobValue::Switch)
+            .ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         Assessment::when(
@@ -145,20 +106,16 @@ impl Knob for Turbo {
 pub struct FrequencyLimits;
 
 impl Knob for FrequencyLimits {
-    fn name(&self) -> &'static str {
-        "frequency-limits"
-    }
-    fn why(&self) -> &'static str {
-        "a limit below that of the hardware makes the machine appear slower than it is"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, CPU Performance Scaling: scaling_max_freq limits every governor, and power daemons lower it on their own"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "frequency-limits",
+            why: "a limit below that of the hardware makes the machine appear slower than it is",
+            evidence: "kernel documentation, CPU Performance Scaling: scaling_max_freq limits every governor, and power daemons lower it on their own",
+            unsupported_reason: NO_SCALING,
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::policies(sys)
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        NO_SCALING
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let khz = |name: &str| sys.number(format!("{FOLDER}/{target}/{name}"));

@@ -4,7 +4,7 @@ use wb_sys::SysRoot;
 use wb_sys::environment::memory;
 use wb_sys::proc::meminfo;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::shell_commands::echo_each;
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrite, KnobWrites, number_in, parse_number, setting_write};
@@ -19,20 +19,11 @@ const EVIDENCE: &str =
 pub struct HugePagePool;
 
 impl Knob for HugePagePool {
-    fn name(&self) -> &'static str {
-        "hugetlb"
-    }
-    fn why(&self) -> &'static str {
-        WHY
-    }
-    fn evidence(&self) -> &'static str {
-        EVIDENCE
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription { name: "hugetlb", why: WHY, evidence: EVIDENCE, unsupported_reason: ABSENT }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         memory::huge_pages(sys).into_keys().map(KnobTarget::PageSize).collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        ABSENT
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Number(sys.number(pool_path(&target.to_string()))?))
@@ -68,14 +59,13 @@ impl Knob for HugePagePool {
 pub struct NodeHugePagePool;
 
 impl Knob for NodeHugePagePool {
-    fn name(&self) -> &'static str {
-        "nr-hugepages"
-    }
-    fn why(&self) -> &'static str {
-        WHY
-    }
-    fn evidence(&self) -> &'static str {
-        EVIDENCE
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "nr-hugepages",
+            why: WHY,
+            evidence: EVIDENCE,
+            unsupported_reason: "the kernel has no per-node pool of huge pages",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         let default = default_size(sys);
@@ -92,9 +82,6 @@ impl Knob for NodeHugePagePool {
         let (default, others): (Vec<KnobTarget>, Vec<KnobTarget>) =
             self.targets(sys).into_iter().partition(|target| matches!(target, KnobTarget::NodePages(_, None)));
         if default.is_empty() { others } else { default }
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no per-node pool of huge pages"
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Number(sys.number(path(sys, target)?)?))

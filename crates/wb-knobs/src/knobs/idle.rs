@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::{self, KnobTarget};
 use crate::writes::{KnobWrite, KnobWrites, parse_number};
 
@@ -16,21 +16,17 @@ const CPU_DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 const MAX_QUIET_LATENCY_US: u64 = 10;
 
 impl Knob for IdleStates {
-    fn name(&self) -> &'static str {
-        "idle-states"
-    }
-    fn why(&self) -> &'static str {
-        "a CPU in a deep idle state wakes up late and with cold caches; the choice of the state is a guess each time"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, CPU Idle Time Management: drivers report exit latencies from 1 µs (C1) to hundreds (C6 and deeper), paid at every wake-up"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "idle-states",
+            why: "a CPU in a deep idle state wakes up late and with cold caches; the choice of the state is a guess each time",
+            evidence: "kernel documentation, CPU Idle Time Management: drivers report exit latencies from 1 µs (C1) to hundreds (C6 and deeper), paid at every wake-up",
+            unsupported_reason: "the kernel has no idle states, as is usual in a virtual machine, where the host selects them",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         let has = |cpu: &KnobTarget| !sys.numbered_entries(folder(cpu), "state").is_empty();
         target::cpus(sys).into_iter().filter(has).collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no idle states, as is usual in a virtual machine, where the host selects them"
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let folder = folder(target);

@@ -3,7 +3,7 @@
 use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrites, setting_write};
 
@@ -14,22 +14,18 @@ pub struct IrqAffinity;
 const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
 
 impl Knob for IrqAffinity {
-    fn name(&self) -> &'static str {
-        "irq-affinity"
-    }
-    fn why(&self) -> &'static str {
-        "an interrupt stops the program on its CPU, evicts its cache, and causes deferred work there"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, SMP IRQ affinity and Reducing OS jitter: only affinity keeps interrupts, and the deferred work that each starts on its CPU, away from a CPU"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "irq-affinity",
+            why: "an interrupt stops the program on its CPU, evicts its cache, and causes deferred work there",
+            evidence: "kernel documentation, SMP IRQ affinity and Reducing OS jitter: only affinity keeps interrupts, and the deferred work that each starts on its CPU, away from a CPU",
+            unsupported_reason: "the kernel has no interrupts with a configurable affinity",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         let all = sys.numbered_entries("/proc/irq", "").into_iter().filter(|number| sys.exists(path(*number)));
         let new = sys.exists(DEFAULT_AFFINITY).then_some(KnobTarget::NewInterrupts);
         all.map(KnobTarget::Interrupt).chain(new).collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no interrupts with a configurable affinity"
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let cpus = match target {

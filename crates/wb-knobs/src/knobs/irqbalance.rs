@@ -3,7 +3,7 @@
 use wb_sys::SysRoot;
 
 use crate::counters;
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrites, command, parse_switch, shell};
 
@@ -11,24 +11,20 @@ use crate::writes::{KnobWrites, command, parse_switch, shell};
 pub struct Irqbalance;
 
 impl Knob for Irqbalance {
-    fn name(&self) -> &'static str {
-        "irqbalance"
-    }
-    fn why(&self) -> &'static str {
-        "interrupts move to other CPUs while measuring, including the measured ones"
-    }
-    fn evidence(&self) -> &'static str {
-        "irqbalance(1): it moves interrupts according to the load, by default every 10 s; samples before and after a move differ"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "irqbalance",
+            why: "interrupts move to other CPUs while measuring, including the measured ones",
+            evidence: "irqbalance(1): it moves interrupts according to the load, by default every 10 s; samples before and after a move differ",
+            unsupported_reason: "processes are not visible here",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
     }
-    fn unsupported_reason(&self) -> &'static str {
-        "processes are not visible here"
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         match sys.numbered_entries("/proc", "").is_empty() {
-            true => Err(Unsupported(self.unsupported_reason().to_owned())),
+            true => Err(Unsupported(self.description().unsupported_reason.to_owned())),
             false => Ok(KnobValue::Switch(counters::is_running(sys, "irqbalance"))),
         }
     }

@@ -2,29 +2,26 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::{echo, sysctl};
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::shell_commands::echo;
 use crate::target::KnobTarget;
-use crate::writes::{KnobWrites, parse_switch, setting_write, switch_in};
+use crate::writes::{KnobWrites, parse_switch, setting_write};
 
 /// Kernel same-page merging: equal pages of different processes are merged.
 pub struct SamePageMerging;
 
 impl Knob for SamePageMerging {
-    fn name(&self) -> &'static str {
-        "ksm"
-    }
-    fn why(&self) -> &'static str {
-        "a kernel thread constantly scans memory for equal pages, and a write to a merged page copies it first"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, Kernel Samepage Merging: ksmd scans pages_to_scan pages every sleep_millisecs, using a CPU and the caches of the workload"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "ksm",
+            why: "a kernel thread constantly scans memory for equal pages, and a write to a merged page copies it first",
+            evidence: "kernel documentation, Kernel Samepage Merging: ksmd scans pages_to_scan pages every sleep_millisecs, using a CPU and the caches of the workload",
+            unsupported_reason: "the kernel does not merge pages",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not merge pages"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/kernel/mm/ksm/run")? == 1))
@@ -46,35 +43,20 @@ impl Knob for SamePageMerging {
 }
 
 /// NUMA balancing: the kernel moves memory and tasks closer to each other.
-pub struct NumaBalancing;
-
-impl Knob for NumaBalancing {
-    fn name(&self) -> &'static str {
-        "numa-balancing"
-    }
-    fn why(&self) -> &'static str {
-        "memory is unmapped to detect accesses, and migrated: extra faults, and a speed that changes meanwhile"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, numa_balancing: hinting faults at every scan period; accesses to memory of another node take 1.5 to 2 times as long, so placement matters"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+pub const NUMA_BALANCING: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "numa-balancing",
+        why: "memory is unmapped to detect accesses, and migrated: extra faults, and a speed that changes meanwhile",
+        evidence: "kernel documentation, numa_balancing: hinting faults at every scan period; accesses to memory of another node take 1.5 to 2 times as long, so placement matters",
+        unsupported_reason: "all memory is on one node, which leaves nothing to balance",
+    },
+    path: "/proc/sys/kernel/numa_balancing",
+    format: FileFormat::Switch,
+    targets: |sys| {
         let several = sys.numbered_entries("/sys/devices/system/node", "node").len() > 1;
         several.then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "all memory is on one node, which leaves nothing to balance"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Switch(sys.number::<i64>("/proc/sys/kernel/numa_balancing")? != 0))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Switch(false), "bind the workload to nodes instead")
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        switch_in("/proc/sys/kernel/numa_balancing", value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("kernel.numa_balancing=0")
-    }
-}
+    },
+    assess: |value| Assessment::when(*value == KnobValue::Switch(false), "bind the workload to nodes instead"),
+    suggestion: "0",
+    dependents: None,
+};

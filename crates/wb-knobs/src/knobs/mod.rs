@@ -25,44 +25,44 @@ use crate::Knob;
 /// All knobs, in the order of output.
 pub fn all() -> &'static [&'static dyn Knob] {
     &[
-        &frequency::Governor,
-        &frequency::EnergyPreference,
+        &frequency::GOVERNOR,
+        &frequency::ENERGY_PREFERENCE,
         &frequency::Turbo,
         &frequency::FrequencyLimits,
         &idle::IdleStates,
         &smt::Smt,
         &profile::TunedProfile,
-        &profile::PlatformProfile,
+        &profile::PLATFORM_PROFILE,
         &clocksource::Clocksource,
         &irqbalance::Irqbalance,
         &interrupts::IrqAffinity,
         &shield::Shield,
-        &perf::NmiWatchdog,
-        &perf::PerfEventParanoid,
-        &perf::SampleRate,
+        &perf::NMI_WATCHDOG,
+        &perf::PERF_EVENT_PARANOID,
+        &perf::SAMPLE_RATE,
         &process::Aslr,
-        &thp::ThpEnabled,
-        &thp::ThpDefrag,
+        &thp::THP_ENABLED,
+        &thp::THP_DEFRAG,
         &hugetlb::HugePagePool,
         &hugetlb::NodeHugePagePool,
         &memory::SamePageMerging,
-        &memory::NumaBalancing,
+        &memory::NUMA_BALANCING,
         &swap::Swap,
-        &swap::Swappiness,
+        &swap::SWAPPINESS,
         &writeback::DirtyLimit,
-        &writeback::WritebackInterval,
-        &writeback::WritebackExpiry,
+        &writeback::WRITEBACK_INTERVAL,
+        &writeback::WRITEBACK_EXPIRY,
         &pagecache::DropCaches,
-        &block::IoScheduler,
-        &block::WriteThrottling,
-        &block::NrRequests,
-        &block::ReadAhead,
+        &block::IO_SCHEDULER,
+        &block::WRITE_THROTTLING,
+        &block::NR_REQUESTS,
+        &block::READ_AHEAD,
         &ethtool::OFFLOADS,
         &ethtool::LARGE_RECEIVE,
         &ethtool::CHECKSUMS,
         &ethtool::Coalescing,
-        &network::FlushTimeout,
-        &network::DeferInterrupts,
+        &network::FLUSH_TIMEOUT,
+        &network::DEFER_INTERRUPTS,
     ]
 }
 
@@ -71,13 +71,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::knob::KnobDescription;
 
     #[test]
     fn every_knob_has_a_unique_name_and_a_reason() {
         let names: BTreeSet<_> = all().iter().map(|knob| knob.name()).collect();
         assert_eq!(names.len(), all().len());
         for knob in all() {
-            for text in [knob.why(), knob.evidence(), knob.unsupported_reason()] {
+            let KnobDescription { why, evidence, unsupported_reason, .. } = knob.description();
+            for text in [why, evidence, unsupported_reason] {
                 assert!(text.len() > 20 && !text.ends_with('.'), "{}: {text}", knob.name());
             }
         }

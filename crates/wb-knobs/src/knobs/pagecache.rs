@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobKind, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobKind, KnobValue, Unsupported};
 use crate::shell_commands::sysctl;
 use crate::target::KnobTarget;
 use crate::writes::{KnobAction, KnobWrite, KnobWrites};
@@ -11,20 +11,16 @@ use crate::writes::{KnobAction, KnobWrite, KnobWrites};
 pub struct DropCaches;
 
 impl Knob for DropCaches {
-    fn name(&self) -> &'static str {
-        "drop-caches"
-    }
-    fn why(&self) -> &'static str {
-        "files that an earlier sample has read are cached, and the next one measures memory instead of the disk"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.drop_caches: 1 drops the page cache, 2 directory entries and inodes, 3 both, each only as far as it is not dirty"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "drop-caches",
+            why: "files that an earlier sample has read are cached, and the next one measures memory instead of the disk",
+            evidence: "kernel documentation, vm.drop_caches: 1 drops the page cache, 2 directory entries and inodes, 3 both, each only as far as it is not dirty",
+            unsupported_reason: "the kernel does not support dropping its caches",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         sys.exists("/proc/sys/vm/drop_caches").then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not support dropping its caches"
     }
     fn read(&self, _: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Err(Unsupported("it is an action and has no value".to_owned()))

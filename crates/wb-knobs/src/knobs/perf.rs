@@ -1,122 +1,68 @@
 //! Hardware performance counters: their use by the NMI watchdog, and access to them.
 
-use wb_sys::SysRoot;
-
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::sysctl;
-use crate::target::KnobTarget;
-use crate::writes::{KnobWrites, number_in, switch_in};
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, KnobDescription, KnobValue};
+use crate::target;
 
 /// The NMI watchdog, which uses a hardware counter.
-pub struct NmiWatchdog;
-
-impl Knob for NmiWatchdog {
-    fn name(&self) -> &'static str {
-        "nmi-watchdog"
-    }
-    fn why(&self) -> &'static str {
-        "it regularly interrupts every busy CPU and occupies a hardware counter that perf lacks"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, Softlockup detector: one counter of each CPU, one interrupt per watchdog_thresh (10 s) of busy cycles; perf has to multiplex its counters earlier"
-    }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no such watchdog"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Switch(sys.number::<i64>("/proc/sys/kernel/nmi_watchdog")? != 0))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Switch(false), "switch it off while measuring")
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        switch_in("/proc/sys/kernel/nmi_watchdog", value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("kernel.nmi_watchdog=0")
-    }
-}
+pub const NMI_WATCHDOG: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "nmi-watchdog",
+        why: "it regularly interrupts every busy CPU and occupies a hardware counter that perf lacks",
+        evidence: "kernel documentation, Softlockup detector: one counter of each CPU, one interrupt per watchdog_thresh (10 s) of busy cycles; perf has to multiplex its counters earlier",
+        unsupported_reason: "the kernel has no such watchdog",
+    },
+    path: "/proc/sys/kernel/nmi_watchdog",
+    format: FileFormat::Switch,
+    targets: target::system,
+    assess: |value| Assessment::when(*value == KnobValue::Switch(false), "switch it off while measuring"),
+    suggestion: "0",
+    dependents: None,
+};
 
 /// The privileges required to read the counters.
-pub struct PerfEventParanoid;
-
-impl Knob for PerfEventParanoid {
-    fn name(&self) -> &'static str {
-        "perf-paranoid"
-    }
-    fn why(&self) -> &'static str {
-        "without access to the counters, a change cannot be traced to cycles, instructions and misses"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, perf_event_paranoid: up to 2 users may count their own processes, up to 0 whole CPUs; some distributions add 3 and 4, which refuse all"
-    }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no performance events"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Number(sys.number("/proc/sys/kernel/perf_event_paranoid")?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Number(..=2) => Assessment::Yes,
-            KnobValue::Number(_) => {
-                Assessment::Unknown { reason: "adds no noise, but counters are unavailable without privileges" }
-            }
-            _ => Assessment::UNEXPECTED_VALUE,
+pub const PERF_EVENT_PARANOID: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "perf-paranoid",
+        why: "without access to the counters, a change cannot be traced to cycles, instructions and misses",
+        evidence: "kernel documentation, perf_event_paranoid: up to 2 users may count their own processes, up to 0 whole CPUs; some distributions add 3 and 4, which refuse all",
+        unsupported_reason: "the kernel has no performance events",
+    },
+    path: "/proc/sys/kernel/perf_event_paranoid",
+    // The kernel accepts any number. 3 and 4 are specific to Debian, Android and Ubuntu; elsewhere they act like 2.
+    format: FileFormat::Number(-1..=4),
+    targets: target::system,
+    assess: |value| match value {
+        KnobValue::Number(..=2) => Assessment::Yes,
+        KnobValue::Number(_) => {
+            Assessment::Unknown { reason: "adds no noise, but counters are unavailable without privileges" }
         }
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        // The kernel accepts any number. 3 and 4 are specific to Debian, Android and Ubuntu; elsewhere they act like 2.
-        number_in("/proc/sys/kernel/perf_event_paranoid", self.name(), value, -1..=4)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("kernel.perf_event_paranoid=1")
-    }
-}
-
-/// The maximum sampling rate of perf.
-pub struct SampleRate;
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "1",
+    dependents: None,
+};
 
 /// A rate at which interrupts have no noticeable effect, per second.
 const MAX_QUIET_RATE: i64 = 1000;
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-impl Knob for SampleRate {
-    fn name(&self) -> &'static str {
-        "perf-sample-rate"
-    }
-    fn why(&self) -> &'static str {
-        "a profiler that runs meanwhile interrupts the measured CPUs up to this rate"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, perf_event_max_sample_rate: 100,000 interrupts a second by default, lowered by the kernel where they take more than perf_cpu_time_max_percent"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        sys.exists(RATE).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no performance events"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Number(sys.number(RATE)?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Number(..=MAX_QUIET_RATE) => Assessment::Yes,
-            KnobValue::Number(_) => Assessment::Unknown { reason: "adds no noise unless a profiler runs meanwhile" },
-            _ => Assessment::UNEXPECTED_VALUE,
-        }
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        number_in(RATE, self.name(), value, 1..=i32::MAX.into())
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("kernel.perf_event_max_sample_rate=1000")
-    }
-}
+/// The maximum sampling rate of perf.
+pub const SAMPLE_RATE: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "perf-sample-rate",
+        why: "a profiler that runs meanwhile interrupts the measured CPUs up to this rate",
+        evidence: "kernel documentation, perf_event_max_sample_rate: 100,000 interrupts a second by default, lowered by the kernel where they take more than perf_cpu_time_max_percent",
+        unsupported_reason: "the kernel has no performance events",
+    },
+    path: RATE,
+    format: FileFormat::Number(1..=i32::MAX as i64),
+    targets: |sys| target::system_with(sys, RATE),
+    assess: |value| match value {
+        KnobValue::Number(..=MAX_QUIET_RATE) => Assessment::Yes,
+        KnobValue::Number(_) => Assessment::Unknown { reason: "adds no noise unless a profiler runs meanwhile" },
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "1000",
+    dependents: None,
+};

@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::shell_commands::sysctl;
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrites, number_in};
@@ -11,20 +11,16 @@ use crate::writes::{KnobWrites, number_in};
 pub struct Aslr;
 
 impl Knob for Aslr {
-    fn name(&self) -> &'static str {
-        "aslr"
-    }
-    fn why(&self) -> &'static str {
-        "the memory layout affects a program's speed; it is either randomised for every sample or biased in the same way in all"
-    }
-    fn evidence(&self) -> &'static str {
-        "Mytkowicz, Diwan, Hauswirth and Sweeney (ASPLOS 2009): layout alone can turn a speed-up into a slow-down; Curtsinger and Berger (ASPLOS 2013): randomising it repeatedly turns the bias into variance that statistics can handle"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "aslr",
+            why: "the memory layout affects a program's speed; it is either randomised for every sample or biased in the same way in all",
+            evidence: "Mytkowicz, Diwan, Hauswirth and Sweeney (ASPLOS 2009): layout alone can turn a speed-up into a slow-down; Curtsinger and Berger (ASPLOS 2013): randomising it repeatedly turns the bias into variance that statistics can handle",
+            unsupported_reason: "the kernel does not report its address randomisation",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its address randomisation"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))

@@ -4,10 +4,10 @@ use wb_sys::SysRoot;
 
 use crate::counters;
 use crate::dependents::{files, frequency_settings, queue_settings};
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::echo;
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::{self, KnobTarget};
-use crate::writes::{KnobWrites, choice, command};
+use crate::writes::{KnobWrites, command};
 
 /// The active profile of the tuned daemon.
 pub struct TunedProfile;
@@ -15,21 +15,17 @@ pub struct TunedProfile;
 const ACTIVE: &str = "/etc/tuned/active_profile";
 
 impl Knob for TunedProfile {
-    fn name(&self) -> &'static str {
-        "tuned-profile"
-    }
-    fn why(&self) -> &'static str {
-        "the profile sets governor, read-ahead, swappiness and more, and tuned may adapt them to the load"
-    }
-    fn evidence(&self) -> &'static str {
-        "tuned's profiles: `balanced` and `powersave` select power-saving governors and energy preferences, `throughput-performance` and `latency-performance` do not"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "tuned-profile",
+            why: "the profile sets governor, read-ahead, swappiness and more, and tuned may adapt them to the load",
+            evidence: "tuned's profiles: `balanced` and `powersave` select power-saving governors and energy preferences, `throughput-performance` and `latency-performance` do not",
+            unsupported_reason: "tuned is not running here",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         let is_active = sys.exists(ACTIVE) && counters::is_running(sys, "tuned");
         is_active.then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "tuned is not running here"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Choice(sys.text(ACTIVE)?))
@@ -63,45 +59,25 @@ impl Knob for TunedProfile {
     }
 }
 
-/// The platform profile: the firmware's policy for power and fans.
-pub struct PlatformProfile;
-
 const PROFILE: &str = "/sys/firmware/acpi/platform_profile";
 
-impl Knob for PlatformProfile {
-    fn name(&self) -> &'static str {
-        "platform-profile"
-    }
-    fn why(&self) -> &'static str {
-        "it limits power and fan speed, and thereby how long a high frequency lasts"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, ABI sysfs-platform_profile: a trade-off of performance against heat and noise that the firmware makes below the operating system"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        sys.exists(PROFILE).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the firmware has no profile, as on most servers and virtual machines"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Choice(sys.text(PROFILE)?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Choice(profile) => {
-                Assessment::when(profile == "performance", "let the firmware provide all available power")
-            }
-            _ => Assessment::UNEXPECTED_VALUE,
+/// The platform profile: the firmware's policy for power and fans.
+pub const PLATFORM_PROFILE: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "platform-profile",
+        why: "it limits power and fan speed, and thereby how long a high frequency lasts",
+        evidence: "kernel documentation, ABI sysfs-platform_profile: a trade-off of performance against heat and noise that the firmware makes below the operating system",
+        unsupported_reason: "the firmware has no profile, as on most servers and virtual machines",
+    },
+    path: PROFILE,
+    format: FileFormat::OptionOf("/sys/firmware/acpi/platform_profile_choices"),
+    targets: |sys| target::system_with(sys, PROFILE),
+    assess: |value| match value {
+        KnobValue::Choice(profile) => {
+            Assessment::when(profile == "performance", "let the firmware provide all available power")
         }
-    }
-    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        choice(sys, PROFILE, "/sys/firmware/acpi/platform_profile_choices", value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        echo("performance", PROFILE)
-    }
-    fn dependents(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        frequency_settings(sys)
-    }
-}
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "performance",
+    dependents: Some(|sys, _| frequency_settings(sys)),
+};

@@ -7,7 +7,7 @@ use wb_sys::facts::cpu_list;
 use wb_sys::proc::mountinfo::{MountInfo, mounts};
 use wb_sys::undo::Step;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::knobs::interrupts::{mask, parse_cpus};
 use crate::target::KnobTarget;
 use crate::writes::{KnobWrite, KnobWrites, command, shell};
@@ -23,23 +23,20 @@ const OTHERS: &str = "weighbridge-others";
 const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 impl Knob for Shield {
-    fn name(&self) -> &'static str {
-        "shield"
-    }
-    fn why(&self) -> &'static str {
-        "other programs compete with the workload for its CPUs, and evict its caches"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, cpusets, and cpuset partitions of Control Group v2: processes outside such a group are not scheduled on its CPUs; kernel threads that are bound to them stay"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "shield",
+            why: "other programs compete with the workload for its CPUs, and evict its caches",
+            evidence: "kernel documentation, cpusets, and cpuset partitions of Control Group v2: processes outside such a group are not scheduled on its CPUs; kernel threads that are bound to them stay",
+            unsupported_reason: "the kernel has no cpusets of either cgroup version",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
     }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel has no cpusets of either cgroup version"
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
+        let place =
+            CpusetMount::find(sys).ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))?;
         Ok(KnobValue::Choice(shielded_cpus(sys, &place).unwrap_or_else(|| "none".to_owned())))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
@@ -51,7 +48,8 @@ impl Knob for Shield {
         }
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        let place = CpusetMount::find(sys).ok_or_else(|| Unsupported(self.unsupported_reason().to_owned()))?;
+        let place =
+            CpusetMount::find(sys).ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))?;
         if value == "none" {
             return match shielded_cpus(sys, &place) {
                 None => Ok(Vec::new()),
@@ -237,7 +235,7 @@ mod tests {
         assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has only CPUs that are to be shielded");
         assert_eq!(refusal(&tree(), "4"), "no such CPU: `cpu4`: 0-3 are online");
         let none = machine("1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n").file("/cg/cgroup.controllers", "io memory\n");
-        assert_eq!(refusal(&none, "1"), Shield.unsupported_reason());
+        assert_eq!(refusal(&none, "1"), Shield.description().unsupported_reason);
         let shielded = tree().file("/cg/cpuset/weighbridge-shield/cpuset.cpus", "3\n");
         assert_eq!(Shield.read(&shielded.root(), &KnobTarget::System), Ok(KnobValue::Choice("3".to_owned())));
         assert_eq!(refusal(&shielded, "none"), "CPUs 3 are shielded: `weighbridge tune revert` removes the shield");

@@ -3,7 +3,7 @@
 use wb_sys::SysRoot;
 
 use crate::dependents::{cpu_settings, frequency_settings, interrupt_affinities};
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::knobs::shield;
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
@@ -13,20 +13,16 @@ use crate::writes::{KnobWrites, parse_switch, setting_write};
 pub struct Smt;
 
 impl Knob for Smt {
-    fn name(&self) -> &'static str {
-        "smt"
-    }
-    fn why(&self) -> &'static str {
-        "a thread on the sibling takes execution units and cache from the measured thread"
-    }
-    fn evidence(&self) -> &'static str {
-        "processor makers' optimisation manuals: siblings share execution units and first- and second-level cache; a core with two busy threads does 1.2 to 1.3 times the work of one, so each gets about 60 %"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "smt",
+            why: "a thread on the sibling takes execution units and cache from the measured thread",
+            evidence: "processor makers' optimisation manuals: siblings share execution units and first- and second-level cache; a core with two busy threads does 1.2 to 1.3 times the work of one, so each gets about 60 %",
+            unsupported_reason: "the kernel does not report siblings of any core",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report siblings of any core"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/devices/system/cpu/smt/active")? != 0))

@@ -5,29 +5,25 @@ use wb_sys::environment::memory::swaps;
 use wb_sys::proc::swaps::{SwapArea, areas};
 use wb_sys::proc::unescape;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::sysctl;
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::target::KnobTarget;
-use crate::writes::{KnobWrites, command, number_in, parse_switch, shell};
+use crate::writes::{KnobWrites, command, parse_switch, shell};
 
 /// Whether swap is enabled.
 pub struct Swap;
 
 impl Knob for Swap {
-    fn name(&self) -> &'static str {
-        "swap"
-    }
-    fn why(&self) -> &'static str {
-        "a page that was swapped out must be read back at its next use, in the middle of a sample"
-    }
-    fn evidence(&self) -> &'static str {
-        "device and memory latencies: about 100 µs from a solid-state disk and 10 ms from a rotating one, against 0.1 µs from memory"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "swap",
+            why: "a page that was swapped out must be read back at its next use, in the middle of a sample",
+            evidence: "device and memory latencies: about 100 µs from a solid-state disk and 10 ms from a rotating one, against 0.1 µs from memory",
+            unsupported_reason: "the kernel does not report its swap devices",
+        }
     }
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         sys.exists("/proc/swaps").then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its swap devices"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(!swaps(sys).is_empty()))
@@ -87,46 +83,27 @@ fn swap_off(sys: &SysRoot, area: &SwapArea<'_>) -> KnobWrites {
     command(sys, &format!("swapping to {}", unescape(area.name)), "swapon", [read, write], "off\n".to_owned())
 }
 
-/// How readily the kernel swaps out memory of programs in favour of the page cache.
-pub struct Swappiness;
-
 /// Up to this value the kernel prefers to drop file pages, until hardly any are left.
 const MAX_QUIET_SWAPPINESS: i64 = 10;
 
-impl Knob for Swappiness {
-    fn name(&self) -> &'static str {
-        "swappiness"
-    }
-    fn why(&self) -> &'static str {
-        "the page cache of one sample can displace memory of the next one's program to disk"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.swappiness: 0 to 200, the relative cost of swapping and of rereading files; 60 by default, 1 is nearly never"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        (!swaps(sys).is_empty()).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "no swap device is enabled"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        Ok(KnobValue::Number(sys.number("/proc/sys/vm/swappiness")?))
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Number(number) => {
-                Assessment::when(*number <= MAX_QUIET_SWAPPINESS, "swap only as a last resort")
-            }
-            _ => Assessment::UNEXPECTED_VALUE,
-        }
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        number_in("/proc/sys/vm/swappiness", self.name(), value, 0..=200)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("vm.swappiness=1")
-    }
-}
+/// How readily the kernel swaps out memory of programs in favour of the page cache.
+pub const SWAPPINESS: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "swappiness",
+        why: "the page cache of one sample can displace memory of the next one's program to disk",
+        evidence: "kernel documentation, vm.swappiness: 0 to 200, the relative cost of swapping and of rereading files; 60 by default, 1 is nearly never",
+        unsupported_reason: "no swap device is enabled",
+    },
+    path: "/proc/sys/vm/swappiness",
+    format: FileFormat::Number(0..=200),
+    targets: |sys| (!swaps(sys).is_empty()).then_some(KnobTarget::System).into_iter().collect(),
+    assess: |value| match value {
+        KnobValue::Number(number) => Assessment::when(*number <= MAX_QUIET_SWAPPINESS, "swap only as a last resort"),
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "1",
+    dependents: None,
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,96 +1,50 @@
 //! Transparent huge pages.
 
-use wb_sys::SysRoot;
-use wb_sys::environment::memory::selected_option;
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, KnobDescription, KnobValue};
+use crate::target;
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
-use crate::shell_commands::echo;
-use crate::target::KnobTarget;
-use crate::writes::{KnobWrites, choice};
-
-const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 const ABSENT: &str = "the kernel has no transparent huge pages, or does not report them";
 
-fn read(sys: &SysRoot, name: &str) -> Result<KnobValue, Unsupported> {
-    Ok(KnobValue::Choice(selected_option(&sys.text(format!("{FOLDER}/{name}"))?).to_owned()))
-}
-
-fn targets(sys: &SysRoot, name: &str) -> Vec<KnobTarget> {
-    sys.exists(format!("{FOLDER}/{name}")).then_some(KnobTarget::System).into_iter().collect()
-}
-
 /// Which mappings get transparent huge pages.
-pub struct ThpEnabled;
-
-impl Knob for ThpEnabled {
-    fn name(&self) -> &'static str {
-        "thp-enabled"
-    }
-    fn why(&self) -> &'static str {
-        "the availability of huge pages depends on earlier programs, and a background thread creates more of them while measuring"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, Transparent Hugepage Support; Kwon et al. (OSDI 2016) measured large gains and, from fragmentation and copying, worse tail latency in the same systems"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        targets(sys, "enabled")
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        ABSENT
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        read(sys, "enabled")
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
+pub const THP_ENABLED: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "thp-enabled",
+        why: "the availability of huge pages depends on earlier programs, and a background thread creates more of them while measuring",
+        evidence: "kernel documentation, Transparent Hugepage Support; Kwon et al. (OSDI 2016) measured large gains and, from fragmentation and copying, worse tail latency in the same systems",
+        unsupported_reason: ABSENT,
+    },
+    path: ENABLED,
+    format: FileFormat::SelectedOption,
+    targets: |sys| target::system_with(sys, ENABLED),
+    assess: |value| {
         Assessment::when(
             *value != KnobValue::Choice("always".into()),
             "give huge pages only to programs that request them",
         )
-    }
-    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        choice(sys, ENABLED, ENABLED, value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        echo("madvise", &format!("{FOLDER}/enabled"))
-    }
-    /// The kernel keeps more memory free for huge pages (`set_recommended_min_free_kbytes` of its mm/khugepaged.c).
-    fn dependents(&self, _: &SysRoot, _: &KnobTarget) -> Vec<String> {
-        vec!["/proc/sys/vm/min_free_kbytes".to_owned()]
-    }
-}
+    },
+    suggestion: "madvise",
+    // The kernel keeps more memory free for huge pages (`set_recommended_min_free_kbytes` of its mm/khugepaged.c).
+    dependents: Some(|_, _| vec!["/proc/sys/vm/min_free_kbytes".to_owned()]),
+};
 
 /// The effort to allocate a huge page.
-pub struct ThpDefrag;
-
-impl Knob for ThpDefrag {
-    fn name(&self) -> &'static str {
-        "thp-defrag"
-    }
-    fn why(&self) -> &'static str {
-        "a page fault may stall to compact memory, or wake up threads that do so in the background"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, Transparent Hugepage Support: `always` reclaims and compacts within the fault, `defer` in the background; a stall takes up to milliseconds"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        targets(sys, "defrag")
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        ABSENT
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        read(sys, "defrag")
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
+pub const THP_DEFRAG: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "thp-defrag",
+        why: "a page fault may stall to compact memory, or wake up threads that do so in the background",
+        evidence: "kernel documentation, Transparent Hugepage Support: `always` reclaims and compacts within the fault, `defer` in the background; a stall takes up to milliseconds",
+        unsupported_reason: ABSENT,
+    },
+    path: DEFRAG,
+    format: FileFormat::SelectedOption,
+    targets: |sys| target::system_with(sys, DEFRAG),
+    assess: |value| {
         let KnobValue::Choice(choice) = value else { return Assessment::UNEXPECTED_VALUE };
         Assessment::when(matches!(choice.as_str(), "madvise" | "never"), "stall only programs that request huge pages")
-    }
-    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        choice(sys, DEFRAG, DEFRAG, value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        echo("madvise", &format!("{FOLDER}/defrag"))
-    }
-}
+    },
+    suggestion: "madvise",
+    dependents: None,
+};

@@ -3,10 +3,11 @@
 use wb_model::Bytes;
 use wb_sys::{SysRoot, facts};
 
-use crate::knob::{Assessment, Knob, KnobValue, Unsupported};
+use crate::file_knob::{FileFormat, FileKnob};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
 use crate::shell_commands::sysctl;
-use crate::target::KnobTarget;
-use crate::writes::{KnobWrites, command, invalid, parse_number, parse_size, setting_write, shell};
+use crate::target::{self, KnobTarget};
+use crate::writes::{KnobWrites, command, invalid, parse_size, shell};
 
 /// The amount of dirty memory at which writers are blocked.
 pub struct DirtyLimit;
@@ -15,20 +16,16 @@ pub struct DirtyLimit;
 const MAX_QUIET_DIRTY: Bytes = Bytes(1 << 30);
 
 impl Knob for DirtyLimit {
-    fn name(&self) -> &'static str {
-        "dirty-limit"
-    }
-    fn why(&self) -> &'static str {
-        "data that one sample writes to memory reaches the disk during another, and a full cache suddenly blocks writers"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_ratio: by default 20 % of available memory may be dirty for up to 30 s, which is 12 GiB on a machine with 64 GiB"
+    fn description(&self) -> &KnobDescription {
+        &KnobDescription {
+            name: "dirty-limit",
+            why: "data that one sample writes to memory reaches the disk during another, and a full cache suddenly blocks writers",
+            evidence: "kernel documentation, vm.dirty_ratio: by default 20 % of available memory may be dirty for up to 30 s, which is 12 GiB on a machine with 64 GiB",
+            unsupported_reason: "the kernel does not report its writeback limits",
+        }
     }
     fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
         vec![KnobTarget::System]
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its writeback limits"
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let bytes: u64 = sys.number("/proc/sys/vm/dirty_bytes").unwrap_or(0);
@@ -73,92 +70,43 @@ impl Knob for DirtyLimit {
     }
 }
 
-/// How often the kernel looks for dirty pages to write.
-pub struct WritebackInterval;
-
-/// How long dirty pages may stay in memory.
-pub struct WritebackExpiry;
-
 const INTERVAL_PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";
 const EXPIRY_PATH: &str = "/proc/sys/vm/dirty_expire_centisecs";
 
-impl Knob for WritebackInterval {
-    fn name(&self) -> &'static str {
-        "writeback-interval"
-    }
-    fn why(&self) -> &'static str {
-        "a thread wakes up at this interval and writes old dirty pages, whichever sample is running"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 disables the thread, and data then stays in memory until it is full or synced"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        sys.exists(INTERVAL_PATH).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its writeback interval"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        millis(sys, INTERVAL_PATH)
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Millis(0) => Assessment::Unknown { reason: "written data never reaches the disk by itself" },
-            _ => Assessment::Yes,
-        }
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        centiseconds(INTERVAL_PATH, self.name(), value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("vm.dirty_writeback_centisecs=500")
-    }
-}
+/// How often the kernel looks for dirty pages to write.
+pub const WRITEBACK_INTERVAL: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "writeback-interval",
+        why: "a thread wakes up at this interval and writes old dirty pages, whichever sample is running",
+        evidence: "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 disables the thread, and data then stays in memory until it is full or synced",
+        unsupported_reason: "the kernel does not report its writeback interval",
+    },
+    path: INTERVAL_PATH,
+    format: FileFormat::Centiseconds,
+    targets: |sys| target::system_with(sys, INTERVAL_PATH),
+    assess: |value| match value {
+        KnobValue::Millis(0) => Assessment::Unknown { reason: "written data never reaches the disk by itself" },
+        _ => Assessment::Yes,
+    },
+    suggestion: "500",
+    dependents: None,
+};
 
-impl Knob for WritebackExpiry {
-    fn name(&self) -> &'static str {
-        "writeback-expiry"
-    }
-    fn why(&self) -> &'static str {
-        "data that a sample writes reaches the disk after this time, during another sample"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, the length of several samples"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
-        sys.exists(EXPIRY_PATH).then_some(KnobTarget::System).into_iter().collect()
-    }
-    fn unsupported_reason(&self) -> &'static str {
-        "the kernel does not report its writeback expiry"
-    }
-    fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        millis(sys, EXPIRY_PATH)
-    }
-    fn assess(&self, value: &KnobValue) -> Assessment {
-        match value {
-            KnobValue::Millis(_) => Assessment::Yes,
-            _ => Assessment::UNEXPECTED_VALUE,
-        }
-    }
-    fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        centiseconds(EXPIRY_PATH, self.name(), value)
-    }
-    fn shell_command(&self, _: &SysRoot, _: &[KnobTarget]) -> String {
-        sysctl("vm.dirty_expire_centisecs=3000")
-    }
-}
-
-fn millis(sys: &SysRoot, path: &str) -> Result<KnobValue, Unsupported> {
-    Ok(KnobValue::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
-}
-
-/// Writes milliseconds as hundredths of a second.
-fn centiseconds(path: &str, knob: &str, value: &str) -> KnobWrites {
-    /// The maximum: the kernel counts hundredths of a second in 32 bits.
-    const LONGEST: i64 = i32::MAX as i64 * 10;
-    let millis = parse_number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
-    match millis % 10 {
-        0 => setting_write(path, (millis / 10).to_string()),
-        _ => Err(invalid(knob, value, "a multiple of 10 ms, the kernel's resolution")),
-    }
-}
+/// How long dirty pages may stay in memory.
+pub const WRITEBACK_EXPIRY: FileKnob = FileKnob {
+    description: KnobDescription {
+        name: "writeback-expiry",
+        why: "data that a sample writes reaches the disk after this time, during another sample",
+        evidence: "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, the length of several samples",
+        unsupported_reason: "the kernel does not report its writeback expiry",
+    },
+    path: EXPIRY_PATH,
+    format: FileFormat::Centiseconds,
+    targets: |sys| target::system_with(sys, EXPIRY_PATH),
+    assess: |value| match value {
+        KnobValue::Millis(_) => Assessment::Yes,
+        _ => Assessment::UNEXPECTED_VALUE,
+    },
+    suggestion: "3000",
+    dependents: None,
+};

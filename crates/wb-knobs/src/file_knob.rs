@@ -1,0 +1,119 @@
+//! Knobs whose value is in one file for each target.
+
+use std::ops::RangeInclusive;
+
+use wb_model::Bytes;
+use wb_sys::SysRoot;
+use wb_sys::environment::memory::selected_option;
+
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::shell_commands::{echo_each, sysctl};
+use crate::target::KnobTarget;
+use crate::writes::{KnobWrites, choice, invalid, number_in, parse_number, parse_size, setting_write, switch_in};
+
+/// A knob whose value is in one file for each target.
+pub struct FileKnob {
+    /// Its name, and why it matters.
+    pub description: KnobDescription,
+    /// Path of the file; `{}` stands for the target.
+    pub path: &'static str,
+    /// Format of the file.
+    pub format: FileFormat,
+    /// Returns the targets that it can be set for.
+    pub targets: fn(&SysRoot) -> Vec<KnobTarget>,
+    /// Assesses a value.
+    pub assess: fn(&KnobValue) -> Assessment,
+    /// The content of the file that is suggested to users.
+    pub suggestion: &'static str,
+    /// Returns the files of other settings that the system may reset when this knob is set.
+    pub dependents: Option<fn(&SysRoot, &KnobTarget) -> Vec<String>>,
+}
+
+/// Format of a file with the value of a knob.
+pub enum FileFormat {
+    /// 0 or 1.
+    Switch,
+    /// A whole number in the range that the kernel documents.
+    Number(RangeInclusive<i64>),
+    /// A time, with this number of units in a microsecond; numbers below zero are read as zero.
+    Micros(i64),
+    /// A time in hundredths of a second.
+    Centiseconds,
+    /// A size in KiB.
+    Kibibytes,
+    /// One of the options listed by the file itself: `always [madvise] never`.
+    SelectedOption,
+    /// One of the options listed by another file, with this path; `{}` stands for the target.
+    OptionOf(&'static str),
+}
+
+impl FileKnob {
+    fn path(&self, target: &KnobTarget) -> String {
+        path_of(self.path, &target.to_string())
+    }
+}
+
+fn path_of(pattern: &str, target: &str) -> String {
+    pattern.replace("{}", target)
+}
+
+impl Knob for FileKnob {
+    fn description(&self) -> &KnobDescription {
+        &self.description
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        (self.targets)(sys)
+    }
+    fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported> {
+        let path = self.path(target);
+        Ok(match self.format {
+            FileFormat::Switch => KnobValue::Switch(sys.number::<i64>(path)? != 0),
+            FileFormat::Number(_) => KnobValue::Number(sys.number(path)?),
+            FileFormat::Micros(units) => {
+                KnobValue::Micros(sys.number::<i64>(path)?.max(0).unsigned_abs().div_ceil(units.unsigned_abs()))
+            }
+            FileFormat::Centiseconds => KnobValue::Millis(sys.number::<u64>(path)?.saturating_mul(10)),
+            FileFormat::Kibibytes => KnobValue::Bytes(Bytes(sys.number::<u64>(path)?.saturating_mul(1024))),
+            FileFormat::SelectedOption => KnobValue::Choice(selected_option(&sys.text(path)?).to_owned()),
+            FileFormat::OptionOf(_) => KnobValue::Choice(sys.text(path)?),
+        })
+    }
+    fn assess(&self, value: &KnobValue) -> Assessment {
+        (self.assess)(value)
+    }
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        let path = self.path(target);
+        match &self.format {
+            FileFormat::Switch => switch_in(&path, value),
+            FileFormat::Number(range) => number_in(path, self.name(), value, range.clone()),
+            FileFormat::Micros(units) => {
+                // The kernel counts in nanoseconds, whatever the unit of the file.
+                let micros = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
+                setting_write(path, (micros * units).to_string())
+            }
+            FileFormat::Centiseconds => {
+                /// The maximum: the kernel counts hundredths of a second in 32 bits.
+                const LONGEST: i64 = i32::MAX as i64 * 10;
+                match parse_number(self.name(), value.trim_end_matches("ms").trim_end(), 0..=LONGEST)? {
+                    millis if millis % 10 == 0 => setting_write(path, (millis / 10).to_string()),
+                    _ => Err(invalid(self.name(), value, "a multiple of 10 ms, the kernel's resolution")),
+                }
+            }
+            FileFormat::Kibibytes => match parse_size(value)?.0 {
+                bytes if bytes % 1024 == 0 => setting_write(path, (bytes >> 10).to_string()),
+                _ => Err(invalid(self.name(), value, "whole KiB with a unit, such as 128k")),
+            },
+            FileFormat::SelectedOption => choice(sys, &path, &path, value),
+            FileFormat::OptionOf(listed) => choice(sys, &path, &path_of(listed, &target.to_string()), value),
+        }
+    }
+    fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
+        self.dependents.map_or_else(Vec::new, |dependents| dependents(sys, target))
+    }
+    fn shell_command(&self, _: &SysRoot, targets: &[KnobTarget]) -> String {
+        match self.path.strip_prefix("/proc/sys/") {
+            Some(name) => sysctl(&format!("{}={}", name.replace('/', "."), self.suggestion)),
+            None => echo_each(self.suggestion, targets, |target| path_of(self.path, target)),
+        }
+    }
+}
