@@ -1,10 +1,8 @@
 //! The environment of the benchmarks: a temporary folder, compiled peers, tools in `PATH`.
 
-use std::{
-    env, fs, io,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
 use tempfile::TempDir;
 
 /// The environment of the benchmarks, passed to every subject.

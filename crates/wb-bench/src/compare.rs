@@ -1,16 +1,12 @@
 //! Benchmarks of `weighbridge compare`: the time from start to exit, over generated builds whose files are in the page
 //! cache.
 
-use crate::{
-    bench_env::BenchEnv,
-    limits::{BenchFigure, FigureBound, LimitCheck},
-};
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::Instant,
-};
+use crate::bench_env::BenchEnv;
+use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 use wb_stats::Samples;
 use wb_sys::process::{ExitStatus, reap};
 use wb_test_data::{LARGE_PAGE, SyntheticBuilds};

@@ -4,8 +4,9 @@
 //! has a prefix of its name, and replaces the row of this name. Rows that were not measured again stay, each with the
 //! date and the machine of its own. `<!-- machines -->` begins the list of these machines.
 
+use std::fs;
+use std::ops::Range;
 use std::path::Path;
-use std::{fs, ops::Range};
 
 /// A result as a row of the document.
 pub(crate) struct DocumentRow {

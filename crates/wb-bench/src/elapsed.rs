@@ -1,15 +1,11 @@
 //! Accuracy of `elapsed`: the same program as a sample of an agent and as a plain child process, interleaved.
 
-use crate::{
-    bench_env::BenchEnv,
-    limits::{BenchFigure, FigureBound, LimitCheck},
-};
-use std::{
-    fmt::Display,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use crate::bench_env::BenchEnv;
+use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use std::fmt::Display;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 use wb_agent::{Capture, Command as AgentCommand, Worker};
 use wb_model::Nanos;
 

@@ -1,6 +1,7 @@
 //! Runs one of our kernels in this process, as `weighbridge exec` does.
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::error::Error;
 use wb_kernels::{himeno, linpack, ramspeed};
 

@@ -1,17 +1,13 @@
 //! Overhead of the harness: benchmarks of `weighbridge` as a user starts it, each figure with a limit.
 
-use crate::{
-    bench_env::BenchEnv,
-    elapsed,
-    limits::{BenchFigure, FigureBound, LimitCheck},
-};
+use crate::bench_env::BenchEnv;
+use crate::elapsed;
+use crate::limits::{BenchFigure, FigureBound, LimitCheck};
 use procfs::process::Process;
-use std::{
-    collections::BTreeMap,
-    process::{Child, Command, ExitStatus, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Interval at which the controller and its agent are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

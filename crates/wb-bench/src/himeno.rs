@@ -1,14 +1,10 @@
 //! Himeno on one thread against a plain C transcription, compiled here for this CPU.
 
-use crate::{
-    bench_env::BenchEnv,
-    pairs::{BenchSide, PairedBenchmark, json_figure},
-};
+use crate::bench_env::BenchEnv;
+use crate::pairs::{BenchSide, PairedBenchmark, json_figure};
 use std::process::Command;
-use wb_kernels::{
-    HugePagePolicy, Isa, Work, cpus,
-    himeno::{Config, Grid},
-};
+use wb_kernels::himeno::{Config, Grid};
+use wb_kernels::{HugePagePolicy, Isa, Work, cpus};
 
 const SOURCE: &str = include_str!("../peers/himeno.c");
 

@@ -1,25 +1,19 @@
 //! Overhead of hosts: a controller and hosts with an sshd each, in network namespaces of this machine, connected as any
 //! other host. They share the CPUs of this machine, and its clock, by which start times can be compared exactly.
 
-use crate::{
-    bench_env::BenchEnv,
-    limits::{BenchFigure, FigureBound, LimitCheck},
-};
+use crate::bench_env::BenchEnv;
+use crate::limits::{BenchFigure, FigureBound, LimitCheck};
 use futures_util::future::try_join_all;
 use procfs::process::Process as ProcfsProcess;
 use rustix::time::{ClockId, clock_gettime};
-use std::{
-    cell::OnceCell,
-    collections::BTreeSet,
-    env,
-    fmt::Display,
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-    rc::Rc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 use wb_agent::{Command as AgentCommand, Worker, start_synchronized};
 use wb_fleet::{ConnectOptions, Inventory, Program, connect_all};
 use wb_model::Nanos;

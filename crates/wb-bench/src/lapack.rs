@@ -3,15 +3,11 @@
 //! Each runs at its full speed: environment variables that restrict a library to an older kernel are removed from its
 //! commands, and each library reports the kernel that it selected for this CPU.
 
-use crate::{
-    bench_env::BenchEnv,
-    pairs::{BenchSide, RejectedCandidate},
-    pypi_wheels,
-};
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use crate::bench_env::BenchEnv;
+use crate::pairs::{BenchSide, RejectedCandidate};
+use crate::pypi_wheels;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SOURCE: &str = include_str!("../peers/lapack_lu.c");
 

@@ -3,15 +3,11 @@
 //! Both solve the same system in the same shape, on the same CPUs, with the system's default pages. A figure with an
 //! invalid solution does not count.
 
-use crate::{
-    bench_env::BenchEnv,
-    lapack,
-    pairs::{BenchSide, PairedBenchmark},
-};
-use wb_kernels::{
-    HugePagePolicy, Work, cpus,
-    linpack::{Config, Report, is_valid_residual},
-};
+use crate::bench_env::BenchEnv;
+use crate::lapack;
+use crate::pairs::{BenchSide, PairedBenchmark};
+use wb_kernels::linpack::{Config, Report, is_valid_residual};
+use wb_kernels::{HugePagePolicy, Work, cpus};
 
 /// Number of equations.
 const N: usize = 4000;

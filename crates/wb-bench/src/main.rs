@@ -34,7 +34,10 @@ use clap::{Parser, Subcommand};
 use document::{DocumentRow, Occasion};
 use limits::{LimitCheck, LimitResult};
 use pairs::{PairResult, PairRunner, PairedBenchmark};
-use std::{fmt::Display, fs, path::PathBuf, process::ExitCode};
+use std::fmt::Display;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Compare our kernels with other tools and our overhead with limits
 #[derive(Parser)]

@@ -3,7 +3,10 @@
 use crate::document::DocumentRow;
 use rand::Rng;
 use serde::Serialize;
-use std::{fmt, io::Write, path::PathBuf, process::Command};
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
 use wb_stats::{PairedRatio, Samples, paired_ratio};
 
 /// Minimum lower bound of the ratio's interval for "not slower".

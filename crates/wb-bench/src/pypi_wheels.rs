@@ -1,11 +1,9 @@
 //! Libraries from PyPI wheels, for peers that are newer there than in Debian or missing in Debian.
 
 use crate::bench_env::BenchEnv;
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
 
 /// Downloads the newest wheels of packages, without their dependencies, and unpacks them into the temporary folder.
 ///

@@ -10,15 +10,11 @@
 //! - stress-ng counts MB of 2²⁰ bytes, reads and writes separately, as the geometric mean of copy,
 //!   scale, add and triad; the figure is the sum of both in MB of 10⁶ bytes, for all instances.
 
-use crate::{
-    bench_env::{BenchEnv, require_tool},
-    pairs::{BenchSide, PairedBenchmark, json_figure},
-};
+use crate::bench_env::{BenchEnv, require_tool};
+use crate::pairs::{BenchSide, PairedBenchmark, json_figure};
 use std::fs;
-use wb_kernels::{
-    HugePagePolicy, Isa, Work, cpus,
-    ramspeed::{Config, Mode, WordType},
-};
+use wb_kernels::ramspeed::{Config, Mode, WordType};
+use wb_kernels::{HugePagePolicy, Isa, Work, cpus};
 
 /// Bytes of each array: more than four times the last-level cache of common machines.
 const BYTES: u64 = 160_000_000;

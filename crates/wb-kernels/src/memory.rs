@@ -1,10 +1,13 @@
 //! Memory for the arrays: mapped, aligned, with a huge-page policy and a measured residency.
 
 use crate::Error;
-use rustix::{io::Errno, mm};
+use rustix::io::Errno;
+use rustix::mm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::{ffi::c_void, fs, io, ops::Range, ptr};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::{fs, io, ptr};
 
 /// The kind of pages that the arrays should be on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

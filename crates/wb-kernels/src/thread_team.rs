@@ -1,12 +1,10 @@
 //! A team of threads, each pinned to a CPU, that start together and are timed together.
 
 use crate::{Error, cpus};
-use std::{
-    hint, io,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
+use std::{hint, io, thread};
 
 /// Runs `body` once per CPU, each on a thread pinned to that CPU, and returns the results in the order of `cpus`.
 ///

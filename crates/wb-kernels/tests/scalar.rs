@@ -2,7 +2,8 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use std::{env, process::Command};
+use std::env;
+use std::process::Command;
 use wb_kernels::{HugePagePolicy, Isa, Work, himeno, ramspeed};
 
 /// Parts of the names of the measured loops, each with the minimum number of functions.

@@ -1,8 +1,7 @@
 //! Detects features that a profile needs and this kernel does not support.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 

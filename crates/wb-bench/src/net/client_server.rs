@@ -1,11 +1,9 @@
 //! A measurement of two programs: a server, and a client that prints the figure.
 
-use std::{
-    error::Error,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::error::Error;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use procfs::net::TcpState;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,8 @@
 //! Scaling with the number of connections: round trips over all of them at the same time.
 
 use super::peers;
-use crate::{
-    bench_env::BenchEnv,
-    limits::{BenchFigure, LimitCheck},
-};
+use crate::bench_env::BenchEnv;
+use crate::limits::{BenchFigure, LimitCheck};
 
 /// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];

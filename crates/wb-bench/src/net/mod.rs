@@ -7,10 +7,8 @@ mod client_server;
 mod growth;
 mod peers;
 
-use crate::{
-    bench_env::BenchEnv,
-    pairs::{BenchSide, PairedBenchmark},
-};
+use crate::bench_env::BenchEnv;
+use crate::pairs::{BenchSide, PairedBenchmark};
 use wb_kernels::cpus;
 
 pub(crate) use client_server::{ClientServer, run};

@@ -3,10 +3,8 @@
 use std::net::{Ipv4Addr, TcpListener};
 
 use super::{ClientServer, CorePlacement, DATAGRAM, LoopbackWorkload, Peer, REQUEST, client_server_side};
-use crate::{
-    bench_env::{BenchEnv, require_tool},
-    pairs::{BenchSide, json_figure},
-};
+use crate::bench_env::{BenchEnv, require_tool};
+use crate::pairs::{BenchSide, json_figure};
 
 const LOOP_SOURCE: &str = include_str!("../../peers/net_loop.c");
 const TLS_LOOP_SOURCE: &str = include_str!("../../peers/tls_loop.c");

@@ -1,23 +1,18 @@
 //! A run of the benchmark: maps the arrays, iterates in a thread team, reports.
 
-use super::{
-    expected::{GosaCheck, check_gosa, rounding_floor, steady_tolerance},
-    fields::Fields,
-    grid::Grid,
-    sweep::Sweep,
-};
-use crate::{
-    Error, HugePagePolicy, Isa, Probe, Residency, Work, cpus,
-    thread_team::{self, TeamThread, TimeSpan},
-    work::measure,
-};
+use super::expected::{GosaCheck, check_gosa, rounding_floor, steady_tolerance};
+use super::fields::Fields;
+use super::grid::Grid;
+use super::sweep::Sweep;
+use crate::thread_team::{self, TeamThread, TimeSpan};
+use crate::work::measure;
+use crate::{Error, HugePagePolicy, Isa, Probe, Residency, Work, cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::{
-    ops::Range,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
-};
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Configuration of a himeno run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

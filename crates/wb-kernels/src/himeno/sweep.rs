@@ -2,8 +2,10 @@
 
 use super::fields::{FIRST_FIELD, Field, Fields, LINE, Strides};
 use super::grid::Grid;
-use super::lanes::{Lanes, scalar::F32x1};
-use crate::{Isa, prefetch::prefetch};
+use super::lanes::Lanes;
+use super::lanes::scalar::F32x1;
+use crate::Isa;
+use crate::prefetch::prefetch;
 use std::ops::Range;
 
 /// Relaxation factor of the benchmark.

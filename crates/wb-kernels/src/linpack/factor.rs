@@ -2,11 +2,9 @@
 //!
 //! S. Toledo, "Locality of reference in LU decomposition with partial pivoting" (1997).
 
-use super::{
-    kernel::Kernels,
-    matrix::MatrixMut,
-    panel::{Panel, WIDEST, swap_rows},
-};
+use super::kernel::Kernels;
+use super::matrix::MatrixMut;
+use super::panel::{Panel, WIDEST, swap_rows};
 use crate::{Error, HugePagePolicy};
 
 /// Up to this number of columns, columns are eliminated one by one.

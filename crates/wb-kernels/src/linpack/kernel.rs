@@ -1,9 +1,7 @@
 //! The inner loops of each instruction set and the layout of their operands.
 
-use super::{
-    loops::{eliminate, multiply, solve},
-    matrix::MatrixMut,
-};
+use super::loops::{eliminate, multiply, solve};
+use super::matrix::MatrixMut;
 use crate::Isa;
 
 /// The inner loops of one instruction set and the layout of their operands.
@@ -108,10 +106,8 @@ fn scalar() -> Kernels {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{
-        super::vector::x86::{Avx2, Avx512, Sse2},
-        Kernels, eliminate, multiply, solve,
-    };
+    use super::super::vector::x86::{Avx2, Avx512, Sse2};
+    use super::{Kernels, eliminate, multiply, solve};
 
     macro_rules! kernels {
         ($name:ident, $vector:ident($features:literal), $rows:literal x $cols:literal registers $groups:literal) => {

@@ -4,20 +4,16 @@
 //! update the columns on the right, one of them factors the next block of columns, so that no thread waits for it. The
 //! right-hand side is updated along as an additional column; only the back substitution remains at the end.
 
-use super::{
-    factor::Factorizer,
-    kernel::Kernels,
-    matrix::{MatrixMut, SharedMatrix},
-    panel::{Panel, WIDEST},
-};
-use crate::{Error, HugePagePolicy, thread_team::TeamThread};
-use std::{
-    ops::Range,
-    sync::{
-        Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use super::factor::Factorizer;
+use super::kernel::Kernels;
+use super::matrix::{MatrixMut, SharedMatrix};
+use super::panel::{Panel, WIDEST};
+use crate::thread_team::TeamThread;
+use crate::{Error, HugePagePolicy};
+use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Columns of the widest strip, the unit of work of one thread, whose solved rows fit into the second-level cache: a
 /// multiple of every tile's width.

@@ -1,9 +1,7 @@
 //! Rectangles of a column-major matrix that can be split and worked on separately.
 
-use std::{
-    marker::PhantomData,
-    ops::{Deref, Range},
-};
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
 
 /// Exclusive access to a rectangle of a column-major matrix.
 ///

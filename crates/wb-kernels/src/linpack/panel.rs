@@ -1,6 +1,7 @@
 //! A factored block of columns, and its update of the columns on its right.
 
-use super::{kernel::Kernels, matrix::MatrixMut};
+use super::kernel::Kernels;
+use super::matrix::MatrixMut;
 use crate::{Error, HugePagePolicy, MappedMemory};
 
 /// The widest block of columns that is factored at once.

@@ -1,18 +1,14 @@
 //! A linpack run: repeatedly generates a system of linear equations, times its solution, and computes its residual.
 
-use super::{
-    Config, Error, Repeat, Report,
-    kernel::Kernels,
-    lu::Workspace,
-    matrix::{MatrixMut, SharedMatrix},
-    matrix_bytes, operations, required_bytes,
-    system::{self, ResidualNorms},
-};
-use crate::{
-    Isa, MappedMemory, Work, cpus, memory,
-    thread_team::{self, TeamThread, TimeSpan},
-};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use super::kernel::Kernels;
+use super::lu::Workspace;
+use super::matrix::{MatrixMut, SharedMatrix};
+use super::system::{self, ResidualNorms};
+use super::{Config, Error, Repeat, Report, matrix_bytes, operations, required_bytes};
+use crate::thread_team::{self, TeamThread, TimeSpan};
+use crate::{Isa, MappedMemory, Work, cpus, memory};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Solves the system repeatedly, as configured.
 ///

@@ -1,7 +1,8 @@
 //! The measured loops of the block-size sweep.
 
 use super::sweep::Access;
-use super::words::{Words, scalar::Word};
+use super::words::Words;
+use super::words::scalar::Word;
 use crate::{Isa, opaque};
 
 /// Reads or writes a block; the arguments are the block, its words and the passes. Reading returns the wrapping sum of

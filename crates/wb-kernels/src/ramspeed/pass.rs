@@ -1,8 +1,11 @@
 //! The measured loops of ramspeed: one pass of one operation over a thread's part of the arrays.
 
-use super::words::{Words, scalar::Word};
-use super::{Mode, WordType, run::LINE};
-use crate::{Isa, prefetch::prefetch_to_second_level};
+use super::run::LINE;
+use super::words::Words;
+use super::words::scalar::Word;
+use super::{Mode, WordType};
+use crate::Isa;
+use crate::prefetch::prefetch_to_second_level;
 
 /// A pass; the arguments are the result, the first operand, the second operand and the number of words.
 ///
@@ -13,7 +16,8 @@ pub(super) type PassLoop = unsafe fn(*mut u64, *const u64, *const u64, usize);
 
 /// The pass for an operation, by an instruction set that [`Isa::require`] has accepted.
 pub(super) fn select_pass(mode: Mode, kind: WordType, non_temporal: bool, isa: Isa) -> PassLoop {
-    use {Mode::*, WordType::*};
+    use Mode::*;
+    use WordType::*;
     match (mode, kind, non_temporal) {
         (Copy, _, false) => select_for_isa::<op::Copy, false>(isa),
         (Copy, _, true) => select_for_isa::<op::Copy, true>(isa),

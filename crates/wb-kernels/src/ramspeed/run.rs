@@ -1,14 +1,10 @@
 //! Passes of one operation over arrays in memory.
 
-use super::{
-    operands::{OperandRun, runs},
-    pass::select_pass,
-};
-use crate::{
-    Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque,
-    thread_team::{self, TeamThread, TimeSpan},
-    work::measure,
-};
+use super::operands::{OperandRun, runs};
+use super::pass::select_pass;
+use crate::thread_team::{self, TeamThread, TimeSpan};
+use crate::work::measure;
+use crate::{Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -2,11 +2,9 @@
 //! drops where the blocks exceed a cache.
 
 use super::blocks::select_loop;
-use crate::{
-    Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque,
-    thread_team::{self, TimeSpan},
-    work::measure,
-};
+use crate::thread_team::{self, TimeSpan};
+use crate::work::measure;
+use crate::{Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,9 +1,8 @@
 //! Errors of a control connection, as shown to the user.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use rustls::{AlertDescription, CertificateError};
 

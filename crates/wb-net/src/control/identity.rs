@@ -1,8 +1,7 @@
 //! The identity: a private key, in the self-signed certificate that TLS requires.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

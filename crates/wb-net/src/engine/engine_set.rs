@@ -1,24 +1,17 @@
 //! The engines of one machine as one: in this process for threads, in child processes for strands that are processes.
 
-use std::{
-    io::{self, BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::{
-    local::LocalEngine,
-    protocol::{
-        Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement,
-        StrandTotals,
-    },
-    report::EngineReport,
+use super::local::LocalEngine;
+use super::protocol::{
+    Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement, StrandTotals,
 };
+use super::report::EngineReport;
 use crate::language::StrandKind;
 
 /// Creates the command that executes strands in a child process: it must call [`run_child`].

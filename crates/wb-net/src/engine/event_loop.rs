@@ -1,29 +1,21 @@
 //! An event loop: many strands on one thread, which waits for events on all their connections.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
-    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, TryRecvError},
-    },
-};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
-use rustix::{
-    event::{EventfdFlags, epoll, eventfd},
-    io::Errno,
-    time::Timespec,
-};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 
-use super::{
-    clock::{self, Nanos},
-    executor::{self, GroupMetrics},
-    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker},
-    protocol::{EngineError, Settings, StrandTotals},
-    strand::{Strand, StrandStatus},
-    usage::Usage,
-};
+use super::clock::{self, Nanos};
+use super::executor::{self, GroupMetrics};
+use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker};
+use super::protocol::{EngineError, Settings, StrandTotals};
+use super::strand::{Strand, StrandStatus};
+use super::usage::Usage;
 use crate::transport::WaitCondition;
 
 /// The strands of one group on this thread.

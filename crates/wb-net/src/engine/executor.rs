@@ -1,28 +1,22 @@
 //! Executors: threads that run one blocking strand each, or many by an event loop.
 
-use std::{
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
-use super::{
-    clock::{self, Nanos},
-    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker},
-    interrupt::InterruptHandle,
-    latencies::LatencyBuffer,
-    latency::LatencyHistogram,
-    perf_counters::PerfCounters,
-    plan::GroupPlan,
-    protocol::{EngineError, Settings},
-    raw_log::RawLog,
-    strand::{Strand, StrandContext, StrandStatus},
-    tally::{FlowopTally, Intervals, LiveCounters, TransactionTally},
-    usage::Usage,
-    wait,
-};
+use super::clock::{self, Nanos};
+use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker};
+use super::interrupt::InterruptHandle;
+use super::latencies::LatencyBuffer;
+use super::latency::LatencyHistogram;
+use super::perf_counters::PerfCounters;
+use super::plan::GroupPlan;
+use super::protocol::{EngineError, Settings};
+use super::raw_log::RawLog;
+use super::strand::{Strand, StrandContext, StrandStatus};
+use super::tally::{FlowopTally, Intervals, LiveCounters, TransactionTally};
+use super::usage::Usage;
+use super::wait;
 use crate::transport::ConnectionInfo;
 
 /// Metrics that one executor records for one group.

@@ -1,14 +1,13 @@
 //! Messages between the driver of an engine and its executors.
 
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use super::{
-    clock::Nanos,
-    interrupt::InterruptHandle,
-    protocol::{EngineCommand, EngineError, StrandTotals},
-    tally::{StrandTally, TransactionTally},
-    usage::Usage,
-};
+use super::clock::Nanos;
+use super::interrupt::InterruptHandle;
+use super::protocol::{EngineCommand, EngineError, StrandTotals};
+use super::tally::{StrandTally, TransactionTally};
+use super::usage::Usage;
 use crate::transport::ConnectionInfo;
 
 /// An input of an engine's driver: from the run's coordinator, or from the engine's own threads.

@@ -1,11 +1,12 @@
 //! Histograms as text: HdrHistogram's own V2 encoding in base64, which its other implementations can read.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::{
-    Histogram,
-    serialization::{Deserializer as Reader, Serializer as _, V2SerializeError, V2Serializer},
-};
-use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as _};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer as Reader, Serializer as _, V2SerializeError, V2Serializer};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serializer};
 
 use super::buckets::Buckets;
 

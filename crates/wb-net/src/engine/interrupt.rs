@@ -55,13 +55,11 @@ fn install_handler() {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{ErrorKind, Read},
-        os::unix::net::UnixStream,
-        sync::mpsc::channel,
-        thread,
-        time::Duration,
-    };
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 

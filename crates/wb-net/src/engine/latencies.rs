@@ -4,7 +4,8 @@
 //! from the caches; and each execution concerns several histograms. So latencies are appended to a buffer, and recorded
 //! when it is full.
 
-use super::{clock::Nanos, tally::TransactionTally};
+use super::clock::Nanos;
+use super::tally::TransactionTally;
 
 /// Entries of the buffer.
 const CAPACITY: usize = 128;
@@ -65,10 +66,8 @@ impl LatencyBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{
-        latency::LatencyHistogram,
-        tally::{FlowopTally, Intervals},
-    };
+    use crate::engine::latency::LatencyHistogram;
+    use crate::engine::tally::{FlowopTally, Intervals};
 
     #[test]
     fn each_entry_is_recorded_once() {

@@ -3,7 +3,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::{buckets::Buckets, clock::Nanos};
+use super::buckets::Buckets;
+use super::clock::Nanos;
 
 /// A histogram of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

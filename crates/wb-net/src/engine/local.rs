@@ -2,26 +2,19 @@
 
 mod prepare;
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::{
-        Arc,
-        atomic::Ordering::Relaxed,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    },
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use std::{io, thread};
 
 use self::prepare::PreparedRun;
-use super::{
-    clock::{self, Nanos},
-    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport},
-    protocol::{Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals},
-    report::{EngineReport, GroupReport},
-    tally::LiveCounters,
-};
+use super::clock::{self, Nanos};
+use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport};
+use super::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals};
+use super::report::{EngineReport, GroupReport};
+use super::tally::LiveCounters;
 use crate::language::Extent;
 use crate::netstat::Netstat;
 use crate::transport::listener::SharedListeners;

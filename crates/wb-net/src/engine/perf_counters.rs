@@ -1,9 +1,7 @@
 //! Hardware and software counters over flowops, by the kernel's perf events.
 
-use perf_event::{
-    Builder, Counter,
-    events::{Event, Hardware, Software},
-};
+use perf_event::events::{Event, Hardware, Software};
+use perf_event::{Builder, Counter};
 
 /// The supported events, named as in `perf list`.
 pub const SUPPORTED_EVENTS: [&str; 11] = [

@@ -3,14 +3,18 @@
 //! An engine is a process that executes strands: this process, a child of it, or a server. All are driven by the same
 //! [`EngineCommand`]s and respond with the same [`EngineEvent`]s.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::Nanos;
+use super::raw_log::LatencyRecord;
+use super::report::EngineReport;
 pub use super::report::{EngineProgress, ExecutorKind, Side};
-use super::{clock::Nanos, raw_log::LatencyRecord, report::EngineReport};
 use crate::language::NetProfile;
-use crate::transport::{address::HostAddress, link::Announcement};
+use crate::transport::address::HostAddress;
+use crate::transport::link::Announcement;
 
 /// The part of a run that one engine executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]

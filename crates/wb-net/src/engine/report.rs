@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    clock::Nanos,
-    tally::{StrandTally, TransactionTally},
-    usage::Usage,
-};
+use super::clock::Nanos;
+use super::tally::{StrandTally, TransactionTally};
+use super::usage::Usage;
 use crate::netstat::NetworkCounters;
 use crate::transport::ConnectionInfo;
 

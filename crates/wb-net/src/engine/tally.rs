@@ -1,16 +1,14 @@
 //! Counters and latencies of a run: recorded by each executor in memory of its own, and merged at the end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde::{Deserialize, Serialize};
 
-use super::{clock::Nanos, latency::LatencyHistogram};
+use super::clock::Nanos;
+use super::latency::LatencyHistogram;
 
 /// Significant digits of the histograms of intervals: an error of about 1 %.
 const INTERVAL_DIGITS: u8 = 2;

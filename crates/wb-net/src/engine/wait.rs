@@ -2,10 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    time::Timespec,
-};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 
 use super::clock::{self, Nanos};
 use crate::transport::{Interest, WaitCondition};

@@ -1,24 +1,22 @@
 //! Assembles the result of a run from the reports of all engines.
 
-use std::{collections::BTreeMap, io};
+use std::collections::BTreeMap;
+use std::io;
 
+use super::progress::progress_points;
 use super::{
     DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
-    NestedLatency, RunResult, RunStatus, StrandResult, Totals, TransactionResult, progress::progress_points,
+    NestedLatency, RunResult, RunStatus, StrandResult, Totals, TransactionResult,
 };
-use crate::engine::{
-    clock::Nanos,
-    latency::LatencyHistogram,
-    protocol::{ExecutorKind, Settings},
-    report::{EngineReport, GroupReport},
-    tally::{FlowopTally, TransactionTally},
-    usage::Usage,
-};
+use crate::engine::clock::Nanos;
+use crate::engine::latency::LatencyHistogram;
+use crate::engine::protocol::{ExecutorKind, Settings};
+use crate::engine::report::{EngineReport, GroupReport};
+use crate::engine::tally::{FlowopTally, TransactionTally};
+use crate::engine::usage::Usage;
 use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, StrandKind, Transaction};
-use crate::session::{
-    client::{ClientRun, FinishedRun},
-    coordinator::{DatagramTotals, RunFailure},
-};
+use crate::session::client::{ClientRun, FinishedRun};
+use crate::session::coordinator::{DatagramTotals, RunFailure};
 use crate::transport::ConnectionInfo;
 
 impl RunResult {

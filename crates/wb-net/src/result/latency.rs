@@ -4,7 +4,8 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{hdr, latency::LatencyHistogram};
+use crate::engine::hdr;
+use crate::engine::latency::LatencyHistogram;
 
 /// A summary of latencies, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::latency::quantile;
-use crate::engine::{latency::LatencyHistogram, tally::Intervals};
+use crate::engine::latency::LatencyHistogram;
+use crate::engine::tally::Intervals;
 
 /// The latency percentiles of the rows, and the same as quantiles: 99.9 / 100 is not exactly 0.999 in floating point.
 const PERCENTILES: [(f64, f64); 8] =

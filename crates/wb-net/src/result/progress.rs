@@ -1,7 +1,8 @@
 //! Progress of a machine by interval, restricted to the data phase.
 
 use super::ProgressPoint;
-use crate::engine::{clock::Nanos, protocol::EngineProgress};
+use crate::engine::clock::Nanos;
+use crate::engine::protocol::EngineProgress;
 
 /// The intervals between progress reports that lie in `began..ended`, by the clock of the reporting machine.
 pub(super) fn progress_points(progress: &[EngineProgress], (began, ended): (Nanos, Nanos)) -> Vec<ProgressPoint> {

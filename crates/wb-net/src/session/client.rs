@@ -1,21 +1,17 @@
 //! The client: connects to the servers of a profile, and coordinates the run with them.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    net::{SocketAddr, ToSocketAddrs},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
 use crate::control::{Channel, ControlError, ControlLimits, Credentials, connect};
-use crate::engine::{
-    engine_set::{ChildCommandFactory, EngineSet},
-    files,
-    protocol::{Assignment, EngineCommand, HostAddresses, Settings, Side},
-};
+use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
+use crate::engine::files;
+use crate::engine::protocol::{Assignment, EngineCommand, HostAddresses, Settings, Side};
 use crate::language::{Files, FlowopAction, NetProfile};
 use crate::mirror::{hosts, mirror};
 use crate::transport::address::HostAddress;

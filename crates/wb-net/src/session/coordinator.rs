@@ -9,21 +9,18 @@ mod events;
 mod outcome;
 mod totals;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
-use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
 
 use self::events::RESPONSE_TIMEOUT;
 pub use self::outcome::{DatagramTotals, RunFailure, RunOutcome};
-use crate::engine::{
-    clock::Nanos,
-    protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, ExecutorKind, StrandTotals},
-    raw_log::LatencyRecord,
-    report::EngineReport,
-};
+use crate::engine::clock::Nanos;
+use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, ExecutorKind, StrandTotals};
+use crate::engine::raw_log::LatencyRecord;
+use crate::engine::report::EngineReport;
 use crate::language::{Extent, Flowop, FlowopAction, NetProfile, Transaction};
 
 /// A participant of a run: this machine or a server.

@@ -1,6 +1,7 @@
 //! Limits of what a server executes for a client.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::engine::protocol::{Assignment, EngineError, Side};
 use crate::language::{Extent, Flowop, FlowopAction, Message, NetProfile, StrandKind};
@@ -157,10 +158,8 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        mirror::mirror,
-        presets::{PresetConfig, stream},
-    };
+    use crate::mirror::mirror;
+    use crate::presets::{PresetConfig, stream};
 
     fn assignment(instances: u32, size: u32) -> Assignment {
         let setup = PresetConfig { instances, ..PresetConfig::new("there") };

@@ -1,27 +1,19 @@
 //! The server: accepts authenticated clients, and executes its part of their runs within limits.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use tokio::{
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
-    task::JoinSet,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
-use crate::engine::{
-    engine_set::{ChildCommandFactory, EngineSet, EngineSetHandle},
-    protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostAddresses},
-};
+use crate::engine::engine_set::{ChildCommandFactory, EngineSet, EngineSetHandle};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostAddresses};
 use crate::transport::address::HostAddress;
 
 /// An event for the server's log.

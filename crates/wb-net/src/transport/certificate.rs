@@ -5,22 +5,18 @@
 //! control connection, which is encrypted and authenticated. The connecting side accepts only this certificate, so that
 //! neither a certificate authority nor a host name has to be trusted.
 
-use std::{
-    io,
-    sync::{Arc, OnceLock},
-};
+use std::io;
+use std::sync::{Arc, OnceLock};
 
 use rcgen::CertifiedKey;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
-    client::{
-        Resumption,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
-    server::NoServerSessionStorage,
-    version::TLS13,
 };
 use sha2::{Digest, Sha256};
 

@@ -1,10 +1,8 @@
 //! Datagram transport over two connected sockets: UDP and UNIX.
 
-use std::{
-    array,
-    io::{self, IoSlice},
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::array;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::Socket;

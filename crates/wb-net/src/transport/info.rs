@@ -94,10 +94,8 @@ fn tcp_info(socket: std::os::fd::RawFd) -> Option<libc::tcp_info> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{
-        net::{TcpListener, TcpStream},
-        os::fd::AsFd,
-    };
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_tcp_connection_has_a_round_trip_time_and_buffers() {

@@ -4,24 +4,23 @@
 //! for them, and exchange the addresses over the control connection. So the accepting side accepts connections from
 //! these addresses only, and the measured traffic needs no marker and no round trip to be identified.
 
-use std::{collections::HashSet, io, sync::Arc, time::Duration};
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
-use super::{
-    InfoKind, Interest, Transport, WaitCondition,
-    address::{HostAddress, TransportAddress},
-    certificate::{self, CertificateFingerprint},
-    datagram::DatagramSocket,
-    listener::{Listener, SharedListeners},
-    port_pool::PortPool,
-    quic,
-    socket::{self, SocketConfig},
-    stream::StreamSocket,
-    tls::{self, Tls},
-    vsock,
-};
+use super::address::{HostAddress, TransportAddress};
+use super::certificate::{self, CertificateFingerprint};
+use super::datagram::DatagramSocket;
+use super::listener::{Listener, SharedListeners};
+use super::port_pool::PortPool;
+use super::socket::{self, SocketConfig};
+use super::stream::StreamSocket;
+use super::tls::{self, Tls};
+use super::{InfoKind, Interest, Transport, WaitCondition, quic, vsock};
 use crate::language::{Endpoint, Protocol};
 
 /// The addresses of one side of a link, sent to the other side.

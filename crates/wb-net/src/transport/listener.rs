@@ -1,31 +1,23 @@
 //! Listeners, which accept connections from expected addresses only.
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
-    io,
-    net::SocketAddr,
-    ops::RangeInclusive,
-    os::fd::{AsFd, OwnedFd},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
 
-use rustix::{
-    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
-    net::{SocketFlags, acceptfrom_with},
-    time::Timespec,
-};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::net::{SocketFlags, acceptfrom_with};
+use rustix::time::Timespec;
 use socket2::Socket;
 
-use super::{
-    Interest, WaitCondition,
-    address::{HostAddress, TransportAddress},
-    socket::{self, SocketConfig},
-};
+use super::address::{HostAddress, TransportAddress};
+use super::socket::{self, SocketConfig};
+use super::{Interest, WaitCondition};
 use crate::language::Protocol;
 
 /// A listener: a listening socket of one strand, or a strand's share of a common one.

@@ -21,12 +21,10 @@ pub mod stream;
 mod tls;
 mod vsock;
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
-    os::unix::fs::FileExt,
-};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileExt;
 
 use crate::engine::clock::Nanos;
 use crate::language::Message;

@@ -4,10 +4,8 @@ use std::io;
 
 use socket2::{SockAddr, Socket};
 
-use super::{
-    address::TransportAddress,
-    socket::{self, SocketConfig},
-};
+use super::address::TransportAddress;
+use super::socket::{self, SocketConfig};
 
 /// Ports per link whose connection is opened repeatedly, if at most 16 strands do so.
 const MAX_PORTS_PER_LINK: usize = 256;

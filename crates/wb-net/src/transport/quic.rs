@@ -9,12 +9,10 @@
 
 mod socket_pair;
 
-use std::{
-    io::{self, ErrorKind, IoSliceMut},
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
-    sync::Arc,
-    time::Instant,
-};
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
@@ -28,7 +26,8 @@ use socket2::Socket;
 pub(super) use self::socket_pair::{QuicConfig, QuicSocketPair, set_buffer_sizes};
 use self::socket_pair::{RECEIVE_SLOTS, SLOT_SIZE};
 use super::{ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate};
-use crate::{engine::clock, language::Message};
+use crate::engine::clock;
+use crate::language::Message;
 
 /// The first byte that the opener sends, so that the other side learns of the stream and may use it first.
 const GREETING: &[u8] = &[0];

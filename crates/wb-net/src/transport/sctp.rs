@@ -5,10 +5,8 @@
 
 mod sys;
 
-use std::{
-    io,
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;

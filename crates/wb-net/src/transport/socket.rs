@@ -1,13 +1,14 @@
 //! Creation of sockets according to the endpoints of a profile.
 
-use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::{
-    address::{HostAddress, TransportAddress},
-    vsock,
-};
+use super::address::{HostAddress, TransportAddress};
+use super::vsock;
 use crate::language::{Endpoint, Protocol};
 
 /// Default time limit for establishing a connection.

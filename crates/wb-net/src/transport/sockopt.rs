@@ -1,9 +1,7 @@
 //! Socket options that no library provides.
 
-use std::{
-    io,
-    os::fd::{AsRawFd, BorrowedFd},
-};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 

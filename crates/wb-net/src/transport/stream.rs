@@ -1,10 +1,8 @@
 //! Byte streams that the kernel implements completely: TCP, UNIX and vsock.
 
-use std::{
-    fs::File,
-    io::{self, IoSlice, IoSliceMut},
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;

@@ -8,12 +8,10 @@
 mod ktls;
 mod records;
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
-    sync::Arc,
-};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::{ClientConfig, ServerConfig};

@@ -1,15 +1,14 @@
 //! vsock (linux/vm_sockets.h): the context ID of this machine, and the size of a socket's buffer.
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
-};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 use socket2::Socket;
 
-use super::{address::TransportAddress, sockopt};
+use super::address::TransportAddress;
+use super::sockopt;
 
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use wb_net::{
-    engine::{protocol::Settings, report::EngineReport},
-    language::*,
-    session::coordinator::RunOutcome,
-};
+use wb_net::engine::protocol::Settings;
+use wb_net::engine::report::EngineReport;
+use wb_net::language::*;
+use wb_net::session::coordinator::RunOutcome;
 
-use crate::{Test, common::*};
+use crate::Test;
+use crate::common::*;
 
 pub(crate) const TESTS: &[Test] = &[
     ("requests_are_answered", requests_are_answered),

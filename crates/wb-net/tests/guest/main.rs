@@ -7,11 +7,9 @@ mod kinds;
 mod sctp;
 mod vsock;
 
-use std::{
-    path::Path,
-    process::ExitCode,
-    sync::{Arc, OnceLock},
-};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use wb_test_vm::{GuestError, GuestScript, run_script};

@@ -1,12 +1,12 @@
 //! Tests specific to SCTP: options of an association, and its streams.
 
-use wb_net::{engine::report::EngineReport, language::*, transport::address::TransportAddress};
+use wb_net::engine::report::EngineReport;
+use wb_net::language::*;
+use wb_net::transport::address::TransportAddress;
 
-use crate::{
-    Test,
-    common::{link, *},
-    kinds::both_executors,
-};
+use crate::Test;
+use crate::common::{link, *};
+use crate::kinds::both_executors;
 
 pub(crate) const TESTS: &[Test] = &[
     ("sctp::requests_are_answered_on_streams_with_options", requests_are_answered_on_streams_with_options),

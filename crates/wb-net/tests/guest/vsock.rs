@@ -1,11 +1,10 @@
 //! Tests specific to vsock: buffer sizes, and ports that are reserved for a run.
 
-use wb_net::{language::*, transport::link::LinkRole};
+use wb_net::language::*;
+use wb_net::transport::link::LinkRole;
 
-use crate::{
-    Test,
-    common::{link, *},
-};
+use crate::Test;
+use crate::common::{link, *};
 
 pub(crate) const TESTS: &[Test] = &[(
     "vsock::ports_are_reserved_and_buffers_have_the_requested_size",

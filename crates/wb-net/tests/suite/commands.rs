@@ -1,32 +1,22 @@
 //! An engine receives arbitrary commands in any order, as a malicious authenticated client could send them: it may
 //! refuse and fail, but must neither panic nor continue after its end.
 
-use std::{
-    collections::BTreeMap,
-    net::Ipv4Addr,
-    sync::{
-        atomic::{AtomicUsize, Ordering::SeqCst},
-        mpsc::{RecvTimeoutError, channel},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use crate::common::*;
 use proptest::prelude::*;
-use wb_net::{
-    engine::{
-        local::LocalEngine,
-        protocol::{
-            Assignment, ConnectionTotals, EngineCommand, HostAddresses, LinkAnnouncement, LinkId, Settings, Side,
-            StrandTotals,
-        },
-    },
-    language::*,
-    transport::{
-        address::{HostAddress, TransportAddress},
-        link::Announcement,
-    },
+use wb_net::engine::local::LocalEngine;
+use wb_net::engine::protocol::{
+    Assignment, ConnectionTotals, EngineCommand, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
 };
+use wb_net::language::*;
+use wb_net::transport::address::{HostAddress, TransportAddress};
+use wb_net::transport::link::Announcement;
 
 fn assignment(protocol: Protocol, threads: u32) -> Assignment {
     let middle = transaction(Extent::Window(Duration::from_millis(5)), vec![send(90), receive(90)]);

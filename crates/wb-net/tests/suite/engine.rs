@@ -1,10 +1,9 @@
 //! Tests with both sides of a run in one process: bytes, counters and latencies.
 
 use crate::common::*;
-use wb_net::{
-    engine::{protocol::Settings, report::EngineReport},
-    language::*,
-};
+use wb_net::engine::protocol::Settings;
+use wb_net::engine::report::EngineReport;
+use wb_net::language::*;
 
 #[test]
 fn a_stream_of_a_window_arrives() {

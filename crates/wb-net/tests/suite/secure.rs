@@ -1,20 +1,15 @@
 //! Tests of encrypted connections: TLS and QUIC.
 
-use std::{
-    io::ErrorKind,
-    net::{TcpStream, UdpSocket},
-    time::Duration,
-};
+use std::io::ErrorKind;
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
 
-use crate::common::{
-    link::{connect, link},
-    *,
-};
-use wb_net::{
-    engine::{protocol::Settings, report::EngineReport},
-    language::*,
-    transport::address::TransportAddress,
-};
+use crate::common::link::{connect, link};
+use crate::common::*;
+use wb_net::engine::protocol::Settings;
+use wb_net::engine::report::EngineReport;
+use wb_net::language::*;
+use wb_net::transport::address::TransportAddress;
 
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
 

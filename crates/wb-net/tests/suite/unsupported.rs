@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 
 use crate::common::*;
-use wb_net::{language::*, transport::link::LinkRole};
+use wb_net::language::*;
+use wb_net::transport::link::LinkRole;
 
 #[test]
 fn a_protocol_that_the_kernel_does_not_support_is_reported_as_unsupported() {

@@ -1,7 +1,8 @@
 //! Four lanes in 128 bits, eight in 256 bits with fused multiply-add (AVX2 and FMA), and sixteen in 512 bits (AVX-512 F,
 //! VL, DQ and BW).
 
-use super::{Lanes, scalar::F32x1};
+use super::Lanes;
+use super::scalar::F32x1;
 use std::arch::x86_64::*;
 
 macro_rules! lanes {

@@ -1,7 +1,8 @@
 //! Two words in 128 bits, four in 256 bits with fused multiply-add (AVX2 and FMA), and eight in 512 bits (AVX-512 F, VL, DQ
 //! and BW).
 
-use super::{Words, scalar::Word};
+use super::Words;
+use super::scalar::Word;
 use std::arch::x86_64::*;
 
 macro_rules! words {

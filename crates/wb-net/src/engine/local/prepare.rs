@@ -1,37 +1,27 @@
 //! Preparation of an engine's run: strands with their ends of links, and the executors that run them.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crate::engine::{
-    descriptors,
-    event_loop::{self, GroupStrands},
-    executor::{self, GroupMetrics},
-    executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker},
-    plan::GroupPlan,
-    protocol::{
-        Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
-    },
-    raw_log::{self, RawLog, RawLogReader},
-    strand::{
-        Signals, Strand, StrandConfig,
-        files::{self, FileLists},
-    },
-    tally::LiveCounters,
+use crate::engine::descriptors;
+use crate::engine::event_loop::{self, GroupStrands};
+use crate::engine::executor::{self, GroupMetrics};
+use crate::engine::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker};
+use crate::engine::plan::GroupPlan;
+use crate::engine::protocol::{
+    Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
 };
+use crate::engine::raw_log::{self, RawLog, RawLogReader};
+use crate::engine::strand::files::{self, FileLists};
+use crate::engine::strand::{Signals, Strand, StrandConfig};
+use crate::engine::tally::LiveCounters;
 use crate::language::FlowopAction;
-use crate::transport::{
-    address::HostAddress,
-    link::{LinkConfig, LinkEnd, LinkRole},
-    listener::SharedListeners,
-};
+use crate::transport::address::HostAddress;
+use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
+use crate::transport::listener::SharedListeners;
 
 /// A prepared run: the strands, links and threads of one engine.
 pub(super) struct PreparedRun {

@@ -3,13 +3,12 @@
 use std::io::{self, ErrorKind};
 
 use super::{StepResult, Strand, StrandOperation, datagram_header, io_error};
-use crate::engine::{
-    clock::{self, Nanos},
-    plan::{FlowopPlan, GroupPlan},
-    protocol::ConnectionTotals,
-};
+use crate::engine::clock::{self, Nanos};
+use crate::engine::plan::{FlowopPlan, GroupPlan};
+use crate::engine::protocol::ConnectionTotals;
 use crate::language::{Endpoint, FlowopAction};
-use crate::transport::{ConnectionInfo, Intent, Transport, socket::CONNECT_TIMEOUT};
+use crate::transport::socket::CONNECT_TIMEOUT;
+use crate::transport::{ConnectionInfo, Intent, Transport};
 
 /// An open connection.
 pub(super) struct OpenConnection {

@@ -1,12 +1,12 @@
 //! Draining: after a transaction both sides receive what is still in flight.
 
-use std::{io::ErrorKind, sync::atomic::Ordering::Relaxed};
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::{DATAGRAM_GRACE, Strand, StrandStatus, connections::OpenConnection};
-use crate::engine::{
-    clock::{self, Nanos},
-    protocol::{ConnectionTotals, EngineError, StrandTotals},
-};
+use super::connections::OpenConnection;
+use super::{DATAGRAM_GRACE, Strand, StrandStatus};
+use crate::engine::clock::{self, Nanos};
+use crate::engine::protocol::{ConnectionTotals, EngineError, StrandTotals};
 use crate::language::{Message, MessageSize, SctpMessage, SyscallFamily};
 use crate::transport::{Intent, WaitCondition};
 

@@ -1,15 +1,16 @@
 //! Transfer of files: sent by the kernel, selected by pseudo-random numbers that both sides compute.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, connections};
-use crate::engine::{clock::Nanos, plan::FlowopPlan, protocol::Side, random::RandomKey};
+use crate::engine::clock::Nanos;
+use crate::engine::plan::FlowopPlan;
+use crate::engine::protocol::Side;
+use crate::engine::random::RandomKey;
 use crate::language::{FileSizes, Files, Message, MessageSize, SctpMessage, SyscallFamily};
 
 /// A file to send, or the size of a file to receive.

@@ -2,18 +2,13 @@
 
 use std::io::ErrorKind;
 
-use super::{
-    DATAGRAM_GRACE, Intent, Message, StepResult, Strand, StrandContext, StrandOperation,
-    connections::{find_connection, not_connected},
-    datagram_header::{self, DatagramHeader},
-    io_error,
-};
-use crate::engine::{
-    clock::{self, Nanos},
-    plan::{ByteTotal, Executions, FlowopPlan},
-    protocol::Side,
-    random::RandomKey,
-};
+use super::connections::{find_connection, not_connected};
+use super::datagram_header::{self, DatagramHeader};
+use super::{DATAGRAM_GRACE, Intent, Message, StepResult, Strand, StrandContext, StrandOperation, io_error};
+use crate::engine::clock::{self, Nanos};
+use crate::engine::plan::{ByteTotal, Executions, FlowopPlan};
+use crate::engine::protocol::Side;
+use crate::engine::random::RandomKey;
 use crate::language::MessageSize;
 
 /// A message in transfer.

@@ -9,32 +9,26 @@ mod drain;
 pub mod files;
 mod message;
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use self::{
-    connections::OpenConnection,
-    drain::DrainState,
-    files::{FileLists, SelectedFile},
-    message::MessageTransfer,
-};
-use super::{
-    clock::{self, Nanos},
-    descriptors,
-    latencies::{LatencyBuffer, LatencyEntry, LatencyKind},
-    perf_counters::PerfCounters,
-    plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan},
-    protocol::{EngineError, Side, StrandTotals},
-    raw_log::RawLog,
-    tally::{LiveCounters, StrandTally, TransactionTally},
-};
+use self::connections::OpenConnection;
+use self::drain::DrainState;
+use self::files::{FileLists, SelectedFile};
+use self::message::MessageTransfer;
+use super::clock::{self, Nanos};
+use super::descriptors;
+use super::latencies::{LatencyBuffer, LatencyEntry, LatencyKind};
+use super::perf_counters::PerfCounters;
+use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
+use super::protocol::{EngineError, Side, StrandTotals};
+use super::raw_log::RawLog;
+use super::tally::{LiveCounters, StrandTally, TransactionTally};
 use crate::language::{Extent, FlowopAction, Message};
-use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, link::LinkEnd};
+use crate::transport::link::LinkEnd;
+use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition};
 
 /// A strand of a group.
 pub(super) struct Strand {

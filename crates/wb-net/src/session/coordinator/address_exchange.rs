@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Coordinator, RunFailure, events::RESPONSE_TIMEOUT};
+use super::events::RESPONSE_TIMEOUT;
+use super::{Coordinator, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, LinkId};
 use crate::language::{FlowopAction, NetProfile};
 

@@ -1,9 +1,7 @@
 //! The outcome of a run.
 
-use crate::engine::{
-    protocol::{EngineError, ExecutorKind},
-    report::EngineReport,
-};
+use crate::engine::protocol::{EngineError, ExecutorKind};
+use crate::engine::report::EngineReport;
 
 /// The outcome of a run.
 #[derive(Debug)]

@@ -1,16 +1,14 @@
 //! State shared by successive connections over the same pair of sockets.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, ConnectionId, Endpoint, EndpointConfig, NoneTokenStore, ServerConfig, TransportConfig,
     ValidationTokenConfig, VarInt,
-    crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use quinn_udp::UdpSocketState;
 use rustix::rand::{GetRandomFlags, getrandom};

@@ -1,11 +1,10 @@
 //! Definitions from linux/sctp.h; no library provides all of them.
 
-use std::{
-    io,
-    os::fd::{AsRawFd, BorrowedFd},
-};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::{io::Errno, net::SendFlags};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 use super::super::sockopt::{get, set};
 

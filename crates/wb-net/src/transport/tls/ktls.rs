@@ -4,19 +4,17 @@
 //! The kernel does not update keys. AES-GCM keys are safe for 2^24.5 records; the data sent here is not secret, so
 //! longer connections are not ended.
 
-use std::{
-    io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
-};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::{io::Errno, net::RecvFlags};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use rustls::ConnectionTrafficSecrets;
 use socket2::Socket;
 
-use super::{
-    super::{certificate::to_io_error, sockopt::set},
-    records::TlsSession,
-};
+use super::super::certificate::to_io_error;
+use super::super::sockopt::set;
+use super::records::TlsSession;
 
 /// Types of TLS records (RFC 8446, section 5.1).
 const ALERT: u8 = 21;

@@ -2,15 +2,14 @@
 //!
 //! Uses rustls without its internal buffers, so that one system call reads or writes many records.
 
-use std::{io, sync::Arc};
+use std::io;
+use std::sync::Arc;
 
-use rustls::{
-    ClientConfig, ServerConfig,
-    client::UnbufferedClientConnection,
-    pki_types::ServerName,
-    server::UnbufferedServerConnection,
-    unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus},
-};
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{ClientConfig, ServerConfig};
 
 use super::super::certificate::{SERVER_NAME, to_io_error};
 
@@ -351,10 +350,8 @@ pub(super) fn truncated_error() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::super::certificate::{client_config, server_certificate},
-        *,
-    };
+    use super::super::super::certificate::{client_config, server_certificate};
+    use super::*;
 
     fn pair() -> (RecordLayer, RecordLayer) {
         let certificate = server_certificate().expect("a certificate");

@@ -1,20 +1,14 @@
 //! Helpers for both ends of one link, without an engine.
 
-use std::{
-    io::{self, ErrorKind},
-    net::Ipv4Addr,
-    time::{Duration, Instant},
-};
+use std::io::{self, ErrorKind};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
-use wb_net::{
-    language::{Endpoint, Protocol},
-    transport::{
-        Transport,
-        address::HostAddress,
-        link::{Announcement, LinkConfig, LinkEnd, LinkRole},
-        listener::SharedListeners,
-    },
-};
+use wb_net::language::{Endpoint, Protocol};
+use wb_net::transport::Transport;
+use wb_net::transport::address::HostAddress;
+use wb_net::transport::link::{Announcement, LinkConfig, LinkEnd, LinkRole};
+use wb_net::transport::listener::SharedListeners;
 
 /// Creates a non-blocking end on the loopback interface.
 pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<LinkEnd> {

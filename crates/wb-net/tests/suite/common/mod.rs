@@ -4,19 +4,17 @@
 
 pub mod link;
 
-use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
-use wb_net::{
-    engine::{
-        local::LocalEngine,
-        protocol::{Assignment, EngineCommand, EngineProgress, HostAddresses, Settings, Side},
-        report::EngineReport,
-    },
-    language::*,
-    session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate},
-    transport::address::HostAddress,
-};
+use wb_net::engine::local::LocalEngine;
+use wb_net::engine::protocol::{Assignment, EngineCommand, EngineProgress, HostAddresses, Settings, Side};
+use wb_net::engine::report::EngineReport;
+use wb_net::language::*;
+use wb_net::session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
+use wb_net::transport::address::HostAddress;
 
 pub const WINDOW: Extent = Extent::Window(Duration::from_millis(300));
 
