@@ -11,14 +11,20 @@ use crate::doctor::Verdict;
 
 /// Current activity or state of the system that makes measurements noisy.
 pub trait Condition: Sync {
-    /// Name of the condition: `steal`.
-    fn name(&self) -> &'static str;
-    /// Why it matters, as a clause.
-    fn why(&self) -> &'static str;
-    /// The evidence for it, and the size of its effect where known.
-    fn evidence(&self) -> &'static str;
+    /// Its name, and why it matters.
+    fn description(&self) -> ConditionDescription;
     /// Assesses the condition.
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport>;
+}
+
+/// Name of a condition, and why it matters.
+pub struct ConditionDescription {
+    /// Name of the condition: `steal`.
+    pub name: &'static str,
+    /// Why it matters, as a clause.
+    pub why: &'static str,
+    /// The evidence for it, and the size of its effect where known.
+    pub evidence: &'static str,
 }
 
 /// Time between the two readings: long enough for twenty of the kernel's clock ticks, short enough to wait for.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
 use wb_sys::undo::Refusal;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 use crate::knob::{Assessment, Knob, KnobKind, Unsupported};
 use crate::tune::{WriteCheck, compare};
 use crate::{KnobSet, KnobTarget, conditions, knobs, target};
@@ -199,14 +199,15 @@ fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
 }
 
 fn evaluate(condition: &dyn Condition, sample: &SystemSample<'_>) -> Vec<Finding> {
+    let ConditionDescription { name, why, evidence } = condition.description();
     let finding = |observed: ConditionReport| Finding {
-        name: condition.name().to_owned(),
+        name: name.to_owned(),
         kind: FindingKind::Condition,
         target: observed.target.to_string(),
         state: observed.state,
         verdict: observed.verdict,
-        why: condition.why().to_owned(),
-        evidence: condition.evidence().to_owned(),
+        why: why.to_owned(),
+        evidence: evidence.to_owned(),
         advice: observed.advice.map(|(what, command)| Advice { what, command }),
     };
     condition.observe(sample).into_iter().map(finding).collect()

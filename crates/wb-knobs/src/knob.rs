@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 use wb_sys::{SysError, SysRoot};
 
-use crate::KnobTarget;
+use crate::target::{self, KnobTarget};
 use crate::writes::KnobWrites;
 
 /// A system setting that affects results or noise.
@@ -18,8 +18,10 @@ pub trait Knob: Sync {
     fn name(&self) -> &'static str {
         self.description().name
     }
-    /// The targets that it can be set for on this system.
-    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget>;
+    /// The targets that it can be set for on this system; by default the system itself.
+    fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
+        target::system(sys)
+    }
     /// Reads the current value.
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
     /// Assesses whether a value is quiet.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 use crate::target::KnobTarget;
 
 /// Nearly full file systems.
@@ -14,14 +14,12 @@ pub struct DiskSpace;
 const NEARLY_FULL_PERCENT: f64 = 90.0;
 
 impl Condition for DiskSpace {
-    fn name(&self) -> &'static str {
-        "disk-space"
-    }
-    fn why(&self) -> &'static str {
-        "a full file system fragments new files, and a full solid-state disk moves data to free blocks"
-    }
-    fn evidence(&self) -> &'static str {
-        "statvfs(3) of the root, temporary and current folders; Hu et al. (SYSTOR 2009) show how write amplification grows with the used share"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "disk-space",
+            why: "a full file system fragments new files, and a full solid-state disk moves data to free blocks",
+            evidence: "statvfs(3) of the root, temporary and current folders; Hu et al. (SYSTOR 2009) show how write amplification grows with the used share",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         if !sample.root.is_real() {

@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 
 use wb_sys::environment::kernel;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// CPUs that are isolated from the scheduler.
 pub struct Isolation;
 
 impl Condition for Isolation {
-    fn name(&self) -> &'static str {
-        "core-isolation"
-    }
-    fn why(&self) -> &'static str {
-        "without it, other tasks and timer ticks may interrupt the measured CPU"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, isolcpus and nohz_full: no load balancing to these CPUs, and no tick while a single task runs; ticks occur 100 to 1,000 times a second"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "core-isolation",
+            why: "without it, other tasks and timer ticks may interrupt the measured CPU",
+            evidence: "kernel documentation, isolcpus and nohz_full: no load balancing to these CPUs, and no tick while a single task runs; ticks occur 100 to 1,000 times a second",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let list = |name: &str| sample.root.text(format!("/sys/devices/system/cpu/{name}")).ok();
@@ -41,14 +39,12 @@ impl Condition for Isolation {
 pub struct Mitigations;
 
 impl Condition for Mitigations {
-    fn name(&self) -> &'static str {
-        "mitigations"
-    }
-    fn why(&self) -> &'static str {
-        "they slow down system calls and context switches: not noise, but a difference between machines or kernels"
-    }
-    fn evidence(&self) -> &'static str {
-        "/sys/devices/system/cpu/vulnerabilities; Behrens, Belay and Kaashoek (EuroSys 2022) measured about 30 % on older processors where system calls prevail, and a few percent on newer ones"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "mitigations",
+            why: "they slow down system calls and context switches: not noise, but a difference between machines or kernels",
+            evidence: "/sys/devices/system/cpu/vulnerabilities; Behrens, Belay and Kaashoek (EuroSys 2022) measured about 30 % on older processors where system calls prevail, and a few percent on newer ones",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let states = kernel::mitigations(sample.root);

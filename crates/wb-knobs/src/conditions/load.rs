@@ -1,6 +1,6 @@
 //! Load of other processes and of other virtual machines.
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// CPU time of other processes.
 pub struct OtherProcesses;
@@ -9,14 +9,12 @@ pub struct OtherProcesses;
 const QUIET_PERCENT: f64 = 10.0;
 
 impl Condition for OtherProcesses {
-    fn name(&self) -> &'static str {
-        "other-processes"
-    }
-    fn why(&self) -> &'static str {
-        "they take CPU time, cache and memory bandwidth from the workload, and not the same amount each time"
-    }
-    fn evidence(&self) -> &'static str {
-        "CPU time of every process over 200 ms, with a resolution of 10 ms, in percent of one CPU"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "other-processes",
+            why: "they take CPU time, cache and memory bandwidth from the workload, and not the same amount each time",
+            evidence: "CPU time of every process over 200 ms, with a resolution of 10 ms, in percent of one CPU",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         if sample.seconds <= 0.0 || sample.after.processes.is_empty() {
@@ -55,14 +53,12 @@ fn cpu_consumers<'a>(sample: &'a SystemSample<'_>) -> Vec<(&'a str, f64)> {
 pub struct LoadAverage;
 
 impl Condition for LoadAverage {
-    fn name(&self) -> &'static str {
-        "load-average"
-    }
-    fn why(&self) -> &'static str {
-        "a machine that was busy until now is still hot, and may still write back data"
-    }
-    fn evidence(&self) -> &'static str {
-        "proc_loadavg(5): running and uninterruptibly waiting tasks, averaged over one minute"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "load-average",
+            why: "a machine that was busy until now is still hot, and may still write back data",
+            evidence: "proc_loadavg(5): running and uninterruptibly waiting tasks, averaged over one minute",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let text = sample.root.text("/proc/loadavg").unwrap_or_default();
@@ -84,14 +80,12 @@ pub struct Steal;
 const QUIET_STEAL_PERCENT: f64 = 1.0;
 
 impl Condition for Steal {
-    fn name(&self) -> &'static str {
-        "steal"
-    }
-    fn why(&self) -> &'static str {
-        "the host runs other guests while this machine appears to run"
-    }
-    fn evidence(&self) -> &'static str {
-        "steal in /proc/stat, now and since boot; samples take longer by about the same share, at unpredictable times"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "steal",
+            why: "the host runs other guests while this machine appears to run",
+            evidence: "steal in /proc/stat, now and since boot; samples take longer by about the same share, at unpredictable times",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let (before, after) = (&sample.before.cpu, &sample.after.cpu);

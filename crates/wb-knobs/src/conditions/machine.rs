@@ -4,20 +4,18 @@ use wb_sys::SysRoot;
 use wb_sys::facts::virtualisation;
 use wb_sys::proc::cpuinfo::CpuInfo;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// A hypervisor below the system.
 pub struct VirtualMachine;
 
 impl Condition for VirtualMachine {
-    fn name(&self) -> &'static str {
-        "virtual-machine"
-    }
-    fn why(&self) -> &'static str {
-        "other guests of the host share its caches, memory and disks, and are invisible from here"
-    }
-    fn evidence(&self) -> &'static str {
-        "CPUID leaf 0x40000000, firmware names and guest clocks; steal is the only visible trace of neighbours"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "virtual-machine",
+            why: "other guests of the host share its caches, memory and disks, and are invisible from here",
+            evidence: "CPUID leaf 0x40000000, firmware names and guest clocks; steal is the only visible trace of neighbours",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let hypervisor = virtualisation::hypervisor(sample.root, &CpuInfo::read(sample.root));
@@ -32,14 +30,12 @@ impl Condition for VirtualMachine {
 pub struct Emulation;
 
 impl Condition for Emulation {
-    fn name(&self) -> &'static str {
-        "emulation"
-    }
-    fn why(&self) -> &'static str {
-        "an emulated processor has different costs for everything: results do not apply to hardware"
-    }
-    fn evidence(&self) -> &'static str {
-        "the signature and processor names of QEMU's TCG; emulated code is several to tens of times slower, and unevenly so"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "emulation",
+            why: "an emulated processor has different costs for everything: results do not apply to hardware",
+            evidence: "the signature and processor names of QEMU's TCG; emulated code is several to tens of times slower, and unevenly so",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         vec![match virtualisation::emulated(sample.root, &CpuInfo::read(sample.root)) {
@@ -53,14 +49,12 @@ impl Condition for Emulation {
 pub struct VirtualClock;
 
 impl Condition for VirtualClock {
-    fn name(&self) -> &'static str {
-        "virtual-clock"
-    }
-    fn why(&self) -> &'static str {
-        "the host scales and adjusts the clock, and the time of a machine that was migrated or paused jumps"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, KVM timekeeping: kvm-clock follows the host's corrections; a TSC that is not constant or stops in sleep is not a reliable clock"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "virtual-clock",
+            why: "the host scales and adjusts the clock, and the time of a machine that was migrated or paused jumps",
+            evidence: "kernel documentation, KVM timekeeping: kvm-clock follows the host's corrections; a TSC that is not constant or stops in sleep is not a reliable clock",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let Ok(clock) = sample.root.text("/sys/devices/system/clocksource/clocksource0/current_clocksource") else {

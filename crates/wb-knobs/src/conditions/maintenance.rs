@@ -2,7 +2,7 @@
 
 use wb_sys::SysRoot;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// Running maintenance jobs.
 pub struct MaintenanceJobs;
@@ -33,14 +33,12 @@ const MAINTENANCE: [&str; 21] = [
 ];
 
 impl Condition for MaintenanceJobs {
-    fn name(&self) -> &'static str {
-        "maintenance"
-    }
-    fn why(&self) -> &'static str {
-        "installing, indexing and cleaning use CPU and disk for minutes, and may change the measured software"
-    }
-    fn evidence(&self) -> &'static str {
-        "names of running processes; an upgrade during a run also replaces libraries"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "maintenance",
+            why: "installing, indexing and cleaning use CPU and disk for minutes, and may change the measured software",
+            evidence: "names of running processes; an upgrade during a run also replaces libraries",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let processes = &sample.after.processes;
@@ -88,14 +86,12 @@ const HEAVY_TIMERS: [&str; 12] = [
 ];
 
 impl Condition for ScheduledJobs {
-    fn name(&self) -> &'static str {
-        "scheduled-jobs"
-    }
-    fn why(&self) -> &'static str {
-        "a job that starts during a long run makes the samples before and after differ"
-    }
-    fn evidence(&self) -> &'static str {
-        "enabled systemd timers, and a running cron; apt's timers start daily at a random minute"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "scheduled-jobs",
+            why: "a job that starts during a long run makes the samples before and after differ",
+            evidence: "enabled systemd timers, and a running cron; apt's timers start daily at a random minute",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         if sample.after.processes.is_empty() {

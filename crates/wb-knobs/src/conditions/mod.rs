@@ -37,14 +37,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::condition::ConditionDescription;
 
     #[test]
     fn every_condition_has_a_unique_name_and_a_reason() {
-        let names: BTreeSet<_> = all().iter().map(|condition| condition.name()).collect();
+        let names: BTreeSet<_> = all().iter().map(|condition| condition.description().name).collect();
         assert_eq!(names.len(), all().len());
         for condition in all() {
-            for text in [condition.why(), condition.evidence()] {
-                assert!(text.len() > 20 && !text.ends_with('.'), "{}: {text}", condition.name());
+            let ConditionDescription { name, why, evidence } = condition.description();
+            for text in [why, evidence] {
+                assert!(text.len() > 20 && !text.ends_with('.'), "{name}: {text}");
             }
         }
     }

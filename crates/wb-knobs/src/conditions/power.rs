@@ -2,20 +2,18 @@
 
 use wb_sys::SysRoot;
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// Thermal throttling of CPUs.
 pub struct Throttling;
 
 impl Condition for Throttling {
-    fn name(&self) -> &'static str {
-        "thermal-throttling"
-    }
-    fn why(&self) -> &'static str {
-        "a processor that gets too hot reduces its frequency below every configured limit"
-    }
-    fn evidence(&self) -> &'static str {
-        "thermal_throttle counts of each CPU: events since boot, and in the last 200 ms"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "thermal-throttling",
+            why: "a processor that gets too hot reduces its frequency below every configured limit",
+            evidence: "thermal_throttle counts of each CPU: events since boot, and in the last 200 ms",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let sum = |counts: &std::collections::BTreeMap<u32, u64>| {
@@ -43,14 +41,12 @@ impl Condition for Throttling {
 pub struct Battery;
 
 impl Condition for Battery {
-    fn name(&self) -> &'static str {
-        "battery"
-    }
-    fn why(&self) -> &'static str {
-        "on battery, firmware and power daemons limit frequency and power, increasingly as it discharges"
-    }
-    fn evidence(&self) -> &'static str {
-        "status of /sys/class/power_supply; firmware commonly lowers the power limit on battery"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "battery",
+            why: "on battery, firmware and power daemons limit frequency and power, increasingly as it discharges",
+            evidence: "status of /sys/class/power_supply; firmware commonly lowers the power limit on battery",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let supplies = sample.root.list("/sys/class/power_supply").unwrap_or_default();

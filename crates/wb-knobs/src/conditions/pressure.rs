@@ -4,7 +4,7 @@ use wb_sys::proc::cgroup::{CgroupMembership, memberships};
 use wb_sys::proc::pressure::{StallKind, value};
 use wb_sys::{SysRoot, facts};
 
-use crate::condition::{Condition, ConditionReport, SystemSample};
+use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
 /// Pressure stall information: tasks that wait for CPU, disk or memory.
 pub struct Pressure;
@@ -13,14 +13,12 @@ pub struct Pressure;
 const QUIET_PERCENT: f64 = 5.0;
 
 impl Condition for Pressure {
-    fn name(&self) -> &'static str {
-        "pressure"
-    }
-    fn why(&self) -> &'static str {
-        "tasks wait for resources even before the measurement starts"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, PSI: share of the last 10 s in which some task waited for CPU, disk or memory"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "pressure",
+            why: "tasks wait for resources even before the measurement starts",
+            evidence: "kernel documentation, PSI: share of the last 10 s in which some task waited for CPU, disk or memory",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let shares = ["cpu", "io", "memory"]
@@ -54,14 +52,12 @@ fn some_avg10(root: &SysRoot, resource: &str) -> Option<f64> {
 pub struct AvailableMemory;
 
 impl Condition for AvailableMemory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-    fn why(&self) -> &'static str {
-        "when memory is scarce, the kernel reclaims during measurements, and huge pages are unavailable"
-    }
-    fn evidence(&self) -> &'static str {
-        "MemAvailable of /proc/meminfo, or the headroom of this process's cgroup, as a share of all memory"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "memory",
+            why: "when memory is scarce, the kernel reclaims during measurements, and huge pages are unavailable",
+            evidence: "MemAvailable of /proc/meminfo, or the headroom of this process's cgroup, as a share of all memory",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let (total, available) = (facts::memory::total(sample.root).0, facts::memory::available(sample.root).0);
@@ -85,14 +81,12 @@ impl Condition for AvailableMemory {
 pub struct CpuQuota;
 
 impl Condition for CpuQuota {
-    fn name(&self) -> &'static str {
-        "cpu-quota"
-    }
-    fn why(&self) -> &'static str {
-        "when the quota of a period is used up, all processes stop until the next period"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, which cause stalls of tens of milliseconds in every sample"
+    fn description(&self) -> ConditionDescription {
+        ConditionDescription {
+            name: "cpu-quota",
+            why: "when the quota of a period is used up, all processes stop until the next period",
+            evidence: "kernel documentation, CFS Bandwidth Control: periods of 100 ms by default, which cause stalls of tens of milliseconds in every sample",
+        }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let Ok(text) = sample.root.text("/proc/self/cgroup") else {

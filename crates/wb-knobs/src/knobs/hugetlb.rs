@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{KnobOutcome, KnobSetting, apply, check_settable, plan};
+    use crate::tune::{KnobOutcome, apply, check_settable, plan};
 
     fn machine() -> FakeRoot {
         let pools = [("2048kB", "16", ["10", "6"]), ("1048576kB", "0", ["0", "0"])];
@@ -176,8 +176,7 @@ mod tests {
             "`hugetlb=4` needs a page size, since there are several here: write `hugetlb@1048576kB=4` or `hugetlb@2048kB=4`"
         );
         assert_eq!(check_settable(&fake.root(), "hugetlb@2048kB", "4"), Ok(()));
-        let knobs = vec![KnobSetting::new("nr-hugepages", "3".to_owned()).unwrap()];
-        let set = KnobSet { name: String::new(), summary: String::new(), knobs };
+        let set = KnobSet::parse("", "knobs.\'nr-hugepages\' = \'3\'").unwrap();
         let targets: Vec<String> = plan(&fake.root(), &set).into_iter().map(|tuned| tuned.target).collect();
         assert_eq!(targets, ["node0", "node1"]);
         let single_size = FakeRoot::new().file(&pool_path("2048kB"), "0\n");
@@ -188,8 +187,7 @@ mod tests {
     fn pages_are_distributed_over_nodes_and_restored_per_node() {
         let fake = machine();
         let sys = fake.root();
-        let knobs = vec![KnobSetting::new("hugetlb@2048kB", "9".to_owned()).unwrap()];
-        let set = KnobSet { name: String::new(), summary: String::new(), knobs };
+        let set = KnobSet::parse("", "knobs.\'hugetlb@2048kB\' = \'9\'").unwrap();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         assert!(matches!(apply(&sys, &set, &mut log).unwrap()[0].outcome, KnobOutcome::Set { .. }));
         let pages = |node| sys.bytes(node_pool_path(node, "2048kB")).unwrap();

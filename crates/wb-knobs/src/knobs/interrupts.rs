@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{KnobOutcome, KnobSetting, apply, check_settable};
+    use crate::tune::{KnobOutcome, apply, check_settable};
 
     /// Three interrupts, one of which cannot be moved.
     fn machine() -> FakeRoot {
@@ -135,8 +135,7 @@ mod tests {
     fn movable_interrupts_are_moved_and_the_others_skipped() {
         let fake = machine();
         let sys = fake.root();
-        let knobs = vec![KnobSetting::new("irq-affinity", "2,0,1".to_owned()).unwrap()];
-        let set = KnobSet { name: String::new(), summary: String::new(), knobs };
+        let set = KnobSet::parse("", "knobs.\'irq-affinity\' = \'2,0,1\'").unwrap();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         let tuned = apply(&sys, &set, &mut log).unwrap();
         let set_outcome = KnobOutcome::Set { now: "0-2".to_owned() };

@@ -19,9 +19,6 @@ impl Knob for Irqbalance {
             unsupported_reason: "processes are not visible here",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         match sys.numbered_entries("/proc", "").is_empty() {
             true => Err(Unsupported(self.description().unsupported_reason.to_owned())),

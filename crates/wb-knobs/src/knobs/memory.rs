@@ -20,9 +20,6 @@ impl Knob for SamePageMerging {
             unsupported_reason: "the kernel does not merge pages",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/kernel/mm/ksm/run")? == 1))
     }

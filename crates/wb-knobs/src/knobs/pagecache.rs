@@ -54,7 +54,7 @@ mod tests {
     use wb_sys::fake_root;
 
     use crate::KnobSet;
-    use crate::tune::{KnobOutcome, KnobSetting, apply};
+    use crate::tune::{KnobOutcome, apply};
 
     #[test]
     fn caches_are_dropped_each_time_and_nothing_is_logged() {
@@ -63,8 +63,7 @@ mod tests {
         let sys = fake.root();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
         let mut drop_caches = |value: &str| {
-            let knobs = vec![KnobSetting::new("drop-caches", value.to_owned()).unwrap()];
-            let set = KnobSet { name: String::new(), summary: String::new(), knobs };
+            let set = KnobSet::parse("", &format!("knobs.drop-caches = '{value}'")).unwrap();
             apply(&sys, &set, &mut log).unwrap().remove(0).outcome
         };
         assert_eq!(

@@ -19,9 +19,6 @@ impl Knob for Aslr {
             unsupported_reason: "the kernel does not report its address randomisation",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Number(sys.number("/proc/sys/kernel/randomize_va_space")?))
     }

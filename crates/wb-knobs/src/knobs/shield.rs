@@ -31,9 +31,6 @@ impl Knob for Shield {
             unsupported_reason: "the kernel has no cpusets of either cgroup version",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let place =
             CpusetMount::find(sys).ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))?;

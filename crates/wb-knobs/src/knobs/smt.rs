@@ -21,9 +21,6 @@ impl Knob for Smt {
             unsupported_reason: "the kernel does not report siblings of any core",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/devices/system/cpu/smt/active")? != 0))
     }

@@ -24,9 +24,6 @@ impl Knob for DirtyLimit {
             unsupported_reason: "the kernel does not report its writeback limits",
         }
     }
-    fn targets(&self, _: &SysRoot) -> Vec<KnobTarget> {
-        vec![KnobTarget::System]
-    }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         let bytes: u64 = sys.number("/proc/sys/vm/dirty_bytes").unwrap_or(0);
         if bytes > 0 {
