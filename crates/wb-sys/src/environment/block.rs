@@ -39,15 +39,20 @@ pub struct BlockDevice {
     pub logical_block: Option<Bytes>,
 }
 
-/// The names of the block devices of non-zero size; loop, RAM, zram, nbd, optical and floppy devices are excluded.
-pub fn names(root: &SysRoot) -> Vec<String> {
-    let is_real = |name: &String| {
+/// The names of the block devices; loop, RAM, zram, nbd, optical and floppy devices are excluded.
+pub(crate) fn disks(root: &SysRoot) -> impl Iterator<Item = String> {
+    let is_disk = |name: &String| {
         !["loop", "ram", "zram", "nbd", "sr", "fd"]
             .iter()
             .any(|kind| name.strip_prefix(kind).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())))
     };
+    root.list("/sys/block").unwrap_or_default().into_iter().filter(is_disk)
+}
+
+/// The names of those block devices that have a non-zero size.
+pub fn names(root: &SysRoot) -> Vec<String> {
     let has_capacity = |name: &String| root.number::<u64>(format!("/sys/block/{name}/size")).is_ok_and(|size| size > 0);
-    root.list("/sys/block").unwrap_or_default().into_iter().filter(is_real).filter(has_capacity).collect()
+    disks(root).filter(has_capacity).collect()
 }
 
 /// The devices of [`names`], by name.

@@ -52,7 +52,8 @@ fn wait_for_exit(pid: u32) -> bool {
     }
 }
 
-fn now_ns() -> u64 {
+/// The time by CLOCK_MONOTONIC, in nanoseconds.
+pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

@@ -1,7 +1,7 @@
 //! The system calls around fork and exec that have no safe wrapper.
 //!
 //! Between fork and exec only async-signal-safe calls are allowed, because another thread may have
-//! held the allocator's lock at the fork: everything is prepared in [`Plan`] beforehand, and the child
+//! held the allocator's lock at the fork: everything is prepared in [`ExecPlan`] beforehand, and the child
 //! neither allocates nor panics.
 
 use std::ffi::CString;
@@ -87,7 +87,7 @@ pub(super) fn decode(bytes: [u8; REPORT_LEN]) -> [u32; 2] {
 
 /// Forks; the child executes the plan.
 pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
-    // SAFETY: getpid cannot fail; fork has no preconditions, and the child calls nothing but `child`,
+    // SAFETY: getpid cannot fail; fork has no preconditions, and the child calls nothing but `run_child`,
     // which restricts itself to async-signal-safe calls.
     unsafe {
         let parent = libc::getpid();
@@ -142,7 +142,7 @@ unsafe fn run_child(plan: &ExecPlan, parent: c_int) -> ! {
 }
 
 /// # Safety
-/// As [`child`].
+/// As [`run_child`].
 unsafe fn apply_placement(plan: &ExecPlan, parent: c_int) -> Result<(), LaunchStep> {
     // SAFETY: as the caller promises; masks are passed with their own lengths.
     unsafe {
@@ -186,7 +186,7 @@ unsafe fn apply_placement(plan: &ExecPlan, parent: c_int) -> Result<(), LaunchSt
 }
 
 /// # Safety
-/// As [`child`].
+/// As [`run_child`].
 unsafe fn wait_at_gate(plan: &ExecPlan) -> Result<(), LaunchStep> {
     let Some(gate) = plan.gate else { return Ok(()) };
     // SAFETY: as the caller promises; the byte is a live local.
@@ -210,7 +210,7 @@ unsafe fn wait_at_gate(plan: &ExecPlan) -> Result<(), LaunchStep> {
 /// Records the time right before execve.
 ///
 /// # Safety
-/// As [`child`].
+/// As [`run_child`].
 unsafe fn record_start_time(plan: &ExecPlan) {
     // SAFETY: clock_gettime is async-signal-safe, and `now` is a live local; the cell is valid as the caller promises.
     unsafe {
@@ -224,7 +224,7 @@ unsafe fn record_start_time(plan: &ExecPlan) {
 /// Resets signal dispositions: Rust ignores SIGPIPE, and the program would inherit blocked and ignored signals.
 ///
 /// # Safety
-/// As [`child`].
+/// As [`run_child`].
 unsafe fn default_signals() {
     // SAFETY: the set is initialised by sigemptyset before its use.
     unsafe {
@@ -238,7 +238,7 @@ unsafe fn default_signals() {
 }
 
 /// # Safety
-/// As [`child`].
+/// As [`run_child`].
 unsafe fn report(plan: &ExecPlan, step: u32, errno: c_int) {
     let [a, b, c, d] = step.to_ne_bytes();
     let [e, f, g, h] = errno.to_ne_bytes();

@@ -252,6 +252,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+    use crate::process::exit_time::now_ns;
     use crate::process::reap::{ExitStatus, reap};
 
     /// A launch attempt and the standard output of the process.
@@ -300,11 +301,6 @@ mod tests {
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         text
-    }
-
-    fn now_ns() -> u64 {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::SysRoot;
+use crate::environment::block;
 
 /// Maximum number of bytes read of a `/proc` file.
 const MAX_FILE_SIZE: usize = 4 << 20;
@@ -51,16 +52,8 @@ impl CounterFile {
 /// The disks that serve I/O themselves. Devices built on other disks, and devices that are not disks, are left out so
 /// that no I/O is counted twice.
 pub(super) fn disks(root: &SysRoot) -> Vec<String> {
-    let is_disk = |name: &String| {
-        let virtual_only = ["loop", "ram", "zram", "nbd", "sr", "fd"];
-        let slaves = root.list(format!("/sys/block/{name}/slaves")).unwrap_or_default();
-        slaves.is_empty() && !virtual_only.iter().any(|prefix| is_numbered(name, prefix))
-    };
-    root.list("/sys/block").unwrap_or_default().into_iter().filter(is_disk).collect()
-}
-
-fn is_numbered(name: &str, prefix: &str) -> bool {
-    name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_single = |name: &String| root.list(format!("/sys/block/{name}/slaves")).unwrap_or_default().is_empty();
+    block::disks(root).filter(is_single).collect()
 }
 
 /// The temperature sensors of processors, by name. Others are not read: reading a disk's temperature sends the disk a

@@ -169,10 +169,7 @@ impl LogFolder {
     pub(super) fn remove_owners(&self) -> Result<(), UndoError> {
         let path = self.owners_file();
         for path in [path.with_extension("new"), path] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &path)(error)),
-                _ => {}
-            }
+            remove_if_exists(&path)?;
         }
         Ok(())
     }
@@ -188,11 +185,14 @@ impl LogFolder {
 
     /// Removes the log.
     pub(super) fn remove(&self) -> Result<(), UndoError> {
-        let path = self.log();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path)(error)),
-            _ => Ok(()),
-        }
+        remove_if_exists(&self.log())
+    }
+}
+
+fn remove_if_exists(path: &Path) -> Result<(), UndoError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", path)(error)),
+        _ => Ok(()),
     }
 }
 
