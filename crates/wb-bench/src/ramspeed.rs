@@ -107,45 +107,10 @@ fn hpcc_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide)
 
 /// The input file of hpcc: one matrix, one block size, no additional PTRANS.
 fn hpcc_input(threads: usize) -> String {
-    let values = [
-        "HPLinpack benchmark input file",
-        "Innovative Computing Laboratory, University of Tennessee",
-        "HPL.out",
-        "8",
-        "1",
-        &ORDER.to_string(),
-        "1",
-        "80",
-        "0",
-        "1",
-        "1",
-        &threads.to_string(),
-        "16.0",
-        "1",
-        "2",
-        "1",
-        "4",
-        "1",
-        "2",
-        "1",
-        "1",
-        "1",
-        "1",
-        "1",
-        "0",
-        "2",
-        "64",
-        "0",
-        "0",
-        "1",
-        "8",
-        "separator",
-        "0",
-        "1200",
-        "0",
-        "40",
-    ];
-    values.join("\n") + "\n"
+    let title = "HPLinpack benchmark input file\nInnovative Computing Laboratory, University of Tennessee\nHPL.out";
+    let values =
+        format!("8 1 {ORDER} 1 80 0 1 1 {threads} 16.0 1 2 1 4 1 2 1 1 1 1 1 0 2 64 0 0 1 8 separator 0 1200 0 40");
+    format!("{title}\n{}\n", values.replace(' ', "\n"))
 }
 
 fn stress_ng_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
