@@ -45,16 +45,13 @@ impl HandshakeConfig {
 }
 
 /// Returns a channel over this stream, once both sides have proven themselves within the time limit
-pub(super) async fn perform<S>(
+pub(super) async fn perform<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     addresses: Addresses,
     config: HandshakeConfig,
     credentials: &Credentials,
     limits: &ControlLimits,
-) -> Result<Channel<S>, ControlError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<Channel<S>, ControlError> {
     let peer = addresses.peer;
     let steps = async {
         let role = config.role();
@@ -72,10 +69,11 @@ where
     timeout(limits.handshake_timeout, steps).await.map_err(timed_out)?
 }
 
-pub(super) async fn encrypt<S>(stream: S, peer: SocketAddr, config: HandshakeConfig) -> std::io::Result<TlsStream<S>>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    peer: SocketAddr,
+    config: HandshakeConfig,
+) -> std::io::Result<TlsStream<S>> {
     match config {
         HandshakeConfig::Client(config) => {
             // Required by the API and not used: keys are compared, names are not.
@@ -103,14 +101,11 @@ pub(super) fn auth_context<S>(tls: &TlsStream<S>, role: Role, peer: SocketAddr) 
 }
 
 /// Sends the local hello and receives the peer's; both sides send first, so that both can report both versions
-pub(super) async fn exchange_hellos<S>(
+pub(super) async fn exchange_hellos<S: AsyncRead + AsyncWrite + Unpin>(
     frames: &mut FramedTls<S>,
     peer: SocketAddr,
     local_hello: ControlHello,
-) -> Result<ControlHello, ControlError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<ControlHello, ControlError> {
     frames.send(&local_hello).await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
     let mut peer_hello: ControlHello =
         frames.expect().await.map_err(|error| ControlError::from_handshake_error(peer, error))?;

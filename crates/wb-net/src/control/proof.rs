@@ -51,14 +51,11 @@ enum AuthVerdict {
 }
 
 /// Authenticates both sides to each other
-pub(super) async fn authenticate<S>(
+pub(super) async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
     frames: &mut FramedTls<S>,
     context: &AuthContext,
     credentials: &Credentials,
-) -> Result<(), ControlError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(), ControlError> {
     match context.role {
         Role::Client => {
             prove(frames, context, credentials).await?;
@@ -71,14 +68,11 @@ where
     }
 }
 
-async fn prove<S>(
+async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     frames: &mut FramedTls<S>,
     context: &AuthContext,
     credentials: &Credentials,
-) -> Result<(), ControlError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(), ControlError> {
     let peer = context.peer;
     let token = credentials.trust.token().map(|token| {
         let proof = compute_proof(token, context.role, &context.binding).finalize().into_bytes();
@@ -97,10 +91,11 @@ where
     }
 }
 
-async fn verify_peer<S>(frames: &mut FramedTls<S>, context: &AuthContext, trust: &Trust) -> Result<(), ControlError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn verify_peer<S: AsyncRead + AsyncWrite + Unpin>(
+    frames: &mut FramedTls<S>,
+    context: &AuthContext,
+    trust: &Trust,
+) -> Result<(), ControlError> {
     let claim = frames.expect().await.map_err(|error| ControlError::from_handshake_error(context.peer, error))?;
     let result = evaluate_claim(&claim, context, trust);
     let verdict = if result.is_ok() { AuthVerdict::Trusted } else { AuthVerdict::Untrusted };

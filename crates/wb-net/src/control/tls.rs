@@ -6,18 +6,16 @@
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::version::TLS13;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerIncompatible,
-    ServerConfig, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DistinguishedName, Error, OtherError, ServerConfig};
 
 use super::fingerprint::Fingerprint;
 use super::trust::{Credentials, Trust};
+use crate::handshake_signatures::verify_handshake_signatures;
 
 /// Identifies the protocol inside TLS: [`super::proof`], then [`super::hello`], which negotiates the rest
 pub(super) const ALPN: &[u8] = b"weighbridge-net/1";
@@ -88,8 +86,6 @@ impl KeyVerifier {
     }
 }
 
-const ONLY_TLS13: Error = Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled);
-
 impl ServerCertVerifier for KeyVerifier {
     fn verify_server_cert(
         &self,
@@ -102,27 +98,7 @@ impl ServerCertVerifier for KeyVerifier {
         self.verify_key(certificate).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(ONLY_TLS13)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    verify_handshake_signatures!();
 }
 
 impl ClientCertVerifier for KeyVerifier {
@@ -139,25 +115,5 @@ impl ClientCertVerifier for KeyVerifier {
         self.verify_key(certificate).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(ONLY_TLS13)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    verify_handshake_signatures!();
 }
