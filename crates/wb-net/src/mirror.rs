@@ -8,9 +8,7 @@ use crate::language::{
 /// The remote hosts of a profile, each once, in the order of their first appearance.
 pub fn hosts(profile: &NetProfile) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    for flowop in
-        profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops)
-    {
+    for flowop in profile.flowops() {
         if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action
             && !hosts.contains(&endpoint.remote)
         {

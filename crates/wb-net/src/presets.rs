@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::language::{
     Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Protocol, SctpEndpoint,
-    SctpMessage, StrandKind, SyscallFamily, Transaction,
+    StrandKind, SyscallFamily, Transaction,
 };
 
 /// Options that all presets share.
@@ -43,20 +43,14 @@ impl PresetConfig {
     }
 
     fn connect(&self, no_delay: bool) -> Flowop {
+        let no_delay = self.no_delay.unwrap_or(no_delay);
         let endpoint = Endpoint {
-            remote: self.host.clone(),
-            local: None,
-            protocol: self.protocol,
-            port: None,
             window: self.window,
-            no_delay: self.no_delay.unwrap_or(no_delay),
-            congestion: None,
-            non_blocking: false,
-            kernel_tls: false,
-            timeout: None,
-            sctp: SctpEndpoint { no_delay: self.no_delay.unwrap_or(no_delay), ..SctpEndpoint::default() },
+            no_delay,
+            sctp: SctpEndpoint { no_delay, ..SctpEndpoint::default() },
+            ..Endpoint::new(&self.host, self.protocol)
         };
-        flowop("connect", FlowopAction::Connect(Box::new(endpoint)))
+        Flowop::new("connect", FlowopAction::Connect(Box::new(endpoint)))
     }
 
     /// A group that connects, repeats `messages` for the runtime, and disconnects.
@@ -65,7 +59,7 @@ impl PresetConfig {
         let parts = [
             (once, vec![self.connect(no_delay)]),
             (Extent::Window(self.runtime), messages),
-            (once, vec![flowop("disconnect", FlowopAction::Disconnect)]),
+            (once, vec![Flowop::new("disconnect", FlowopAction::Disconnect)]),
         ];
         self.group(name, parts)
     }
@@ -110,8 +104,12 @@ pub fn rr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
 
 /// A connection for every request and response: measures the rate of opening and closing.
 pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
-    let round =
-        vec![setup.connect(true), send(request), receive(response), flowop("disconnect", FlowopAction::Disconnect)];
+    let round = vec![
+        setup.connect(true),
+        send(request),
+        receive(response),
+        Flowop::new("disconnect", FlowopAction::Disconnect),
+    ];
     profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
 }
 
@@ -126,36 +124,15 @@ fn profile(name: &str, groups: Vec<Group>) -> NetProfile {
 }
 
 fn send(size: u32) -> Flowop {
-    flowop("write", FlowopAction::Send(message(size)))
+    Flowop::new("write", FlowopAction::Send(message(size)))
 }
 
 fn receive(size: u32) -> Flowop {
-    flowop("read", FlowopAction::Receive(message(size)))
+    Flowop::new("read", FlowopAction::Receive(message(size)))
 }
 
 fn message(size: u32) -> Message {
-    Message {
-        size: MessageSize::Fixed(size.max(1)),
-        remote_size: None,
-        call: SyscallFamily::ReadWrite,
-        timeout: None,
-        non_blocking: false,
-        sctp: SctpMessage::default(),
-    }
-}
-
-fn flowop(name: &str, action: FlowopAction) -> Flowop {
-    Flowop {
-        name: name.to_owned(),
-        action,
-        connection: None,
-        count: 1,
-        repeat: 1,
-        batch: 1,
-        rate: None,
-        duration: None,
-        can_fail: false,
-    }
+    Message::new(MessageSize::Fixed(size.max(1)), SyscallFamily::ReadWrite)
 }
 
 #[cfg(test)]

@@ -107,8 +107,7 @@ impl GroupPlan {
                 }
             })
             .collect();
-        let flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-        let buffers = flowops.filter_map(|flowop| {
+        let buffers = group.flowops().filter_map(|flowop| {
             let message = message(flowop)?;
             Some(message.size.max().max(message.remote_size.unwrap_or(0)) as usize * flowop.batch() as usize)
         });

@@ -90,7 +90,7 @@ impl Default for Settings {
 pub enum EngineCommand {
     /// Create sockets; answered by [`EngineEvent::Prepared`].
     Prepare(Box<Assignment>),
-    /// Set the peers' addresses; answered by [`EngineEvent::Met`].
+    /// Set the peers' addresses; answered by [`EngineEvent::Ready`].
     SetPeers(Vec<LinkAnnouncement>),
     /// Execute a transaction; answered by [`EngineEvent::Ended`] for each strand.
     Run {
@@ -108,7 +108,7 @@ pub enum EngineCommand {
         /// Totals of the strands' connections.
         totals: Vec<StrandTotals>,
     },
-    /// Receive what is still in flight; answered by [`EngineEvent::Settled`].
+    /// Receive what is still in flight; answered by [`EngineEvent::Drained`].
     Drain {
         /// Index of the group.
         group: usize,
@@ -117,7 +117,7 @@ pub enum EngineCommand {
     },
     /// Abort all transactions.
     Stop,
-    /// Heartbeat of the coordinator; a server answers with [`EngineEvent::Alive`].
+    /// Heartbeat of the coordinator; a server answers with [`EngineEvent::Heartbeat`].
     Heartbeat,
     /// Report the metrics, close all connections and end; answered by [`EngineEvent::Report`].
     Report,
@@ -149,7 +149,7 @@ pub enum EngineEvent {
         /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },
-    /// Heartbeat of the engine; the answer to [`EngineCommand::Alive`].
+    /// Heartbeat of the engine; the answer to [`EngineCommand::Heartbeat`].
     Heartbeat,
     /// Totals so far.
     Progress(EngineProgress),

@@ -4,7 +4,7 @@ use wb_diagnostics::{Diagnostic, suggest};
 
 use super::context::ParseContext;
 use super::flowop::FlowopSource;
-use super::keywords::REMOVED;
+use super::keywords::removed_help;
 use super::options::FlowopOptions;
 use super::profile::{Endpoint, Protocol, SctpEndpoint};
 use super::quantity::{parse_duration, parse_integer, parse_scaled_integer, parse_size};
@@ -53,8 +53,8 @@ fn parse_protocol(name: &str) -> Result<Protocol, Diagnostic> {
     let names = || Protocol::ALL.map(|protocol| (protocol.name(), protocol)).into_iter().chain(ALIASES);
     names().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name)).map(|(_, protocol)| protocol).ok_or_else(|| {
         let error = Diagnostic::labelled(format!("unknown protocol `{name}`"), "unknown");
-        if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
-            return error.with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+        if let Some(help) = removed_help(name) {
+            return error.with_help(help);
         }
         let names_list = Protocol::ALL.map(Protocol::name).join(", ");
         error

@@ -5,7 +5,7 @@ use wb_diagnostics::{Diagnostic, suggest};
 use super::attributes::Attributes;
 use super::context::ParseContext;
 use super::endpoint::parse_endpoint;
-use super::keywords::{FLOWOP_KINDS, FlowopKind, REMOVED, find_flowop};
+use super::keywords::{FLOWOP_KINDS, FlowopKind, find_flowop, removed_help};
 use super::markup::Tag;
 use super::message::{parse_files, parse_message};
 use super::options::FlowopOptions;
@@ -31,7 +31,7 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
     let Some((name, kind)) = parse_kind(scope, tag, &attributes) else {
         // If the type is a typing error, the rest is checked too; an unrelated type has options of its own.
         let type_name = attributes.raw("type").map_or("", |type_name| type_name.as_str());
-        if !is_removed(type_name) && suggest(type_name, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
+        if removed_help(type_name).is_none() && suggest(type_name, FLOWOP_KINDS.map(|(name, _)| name)).is_some() {
             FlowopOptions::check_names(scope, attributes.raw("options"));
         }
         return None;
@@ -104,17 +104,12 @@ fn parse_kind(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> O
     attributes.get(scope, "type", |name| {
         find_flowop(name).ok_or_else(|| {
             let error = Diagnostic::labelled(format!("unknown flowop `{name}`"), "unknown");
-            if is_removed(name) {
-                return error
-                    .with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+            if let Some(help) = removed_help(name) {
+                return error.with_help(help);
             }
             error.with_suggestion(suggest(name, names())).with_help(format!("expected one of {}", names().join(", ")))
         })
     })
-}
-
-fn is_removed(name: &str) -> bool {
-    REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name))
 }
 
 fn parse_think(scope: &mut ParseContext, source: &FlowopSource) -> Option<FlowopAction> {

@@ -168,5 +168,9 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     value("sctp_pr_value", MESSAGE),
 ];
 
-/// Keywords that uperf had once and has removed: types of flowops, options and protocols.
-pub(super) const REMOVED: [&str; 6] = ["wait", "async", "subtype", "waittype", "waitfor", "udapl"];
+/// The help for a keyword that uperf had once and has removed: a type of flowops, an option or a protocol.
+pub(super) fn removed_help(name: &str) -> Option<String> {
+    const REMOVED: [&str; 6] = ["wait", "async", "subtype", "waittype", "waitfor", "udapl"];
+    let is_removed = REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name));
+    is_removed.then(|| format!("`{name}` is from an old dialect, which uperf no longer supports either"))
+}

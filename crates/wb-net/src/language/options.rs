@@ -3,7 +3,7 @@
 use wb_diagnostics::{Diagnostic, suggest};
 
 use super::context::ParseContext;
-use super::keywords::{FlowopFamily, OPTIONS, OptionSpec, REMOVED};
+use super::keywords::{FlowopFamily, OPTIONS, OptionSpec, removed_help};
 use super::spanned_text::{Span, SpannedText};
 
 /// The valid options of a flowop.
@@ -158,10 +158,10 @@ fn find_option(name: &str) -> Option<&'static OptionSpec> {
 
 fn unknown_option(name: &str) -> Diagnostic {
     let error = Diagnostic::labelled(format!("unknown option `{name}`"), "unknown");
-    if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
-        return error.with_help(format!("`{name}` is from an old dialect, which uperf no longer supports either"));
+    match removed_help(name) {
+        Some(help) => error.with_help(help),
+        None => error.with_suggestion(suggest(name, OPTIONS.iter().map(|spec| spec.name))),
     }
-    error.with_suggestion(suggest(name, OPTIONS.iter().map(|spec| spec.name)))
 }
 
 fn unknown_option_on(name: &str, flowop: &str, family: FlowopFamily) -> Diagnostic {

@@ -16,6 +16,13 @@ pub struct NetProfile {
     pub groups: Vec<Group>,
 }
 
+impl NetProfile {
+    /// The flowops of all groups, in order.
+    pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
+        self.groups.iter().flat_map(Group::flowops)
+    }
+}
+
 /// Strands that all execute the same transactions in sequence, and start each together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Group {
@@ -27,6 +34,13 @@ pub struct Group {
     pub kind: StrandKind,
     /// Its transactions; at least one.
     pub transactions: Vec<Transaction>,
+}
+
+impl Group {
+    /// The flowops of all transactions, in order.
+    pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
+        self.transactions.iter().flat_map(|transaction| &transaction.flowops)
+    }
 }
 
 /// The kind of a strand.
@@ -88,6 +102,21 @@ pub struct Flowop {
 pub const MAX_BATCH: u32 = 1024;
 
 impl Flowop {
+    /// A flowop that executes its action once, on the first connection without a name.
+    pub fn new(name: impl Into<String>, action: FlowopAction) -> Self {
+        Self {
+            name: name.into(),
+            action,
+            connection: None,
+            count: 1,
+            repeat: 1,
+            batch: 1,
+            rate: None,
+            duration: None,
+            can_fail: false,
+        }
+    }
+
     /// Messages per system call: more than one only if all have the same size and nothing can end them early.
     pub fn batch(&self) -> u64 {
         let (FlowopAction::Send(message) | FlowopAction::Receive(message)) = &self.action else { return 1 };
@@ -159,6 +188,25 @@ pub struct Endpoint {
     pub sctp: SctpEndpoint,
 }
 
+impl Endpoint {
+    /// An endpoint with the kernel's default options.
+    pub fn new(remote: impl Into<String>, protocol: Protocol) -> Self {
+        Self {
+            remote: remote.into(),
+            local: None,
+            protocol,
+            port: None,
+            window: None,
+            no_delay: false,
+            congestion: None,
+            non_blocking: false,
+            timeout: None,
+            kernel_tls: false,
+            sctp: SctpEndpoint::default(),
+        }
+    }
+}
+
 /// A transport protocol, by its name in profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -225,6 +273,14 @@ pub struct Message {
     pub non_blocking: bool,
     /// SCTP options.
     pub sctp: SctpMessage,
+}
+
+impl Message {
+    /// A message without options.
+    pub const fn new(size: MessageSize, call: SyscallFamily) -> Self {
+        let sctp = SctpMessage { stream: None, unordered: false, partial: None };
+        Self { size, remote_size: None, call, timeout: None, non_blocking: false, sctp }
+    }
 }
 
 /// The size of a message in bytes.

@@ -12,7 +12,7 @@ use crate::control::{Channel, ControlError, ControlLimits, Credentials, connect}
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
 use crate::engine::files;
 use crate::engine::protocol::{Assignment, EngineCommand, HostAddresses, Settings, Side};
-use crate::language::{Files, FlowopAction, NetProfile};
+use crate::language::{Files, FlowopAction, Group, NetProfile};
 use crate::mirror::{hosts, mirror};
 use crate::transport::address::HostAddress;
 
@@ -158,10 +158,7 @@ impl ClientRun {
                 .map_or_else(|_| Vec::new(), |entries| entries.into_iter().map(|(_, size)| size).collect())
         };
         let profile = mirror(&self.profile, &host, &sizes);
-        let concerned = |group: &crate::language::Group| {
-            let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Skip))
-        };
+        let concerned = |group: &Group| group.flowops().any(|flowop| !matches!(flowop.action, FlowopAction::Skip));
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
@@ -199,9 +196,7 @@ impl ClientRun {
 }
 
 fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
-    let flowops =
-        profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops);
-    for flowop in flowops {
+    for flowop in profile.flowops() {
         if let FlowopAction::SendFiles(files) = &flowop.action {
             files::list(files).map_err(ClientError::Files)?;
         }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::engine::protocol::{Assignment, EngineError, Side};
-use crate::language::{Extent, Flowop, FlowopAction, Message, NetProfile, StrandKind};
+use crate::language::{Extent, Flowop, FlowopAction, Message, StrandKind};
 
 /// The limits of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl SessionLimits {
         if total > self.strands {
             return refuse(format!("{total} strands; at most {} (`net serve --max-strands`)", self.strands));
         }
-        let flowop_count: usize = flowops(profile).count();
+        let flowop_count: usize = profile.flowops().count();
         let transactions: usize = profile.groups.iter().map(|group| group.transactions.len()).sum();
         if flowop_count.max(transactions).max(profile.groups.len()) > MAX_ITEMS {
             return refuse(format!("a profile with more than {MAX_ITEMS} items"));
@@ -65,7 +65,7 @@ impl SessionLimits {
         if settings.progress_interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
             return refuse("invalid settings".to_owned());
         }
-        for flowop in flowops(profile) {
+        for flowop in profile.flowops() {
             if let Err(reason) = check_flowop(flowop) {
                 return refuse(reason.to_owned());
             }
@@ -96,10 +96,6 @@ impl SessionLimits {
         }
         Ok(())
     }
-}
-
-fn flowops(profile: &NetProfile) -> impl Iterator<Item = &Flowop> {
-    profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops)
 }
 
 fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {
@@ -139,7 +135,7 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
             // In an event loop the strands of a thread share a buffer and histograms.
             let executors = if event_loop && group.kind == StrandKind::Thread { strands.min(64) } else { strands };
             let flowops: u64 = group.transactions.iter().map(|transaction| transaction.flowops.len() as u64 + 2).sum();
-            let messages = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
+            let messages = group.flowops();
             let buffer = messages.map(|flowop| match &flowop.action {
                 FlowopAction::Send(message) | FlowopAction::Receive(message) => {
                     u64::from(message.size.max().max(message.remote_size.unwrap_or(0))) * flowop.batch()

@@ -20,7 +20,7 @@ use super::port_pool::PortPool;
 use super::socket::{self, SocketConfig};
 use super::stream::StreamSocket;
 use super::tls::{self, Tls};
-use super::{InfoKind, Interest, Transport, WaitCondition, quic, vsock};
+use super::{InfoKind, Interest, Transport, WaitCondition, is_pending, quic, vsock};
 use crate::language::{Endpoint, Protocol};
 
 /// The addresses of one side of a link, sent to the other side.
@@ -304,7 +304,7 @@ impl LinkEnd {
     fn connecting_transport(&self, socket: Socket, connected: io::Result<()>) -> io::Result<Box<dyn Transport>> {
         match connected {
             Ok(()) => self.transport(socket, true),
-            Err(error) if is_in_progress(&error) => self.transport(socket, false),
+            Err(error) if is_pending(&error) => self.transport(socket, false),
             Err(error) => Err(error),
         }
     }
@@ -336,9 +336,4 @@ fn is_paired(protocol: Protocol) -> bool {
 
 fn unknown_peer() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the peer's address is unknown")
-}
-
-fn is_in_progress(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-        || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }

@@ -106,6 +106,12 @@ pub trait Transport: Send {
 /// Bytes of a file that are read at once where the kernel cannot send the file itself.
 const FILE_CHUNK: usize = 1 << 16;
 
+/// Whether an operation on a socket has begun and is not complete.
+pub(crate) fn is_pending(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
+}
+
 /// The operation that a strand waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {

@@ -45,10 +45,6 @@ fn each(check: impl Fn(Kind, &Settings)) {
     }
 }
 
-pub(crate) fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
-}
-
 /// Runs a profile that connects, executes `middle`, and disconnects.
 fn run_between(
     kind: Kind,
@@ -93,17 +89,7 @@ fn data_in_flight_at_the_end_arrives() {
 
 fn connections_are_opened_repeatedly() {
     each(|kind, settings| {
-        let endpoint = kind.endpoint();
-        let flowops = vec![
-            flowop("connect", FlowopAction::Connect(Box::new(endpoint.clone()))),
-            send(90),
-            receive(90),
-            flowop("disconnect", FlowopAction::Disconnect),
-        ];
-        let mut profile = profile(2, endpoint.protocol, transaction(Extent::Iterations(60), flowops));
-        profile.groups[0].transactions.remove(0);
-        profile.groups[0].transactions.pop();
-        let (_, client, server) = run(&profile, settings);
+        let (_, client, server) = run(&reconnecting(2, kind.endpoint(), Extent::Iterations(60)), settings);
         assert_eq!(client.groups[0].transactions[0].flowops[3].count, 120);
         assert_eq!(server.rejected_connections, 0);
     });

@@ -6,7 +6,6 @@ use wb_net::transport::address::TransportAddress;
 
 use crate::Test;
 use crate::common::{link, *};
-use crate::kinds::both_executors;
 
 pub(crate) const TESTS: &[Test] = &[
     ("sctp::requests_are_answered_on_streams_with_options", requests_are_answered_on_streams_with_options),
@@ -50,8 +49,8 @@ fn requests_are_answered_on_streams_with_options() {
             SctpMessage { stream: Some(1), unordered: false, partial: Some(PartialReliability::Lifetime(60_000)) };
         let response = SctpMessage { stream: Some(3), unordered: true, partial: None };
         let flowops = vec![
-            flowop("write", FlowopAction::Send(sctp_message(90, request))),
-            flowop("read", FlowopAction::Receive(sctp_message(900, response))),
+            Flowop::new("write", FlowopAction::Send(sctp_message(90, request))),
+            Flowop::new("read", FlowopAction::Receive(sctp_message(900, response))),
         ];
         let (_, client, server) = run(&with_options(2, transaction(Extent::Iterations(100), flowops)), &settings);
         for report in [&client, &server] {

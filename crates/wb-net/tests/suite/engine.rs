@@ -1,14 +1,12 @@
 //! Tests with both sides of a run in one process: bytes, counters and latencies.
 
 use crate::common::*;
-use wb_net::engine::protocol::Settings;
 use wb_net::engine::report::EngineReport;
 use wb_net::language::*;
 
 #[test]
 fn a_stream_of_a_window_arrives() {
-    for threads in [128, 0] {
-        let settings = Settings { max_threads: threads, ..Settings::default() };
+    for settings in both_executors() {
         let (_, client, server) = run(&profile(2, Protocol::Tcp, transaction(WINDOW, vec![send(8192)])), &settings);
         let (sent, received) = (&client.groups[0].transactions[1], &server.groups[0].transactions[1]);
         let (sent, received) = (&sent.flowops[0], &received.flowops[0]);
@@ -26,9 +24,10 @@ fn a_stream_of_a_window_arrives() {
 
 #[test]
 fn requests_are_answered_over_every_protocol() {
-    for threads in [128, 0] {
-        for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::UnixDgram] {
-            let settings = Settings { max_threads: threads, ..Settings::default() };
+    let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::UnixDgram, Protocol::Tls, Protocol::Quic];
+    for settings in both_executors() {
+        let threads = settings.max_threads;
+        for protocol in protocols {
             let profile = profile(3, protocol, transaction(Extent::Iterations(200), vec![send(90), receive(90)]));
             let (_, client, server) = run(&profile, &settings);
             for report in [&client, &server] {
@@ -44,9 +43,9 @@ fn requests_are_answered_over_every_protocol() {
 
 #[test]
 fn datagrams_are_sent_in_batches_and_counted_individually() {
-    for threads in [128, 0] {
+    for settings in both_executors() {
+        let threads = settings.max_threads;
         for (protocol, size) in [(Protocol::Udp, 64), (Protocol::UnixDgram, 64), (Protocol::Udp, 4)] {
-            let settings = Settings { max_threads: threads, ..Settings::default() };
             // More than one system call sends, and a remainder.
             let batched = Flowop { count: 150, batch: 100, ..send(size) };
             let (outcome, client, server) =
@@ -64,61 +63,41 @@ fn datagrams_are_sent_in_batches_and_counted_individually() {
 
 #[test]
 fn a_window_that_ends_during_a_connection_loses_no_datagram() {
-    for threads in [128, 0] {
-        let settings = Settings { max_threads: threads, ..Settings::default() };
-        let flowops = vec![
-            flowop("connect", FlowopAction::Connect(endpoint(Protocol::Udp))),
-            send(90),
-            receive(90),
-            flowop("disconnect", FlowopAction::Disconnect),
-        ];
-        let mut profile = profile(4, Protocol::Udp, transaction(WINDOW, flowops));
-        profile.groups[0].transactions.remove(0);
-        profile.groups[0].transactions.pop();
-        let (outcome, ..) = run(&profile, &settings);
+    for settings in both_executors() {
+        let (outcome, ..) = run(&reconnecting(4, *endpoint(Protocol::Udp), WINDOW), &settings);
         let datagrams = outcome.datagrams[0];
         assert!(datagrams.client_sent > 100, "{datagrams:?}");
         assert_eq!(
             (datagrams.client_sent, datagrams.server_sent),
             (datagrams.server_received, datagrams.client_received),
-            "{threads}"
+            "{} threads",
+            settings.max_threads
         );
     }
 }
 
 #[test]
 fn connections_are_opened_repeatedly() {
-    for (threads, protocol) in [(128, Protocol::Tcp), (0, Protocol::Tcp), (128, Protocol::Unix), (0, Protocol::Unix)] {
-        let settings = Settings { max_threads: threads, ..Settings::default() };
-        let flowops = vec![
-            flowop("connect", FlowopAction::Connect(endpoint(protocol))),
-            send(90),
-            receive(90),
-            flowop("disconnect", FlowopAction::Disconnect),
-        ];
-        let mut profile = profile(2, protocol, transaction(Extent::Iterations(600), flowops));
-        profile.groups[0].transactions.remove(0);
-        profile.groups[0].transactions.pop();
-        let (_, client, server) = run(&profile, &settings);
-        assert_eq!(client.groups[0].transactions[0].flowops[3].count, 1200);
-        assert_eq!(server.rejected_connections, 0);
+    for settings in both_executors() {
+        for protocol in [Protocol::Tcp, Protocol::Unix] {
+            let profile = reconnecting(2, *endpoint(protocol), Extent::Iterations(600));
+            let (_, client, server) = run(&profile, &settings);
+            assert_eq!(client.groups[0].transactions[0].flowops[3].count, 1200);
+            assert_eq!(server.rejected_connections, 0);
+        }
     }
 }
 
 #[test]
 fn messages_of_random_size_end_at_the_right_byte() {
-    for threads in [128, 0] {
-        let settings = Settings { max_threads: threads, ..Settings::default() };
-        let size = MessageSize::Random { min: 1, max: 1 << 20 };
-        let flowops = vec![
-            flowop("write", FlowopAction::Send(message(size))),
-            flowop("read", FlowopAction::Receive(message(size))),
-        ];
-        let profile = profile(2, Protocol::Tcp, transaction(Extent::Iterations(50), flowops));
-        let (_, client, server) = run(&profile, &settings);
-        let bytes = |report: &EngineReport| {
-            report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
-        };
-        assert_eq!(bytes(&client), bytes(&server));
+    for settings in both_executors() {
+        for protocol in [Protocol::Tcp, Protocol::Tls, Protocol::Quic] {
+            let profile = profile(2, protocol, transaction(Extent::Iterations(50), random_messages()));
+            let (_, client, server) = run(&profile, &settings);
+            let bytes = |report: &EngineReport| {
+                report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
+            };
+            assert_eq!(bytes(&client), bytes(&server), "{protocol:?} {}", settings.max_threads);
+        }
     }
 }

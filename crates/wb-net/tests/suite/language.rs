@@ -71,8 +71,7 @@ fn notes(read: &ParsedProfile) -> String {
 }
 
 fn actions(profile: &NetProfile) -> impl Iterator<Item = &FlowopAction> {
-    let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
-    transactions.flat_map(|transaction| &transaction.flowops).map(|flowop| &flowop.action)
+    profile.flowops().map(|flowop| &flowop.action)
 }
 
 #[test]

@@ -7,15 +7,10 @@ use std::time::Duration;
 use crate::common::link::{connect, link};
 use crate::common::*;
 use wb_net::engine::protocol::Settings;
-use wb_net::engine::report::EngineReport;
 use wb_net::language::*;
 use wb_net::transport::address::TransportAddress;
 
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
-
-fn both_executors() -> [Settings; 2] {
-    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
-}
 
 fn each(check: impl Fn(Protocol, &Settings)) {
     for settings in both_executors() {
@@ -43,35 +38,6 @@ fn a_stream_of_a_window_arrives() {
 }
 
 #[test]
-fn requests_are_answered() {
-    each(|protocol, settings| {
-        let flowops = vec![send(90), receive(90)];
-        let (_, client, server) = run(&profile(3, protocol, transaction(Extent::Iterations(200), flowops)), settings);
-        for report in [&client, &server] {
-            assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
-        }
-        let rounds = &client.groups[0].transactions[1].rounds;
-        println!("{protocol:?} {} threads: median {} ns", settings.max_threads, rounds.to_hdr().value_at_quantile(0.5));
-    });
-}
-
-#[test]
-fn messages_of_random_size_end_at_the_right_byte() {
-    each(|protocol, settings| {
-        let size = MessageSize::Random { min: 1, max: 1 << 20 };
-        let flowops = vec![
-            flowop("write", FlowopAction::Send(message(size))),
-            flowop("read", FlowopAction::Receive(message(size))),
-        ];
-        let (_, client, server) = run(&profile(2, protocol, transaction(Extent::Iterations(50), flowops)), settings);
-        let bytes = |report: &EngineReport| {
-            report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
-        };
-        assert_eq!(bytes(&client), bytes(&server));
-    });
-}
-
-#[test]
 fn a_window_is_followed_by_requests_on_the_same_connection() {
     each(|protocol, settings| {
         let mut profile = profile(2, protocol, transaction(WINDOW, vec![send(65536)]));
@@ -86,16 +52,7 @@ fn a_window_is_followed_by_requests_on_the_same_connection() {
 #[test]
 fn connections_are_opened_repeatedly() {
     each(|protocol, settings| {
-        let flowops = vec![
-            flowop("connect", FlowopAction::Connect(endpoint(protocol))),
-            send(90),
-            receive(90),
-            flowop("disconnect", FlowopAction::Disconnect),
-        ];
-        let mut profile = profile(2, protocol, transaction(WINDOW, flowops));
-        profile.groups[0].transactions.remove(0);
-        profile.groups[0].transactions.pop();
-        let (_, client, server) = run(&profile, settings);
+        let (_, client, server) = run(&reconnecting(2, *endpoint(protocol), WINDOW), settings);
         let count = client.groups[0].transactions[0].flowops[3].count;
         println!("{protocol:?} {} threads: {count} connections in 300 ms", settings.max_threads);
         assert!(count > 20, "{count}");

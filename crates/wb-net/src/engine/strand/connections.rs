@@ -1,6 +1,6 @@
 //! Connections of a strand: opening, accepting and closing.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 
 use super::{StepResult, Strand, StrandOperation, datagram_header, io_error};
 use crate::engine::clock::{self, Nanos};
@@ -8,7 +8,7 @@ use crate::engine::plan::{FlowopPlan, GroupPlan};
 use crate::engine::protocol::ConnectionTotals;
 use crate::language::{Endpoint, FlowopAction};
 use crate::transport::socket::CONNECT_TIMEOUT;
-use crate::transport::{ConnectionInfo, Intent, Transport};
+use crate::transport::{ConnectionInfo, Intent, Transport, is_pending};
 
 /// An open connection.
 pub(super) struct OpenConnection {
@@ -203,11 +203,6 @@ fn min_size(message: &crate::language::Message) -> u32 {
         crate::language::MessageSize::Random { min, .. } => min,
     };
     size.min(message.remote_size.unwrap_or(size))
-}
-
-fn is_pending(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-        || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }
 
 fn no_link_end() -> StepResult {

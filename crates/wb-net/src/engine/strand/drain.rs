@@ -7,21 +7,15 @@ use super::connections::OpenConnection;
 use super::{DATAGRAM_GRACE, Strand, StrandStatus};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::protocol::{ConnectionTotals, EngineError, StrandTotals};
-use crate::language::{Message, MessageSize, SctpMessage, SyscallFamily};
+use crate::language::{Message, MessageSize, SyscallFamily};
 use crate::transport::{Intent, WaitCondition};
 
 /// A stream connection is given up after this long without progress, in nanoseconds.
 const DRAIN_TIMEOUT: Nanos = 5_000_000_000;
 
 /// The options of a non-blocking receive.
-const NON_BLOCKING_MESSAGE: Message = Message {
-    size: MessageSize::Fixed(1),
-    remote_size: None,
-    call: SyscallFamily::SendRecv,
-    timeout: None,
-    non_blocking: true,
-    sctp: SctpMessage { stream: None, unordered: false, partial: None },
-};
+const NON_BLOCKING_MESSAGE: Message =
+    Message { non_blocking: true, ..Message::new(MessageSize::Fixed(1), SyscallFamily::SendRecv) };
 
 /// The progress of draining a strand's connections.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use crate::engine::clock::Nanos;
 use crate::engine::plan::FlowopPlan;
 use crate::engine::protocol::Side;
 use crate::engine::random::RandomKey;
-use crate::language::{FileSizes, Files, Message, MessageSize, SctpMessage, SyscallFamily};
+use crate::language::{FileSizes, Files, Message, MessageSize, SyscallFamily};
 
 /// A file to send, or the size of a file to receive.
 #[derive(Debug)]
@@ -177,11 +177,4 @@ fn locate(picks: &[SelectedFile], offset: u64) -> (&SelectedFile, u64) {
     (file, rest)
 }
 
-const FILE_MESSAGE: Message = Message {
-    size: MessageSize::Fixed(1),
-    remote_size: None,
-    call: SyscallFamily::SendRecv,
-    timeout: None,
-    non_blocking: false,
-    sctp: SctpMessage { stream: None, unordered: false, partial: None },
-};
+const FILE_MESSAGE: Message = Message::new(MessageSize::Fixed(1), SyscallFamily::SendRecv);

@@ -13,6 +13,7 @@ use wb_net::engine::local::LocalEngine;
 use wb_net::engine::protocol::{Assignment, EngineCommand, EngineProgress, HostAddresses, Settings, Side};
 use wb_net::engine::report::EngineReport;
 use wb_net::language::*;
+use wb_net::mirror::mirror;
 use wb_net::session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
 use wb_net::transport::address::HostAddress;
 
@@ -27,52 +28,19 @@ impl RunObserver for NoObserver {
 }
 
 pub fn endpoint(protocol: Protocol) -> Box<Endpoint> {
-    Box::new(Endpoint {
-        remote: "there".to_owned(),
-        local: None,
-        protocol,
-        port: None,
-        window: None,
-        no_delay: true,
-        congestion: None,
-        non_blocking: false,
-        timeout: None,
-        kernel_tls: false,
-        sctp: SctpEndpoint::default(),
-    })
-}
-
-pub fn flowop(name: &str, action: FlowopAction) -> Flowop {
-    Flowop {
-        name: name.to_owned(),
-        action,
-        connection: None,
-        count: 1,
-        repeat: 1,
-        batch: 1,
-        rate: None,
-        duration: None,
-        can_fail: false,
-    }
+    Box::new(Endpoint { no_delay: true, ..Endpoint::new("there", protocol) })
 }
 
 pub fn message(size: MessageSize) -> Message {
-    Message {
-        size,
-        remote_size: None,
-        call: SyscallFamily::ReadWrite,
-        timeout: None,
-        non_blocking: false,
-        sctp: SctpMessage::default(),
-    }
+    Message::new(size, SyscallFamily::ReadWrite)
 }
 
 pub fn send(size: u32) -> Flowop {
-    flowop("write", FlowopAction::Send(message(MessageSize::Fixed(size))))
+    Flowop::new("write", FlowopAction::Send(message(MessageSize::Fixed(size))))
 }
 
 pub fn receive(size: u32) -> Flowop {
-    flowop("read", FlowopAction::Receive(message(MessageSize::Fixed(size))))
+    Flowop::new("read", FlowopAction::Receive(message(MessageSize::Fixed(size))))
 }
 
 pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
@@ -83,9 +51,9 @@ pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
 pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProfile {
     let once = |flowop| transaction(Extent::Iterations(1), vec![flowop]);
     let transactions = vec![
-        once(flowop("connect", FlowopAction::Connect(endpoint(protocol)))),
+        once(Flowop::new("connect", FlowopAction::Connect(endpoint(protocol)))),
         middle,
-        once(flowop("disconnect", FlowopAction::Disconnect)),
+        once(Flowop::new("disconnect", FlowopAction::Disconnect)),
     ];
     NetProfile {
         name: "test".to_owned(),
@@ -93,23 +61,34 @@ pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProf
     }
 }
 
+/// A profile that connects, exchanges a request and a response, and disconnects, repeatedly.
+pub fn reconnecting(strands: u32, endpoint: Endpoint, extent: Extent) -> NetProfile {
+    let protocol = endpoint.protocol;
+    let flowops = vec![
+        Flowop::new("connect", FlowopAction::Connect(Box::new(endpoint))),
+        send(90),
+        receive(90),
+        Flowop::new("disconnect", FlowopAction::Disconnect),
+    ];
+    let mut profile = profile(strands, protocol, transaction(extent, flowops));
+    profile.groups[0].transactions.remove(0);
+    profile.groups[0].transactions.pop();
+    profile
+}
+
+/// Two messages of random size, one in each direction.
+pub fn random_messages() -> Vec<Flowop> {
+    let message = || message(MessageSize::Random { min: 1, max: 1 << 20 });
+    vec![Flowop::new("write", FlowopAction::Send(message())), Flowop::new("read", FlowopAction::Receive(message()))]
+}
+
+/// Settings for a thread per strand, and for an event loop.
+pub fn both_executors() -> [Settings; 2] {
+    [128, 0].map(|threads| Settings { max_threads: threads, ..Settings::default() })
+}
+
 pub fn mirrored(profile: &NetProfile) -> NetProfile {
-    let mut mirror = profile.clone();
-    for flowop in mirror
-        .groups
-        .iter_mut()
-        .flat_map(|group| &mut group.transactions)
-        .flat_map(|transaction| &mut transaction.flowops)
-    {
-        flowop.action = match flowop.action.clone() {
-            FlowopAction::Connect(endpoint) => FlowopAction::Accept(endpoint),
-            FlowopAction::Accept(endpoint) => FlowopAction::Connect(endpoint),
-            FlowopAction::Send(message) => FlowopAction::Receive(message),
-            FlowopAction::Receive(message) => FlowopAction::Send(message),
-            same => same,
-        };
-    }
-    mirror
+    mirror(profile, "there", &|_| Vec::new())
 }
 
 pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineReport, EngineReport) {
