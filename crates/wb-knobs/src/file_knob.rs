@@ -35,6 +35,8 @@ pub enum FileFormat {
     Switch,
     /// A whole number in the range that the kernel documents.
     Number(RangeInclusive<i64>),
+    /// The same, where `off` stands for 0.
+    NumberOrOff(RangeInclusive<i64>),
     /// A time, with this number of units in a microsecond; numbers below zero are read as zero.
     Micros(i64),
     /// A time in hundredths of a second.
@@ -68,7 +70,7 @@ impl Knob for FileKnob {
         let path = self.path(target);
         Ok(match self.format {
             FileFormat::Switch => KnobValue::Switch(sys.number::<i64>(path)? != 0),
-            FileFormat::Number(_) => KnobValue::Number(sys.number(path)?),
+            FileFormat::Number(_) | FileFormat::NumberOrOff(_) => KnobValue::Number(sys.number(path)?),
             FileFormat::Micros(units) => {
                 KnobValue::Micros(sys.number::<i64>(path)?.max(0).unsigned_abs().div_ceil(units.unsigned_abs()))
             }
@@ -86,6 +88,9 @@ impl Knob for FileKnob {
         match &self.format {
             FileFormat::Switch => switch_in(&path, value),
             FileFormat::Number(range) => number_in(path, self.name(), value, range.clone()),
+            FileFormat::NumberOrOff(range) => {
+                number_in(path, self.name(), if value == "off" { "0" } else { value }, range.clone())
+            }
             FileFormat::Micros(units) => {
                 // The kernel counts in nanoseconds, whatever the unit of the file.
                 let micros = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;

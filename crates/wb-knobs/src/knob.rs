@@ -18,6 +18,10 @@ pub trait Knob: Sync {
     fn name(&self) -> &'static str {
         self.description().name
     }
+    /// The reason given where there is no target, as a refusal.
+    fn unsupported(&self) -> Unsupported {
+        Unsupported(self.description().unsupported_reason.to_owned())
+    }
     /// The targets that it can be set for on this system; by default the system itself.
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::system(sys)

@@ -77,9 +77,7 @@ impl Knob for Turbo {
         cpu::turbo(sys).map(|_| KnobTarget::System).into_iter().collect()
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        cpu::turbo(sys)
-            .map(KnobValue::Switch)
-            .ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))
+        cpu::turbo(sys).map(KnobValue::Switch).ok_or_else(|| self.unsupported())
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         Assessment::when(

@@ -21,7 +21,7 @@ impl Knob for Irqbalance {
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
         match sys.numbered_entries("/proc", "").is_empty() {
-            true => Err(Unsupported(self.description().unsupported_reason.to_owned())),
+            true => Err(self.unsupported()),
             false => Ok(KnobValue::Switch(counters::is_running(sys, "irqbalance"))),
         }
     }

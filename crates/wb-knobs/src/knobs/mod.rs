@@ -40,7 +40,7 @@ pub fn all() -> &'static [&'static dyn Knob] {
         &perf::NMI_WATCHDOG,
         &perf::PERF_EVENT_PARANOID,
         &perf::SAMPLE_RATE,
-        &process::Aslr,
+        &process::ASLR,
         &thp::THP_ENABLED,
         &thp::THP_DEFRAG,
         &hugetlb::HugePagePool,

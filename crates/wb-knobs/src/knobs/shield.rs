@@ -32,8 +32,7 @@ impl Knob for Shield {
         }
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        let place =
-            CpusetMount::find(sys).ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))?;
+        let place = CpusetMount::find(sys).ok_or_else(|| self.unsupported())?;
         Ok(KnobValue::Choice(shielded_cpus(sys, &place).unwrap_or_else(|| "none".to_owned())))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
@@ -45,8 +44,7 @@ impl Knob for Shield {
         }
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        let place =
-            CpusetMount::find(sys).ok_or_else(|| Unsupported(self.description().unsupported_reason.to_owned()))?;
+        let place = CpusetMount::find(sys).ok_or_else(|| self.unsupported())?;
         if value == "none" {
             return match shielded_cpus(sys, &place) {
                 None => Ok(Vec::new()),

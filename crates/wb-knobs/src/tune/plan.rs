@@ -176,7 +176,7 @@ fn targets(sys: &SysRoot, knob: &dyn Knob, value: &KnobSetting) -> Result<Vec<Kn
     match (targets.is_empty(), &value.target) {
         (false, _) => Ok(targets),
         (true, Some(target)) => Err(Unsupported(format!("no such target: `{target}`"))),
-        (true, None) => Err(Unsupported(knob.description().unsupported_reason.to_owned())),
+        (true, None) => Err(knob.unsupported()),
     }
 }
 
