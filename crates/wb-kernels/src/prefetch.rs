@@ -1,28 +1,23 @@
 //! Prefetching of cache lines.
 
-/// Fetches the cache line at an address, which need not be valid, into all levels of the cache.
-#[inline(always)]
-pub(crate) fn prefetch<T>(line: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: PREFETCHT0 is part of SSE, hence of every x86-64, and never faults.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
+macro_rules! prefetch {
+    ($name:ident, $hint:ident, $levels:literal) => {
+        #[doc = concat!("Fetches the cache line at an address, which need not be valid, into ", $levels, ".")]
+        #[inline(always)]
+        pub(crate) fn $name<T>(line: *const T) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: prefetching is part of SSE, hence of every x86-64, and never faults.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::$hint }>(line.cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        }
+    };
 }
 
-/// Fetches the cache line at an address, which need not be valid, into the second level of the cache and those below.
-#[inline(always)]
-pub(crate) fn prefetch_to_second_level<T>(line: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: PREFETCHT1 is part of SSE, hence of every x86-64, and never faults.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
+prefetch!(prefetch, _MM_HINT_T0, "all levels of the cache");
+prefetch!(prefetch_to_second_level, _MM_HINT_T1, "the second level of the cache and those below");
 
 #[cfg(test)]
 mod tests {

@@ -14,23 +14,20 @@ pub(super) type BlockLoop = unsafe fn(*mut u64, usize, u64) -> u64;
 
 /// The loop of an instruction set that [`Isa::require`] has accepted.
 pub(super) fn select_loop(op: Access, isa: Isa) -> BlockLoop {
-    match (op, isa) {
-        (Access::Read, Isa::Scalar) => read_scalar,
-        (Access::Write, Isa::Scalar) => write_scalar,
+    let (read, write): (BlockLoop, BlockLoop) = match isa {
+        Isa::Scalar => (read_scalar, write_scalar),
         #[cfg(target_arch = "x86_64")]
-        (Access::Read, Isa::Sse2) => read_sse2,
+        Isa::Sse2 => (read_sse2, write_sse2),
         #[cfg(target_arch = "x86_64")]
-        (Access::Write, Isa::Sse2) => write_sse2,
+        Isa::Avx2 => (read_avx2, write_avx2),
         #[cfg(target_arch = "x86_64")]
-        (Access::Read, Isa::Avx2) => read_avx2,
-        #[cfg(target_arch = "x86_64")]
-        (Access::Write, Isa::Avx2) => write_avx2,
-        #[cfg(target_arch = "x86_64")]
-        (Access::Read, Isa::Avx512) => read_avx512,
-        #[cfg(target_arch = "x86_64")]
-        (Access::Write, Isa::Avx512) => write_avx512,
+        Isa::Avx512 => (read_avx512, write_avx512),
         #[cfg(not(target_arch = "x86_64"))]
-        (_, other) => unreachable!("instruction set {other} is checked beforehand"),
+        other => unreachable!("instruction set {other} is checked beforehand"),
+    };
+    match op {
+        Access::Read => read,
+        Access::Write => write,
     }
 }
 

@@ -18,22 +18,19 @@ pub(super) type PassLoop = unsafe fn(*mut u64, *const u64, *const u64, usize);
 pub(super) fn select_pass(mode: Mode, kind: WordType, non_temporal: bool, isa: Isa) -> PassLoop {
     use Mode::*;
     use WordType::*;
-    match (mode, kind, non_temporal) {
-        (Copy, _, false) => select_for_isa::<op::Copy, false>(isa),
-        (Copy, _, true) => select_for_isa::<op::Copy, true>(isa),
-        (Scale, Integer, false) => select_for_isa::<op::ScaleInteger, false>(isa),
-        (Scale, Integer, true) => select_for_isa::<op::ScaleInteger, true>(isa),
-        (Scale, Floating, false) => select_for_isa::<op::ScaleFloating, false>(isa),
-        (Scale, Floating, true) => select_for_isa::<op::ScaleFloating, true>(isa),
-        (Add, Integer, false) => select_for_isa::<op::AddInteger, false>(isa),
-        (Add, Integer, true) => select_for_isa::<op::AddInteger, true>(isa),
-        (Add, Floating, false) => select_for_isa::<op::AddFloating, false>(isa),
-        (Add, Floating, true) => select_for_isa::<op::AddFloating, true>(isa),
-        (Triad, Integer, false) => select_for_isa::<op::TriadInteger, false>(isa),
-        (Triad, Integer, true) => select_for_isa::<op::TriadInteger, true>(isa),
-        (Triad, Floating, false) => select_for_isa::<op::TriadFloating, false>(isa),
-        (Triad, Floating, true) => select_for_isa::<op::TriadFloating, true>(isa),
+    match (mode, kind) {
+        (Copy, _) => select_for_stores::<op::Copy>(non_temporal, isa),
+        (Scale, Integer) => select_for_stores::<op::ScaleInteger>(non_temporal, isa),
+        (Scale, Floating) => select_for_stores::<op::ScaleFloating>(non_temporal, isa),
+        (Add, Integer) => select_for_stores::<op::AddInteger>(non_temporal, isa),
+        (Add, Floating) => select_for_stores::<op::AddFloating>(non_temporal, isa),
+        (Triad, Integer) => select_for_stores::<op::TriadInteger>(non_temporal, isa),
+        (Triad, Floating) => select_for_stores::<op::TriadFloating>(non_temporal, isa),
     }
+}
+
+fn select_for_stores<O: Op>(non_temporal: bool, isa: Isa) -> PassLoop {
+    if non_temporal { select_for_isa::<O, true>(isa) } else { select_for_isa::<O, false>(isa) }
 }
 
 fn select_for_isa<O: Op, const STREAM: bool>(isa: Isa) -> PassLoop {
