@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use self::events::RESPONSE_TIMEOUT;
 pub use self::outcome::{DatagramTotals, RunFailure, RunOutcome};
 use crate::engine::clock::Nanos;
-use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, ExecutorKind, StrandTotals};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandTotals};
 use crate::engine::raw_log::LatencyRecord;
 use crate::engine::report::EngineReport;
 use crate::language::{Extent, Flowop, FlowopAction, NetProfile, Transaction};
@@ -70,7 +70,6 @@ pub async fn coordinate(
         groups: profile.groups.iter().map(|_| GroupProgress::default()).collect(),
         last_event_at: vec![Instant::now(); count],
         reports: (0..count).map(|_| None).collect(),
-        executors: vec![None; count],
         truncated: Vec::new(),
         started: false,
         limit,
@@ -94,7 +93,7 @@ pub async fn coordinate(
         run.shut_down(failure).await;
     }
     let datagrams = run.groups.iter().map(|group| group.datagrams.values().copied().sum()).collect();
-    RunOutcome { failure, reports: run.reports, executors: run.executors, truncated: run.truncated, datagrams }
+    RunOutcome { failure, reports: run.reports, truncated: run.truncated, datagrams }
 }
 
 struct Coordinator<'a> {
@@ -104,7 +103,6 @@ struct Coordinator<'a> {
     groups: Vec<GroupProgress>,
     last_event_at: Vec<Instant>,
     reports: Vec<Option<EngineReport>>,
-    executors: Vec<Option<ExecutorKind>>,
     truncated: Vec<(usize, usize)>,
     /// Whether there can be results to report.
     started: bool,

@@ -1,9 +1,11 @@
 //! Kernel statistics of connections, summed over a run.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::sockopt;
 
 /// Kernel statistics of one connection, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,12 +39,12 @@ impl ConnectionInfo {
     /// Adds the buffer sizes of a socket.
     #[must_use]
     pub fn with_buffers(self, socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
-        use rustix::net::sockopt;
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
         let (send_buffer, receive_buffer) = match kind {
-            InfoKind::Buffers | InfoKind::Tcp => {
-                (buffer(sockopt::socket_send_buffer_size(socket)), buffer(sockopt::socket_recv_buffer_size(socket)))
-            }
+            InfoKind::Buffers | InfoKind::Tcp => (
+                buffer(rustix::net::sockopt::socket_send_buffer_size(socket)),
+                buffer(rustix::net::sockopt::socket_recv_buffer_size(socket)),
+            ),
             InfoKind::Vsock => (0, super::vsock::buffer_size(socket).unwrap_or(0)),
         };
         Self { send_buffer, receive_buffer, ..self }
@@ -51,7 +53,7 @@ impl ConnectionInfo {
     /// The statistics of a socket without its buffers, with at most one system call.
     pub fn from_socket(socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
         let mut info = Self { connections: 1, ..Self::default() };
-        if let Some(tcp) = (kind == InfoKind::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
+        if let Some(tcp) = (kind == InfoKind::Tcp).then(|| tcp_info(socket)).flatten() {
             info.retransmits = u64::from(tcp.tcpi_total_retrans);
             info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
             info.rtt_max_ns = info.rtt_ns;
@@ -79,16 +81,11 @@ impl ConnectionInfo {
 }
 
 #[allow(unsafe_code)]
-fn tcp_info(socket: std::os::fd::RawFd) -> Option<libc::tcp_info> {
-    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the structure is all numbers, so zeroes are valid, and the kernel writes at most `length` bytes of it;
-    // no library that we use offers TCP_INFO.
-    unsafe {
-        let mut info: libc::tcp_info = std::mem::zeroed();
-        let into = (&raw mut info).cast();
-        let status = libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, into, &mut length);
-        (status == 0).then_some(info)
-    }
+fn tcp_info(socket: BorrowedFd<'_>) -> Option<libc::tcp_info> {
+    // SAFETY: the structure is all numbers, so zeroes are valid.
+    let info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    // None where the kernel has no statistics of the socket.
+    sockopt::get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info).ok()
 }
 
 #[cfg(test)]

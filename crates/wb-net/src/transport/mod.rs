@@ -106,6 +106,12 @@ pub trait Transport: Send {
 /// Bytes of a file that are read at once where the kernel cannot send the file itself.
 const FILE_CHUNK: usize = 1 << 16;
 
+/// Whether this machine does not support an operation at all.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+        || matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT))
+}
+
 /// Whether an operation on a socket has begun and is not complete.
 pub(crate) fn is_pending(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Transport, stream};
+use super::{Transport, sockopt, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
 /// Maximum size of a message in bytes: a larger one would not fit into the send buffer, and the kernel accepts only
@@ -90,7 +90,7 @@ impl Transport for Association {
             Some(PartialReliability::Priority(priority)) => (sys::ReliabilityPolicy::Priority, priority),
         };
         let control = sys::ControlMessages::new(options.stream.unwrap_or(0), options.unordered, policy, value);
-        sys::send(self.socket.as_fd(), part, control, flags)
+        sockopt::send_with_control(self.socket.as_fd(), part, &control, size_of_val(&control), flags)
     }
 
     fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {

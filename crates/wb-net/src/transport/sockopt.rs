@@ -1,9 +1,10 @@
-//! Socket options that no library provides.
+//! Socket options and control messages that no library provides.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 /// Sets an option. The value has the kernel's memory layout.
 #[allow(unsafe_code)]
@@ -33,6 +34,29 @@ pub(super) fn get<T: Copy>(
     // SAFETY: the kernel writes no more than `length` bytes of a value for which any bytes are valid.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
     if result == 0 { Ok(value) } else { Err(last_errno()) }
+}
+
+/// Sends bytes with control messages, which have the kernel's memory layout and this length.
+#[allow(unsafe_code)]
+pub(super) fn send_with_control<T>(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    control: &T,
+    length: usize,
+    flags: SendFlags,
+) -> io::Result<usize> {
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
+    // that outlive the call, and the kernel only reads them.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = std::ptr::from_ref(control).cast_mut().cast();
+        message.msg_controllen = length.min(size_of::<T>()) as _;
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, flags.bits() as libc::c_int)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 fn last_errno() -> Errno {

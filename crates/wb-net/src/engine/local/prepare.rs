@@ -20,6 +20,7 @@ use crate::engine::strand::{Signals, Strand, StrandConfig};
 use crate::engine::tally::LiveCounters;
 use crate::language::FlowopAction;
 use crate::transport::address::HostAddress;
+use crate::transport::is_unsupported;
 use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
 use crate::transport::listener::SharedListeners;
 
@@ -333,9 +334,4 @@ fn run_executor(
     } else {
         event_loop::run_event_loop(number, groups, settings, commands, engine);
     }
-}
-
-fn is_unsupported(error: &std::io::Error) -> bool {
-    error.kind() == std::io::ErrorKind::Unsupported
-        || matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT))
 }

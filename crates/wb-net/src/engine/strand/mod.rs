@@ -28,7 +28,7 @@ use super::raw_log::RawLog;
 use super::tally::{LiveCounters, StrandTally, TransactionTally};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
-use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition};
+use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, is_unsupported};
 
 /// A strand of a group.
 pub(super) struct Strand {
@@ -538,10 +538,7 @@ impl Strand {
                 self.plan.host(flowop)
             )),
             message: descriptors::describe_error(error),
-            unsupported: matches!(
-                error.raw_os_error(),
-                Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
-            ) || error.kind() == io::ErrorKind::Unsupported,
+            unsupported: is_unsupported(error),
         }
     }
 }

@@ -17,8 +17,7 @@ impl Coordinator<'_> {
         let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.participants.iter().map(|_| None).collect();
         while let Some(missing) = links.iter().position(Option::is_none) {
             match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
-                (participant, EngineEvent::Prepared { links: announcements, executor }) => {
-                    self.executors[participant] = Some(executor);
+                (participant, EngineEvent::Prepared { links: announcements, .. }) => {
                     links[participant] = Some(announcements);
                 }
                 (participant, _) => return Err(self.unexpected_event(participant)),

@@ -1,6 +1,6 @@
 //! The outcome of a run.
 
-use crate::engine::protocol::{EngineError, ExecutorKind};
+use crate::engine::protocol::EngineError;
 use crate::engine::report::EngineReport;
 
 /// The outcome of a run.
@@ -10,8 +10,6 @@ pub struct RunOutcome {
     pub failure: Option<RunFailure>,
     /// The report of each participant, in their order; `None` if it sent none.
     pub reports: Vec<Option<EngineReport>>,
-    /// How each participant executed its strands.
-    pub executors: Vec<Option<ExecutorKind>>,
     /// Transactions that were truncated, as group and transaction.
     pub truncated: Vec<(usize, usize)>,
     /// Datagram totals by group; the difference between sent and received ones was lost.

@@ -1,10 +1,8 @@
 //! Definitions from linux/sctp.h; no library provides all of them.
 
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use super::super::sockopt::{get, set};
 
@@ -228,29 +226,6 @@ impl ControlMessages {
             reliability: ReliabilityInfo { policy: policy as u16, value },
         }
     }
-}
-
-/// Sends a message with control messages.
-#[allow(unsafe_code)]
-pub(super) fn send(
-    socket: BorrowedFd<'_>,
-    bytes: &[u8],
-    control: ControlMessages,
-    flags: SendFlags,
-) -> io::Result<usize> {
-    let mut control = control;
-    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
-    // that outlive the call, and the kernel only reads them. No library sends these control messages.
-    let sent = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = size_of::<ControlMessages>() as _;
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, flags.bits() as libc::c_int)
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use rustls::ConnectionTrafficSecrets;
 use socket2::Socket;
 
 use super::super::certificate::to_io_error;
-use super::super::sockopt::set;
+use super::super::sockopt::{send_with_control, set};
 use super::records::TlsSession;
 
 /// Types of TLS records (RFC 8446, section 5.1).
@@ -150,27 +150,14 @@ struct ControlMessage {
 const CONTROL_LENGTH: usize = size_of::<libc::cmsghdr>() + 1;
 
 /// Sends a close_notify alert.
-#[allow(unsafe_code)]
 pub(super) fn send_close_notify(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let mut alert = CLOSE_NOTIFY;
     let header = libc::cmsghdr {
         cmsg_len: CONTROL_LENGTH as _,
         cmsg_level: libc::SOL_TLS,
         cmsg_type: libc::TLS_SET_RECORD_TYPE,
     };
-    let mut control = ControlMessage { header, kind: ALERT };
-    let mut part = libc::iovec { iov_base: alert.as_mut_ptr().cast(), iov_len: alert.len() };
-    // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
-    // that outlive the call, and the kernel only reads them.
-    let sent = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = CONTROL_LENGTH as _;
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
-    };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let control = ControlMessage { header, kind: ALERT };
+    send_with_control(socket, &CLOSE_NOTIFY, &control, CONTROL_LENGTH, SendFlags::NOSIGNAL).map(drop)
 }
 
 /// Receives a record of any type; returns its type and length.
@@ -179,7 +166,8 @@ fn receive_record(socket: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> 
     let header = libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 };
     let mut control = ControlMessage { header, kind: 0 };
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: as above; the kernel writes into the buffer and the control message no more than their lengths.
+    // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
+    // that outlive the call, and the kernel writes into them no more than their lengths.
     let received = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
