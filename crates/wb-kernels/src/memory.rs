@@ -109,12 +109,6 @@ impl MappedMemory {
         Ok(memory)
     }
 
-    /// The requested bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// The first byte. Access through the pointer is the caller's unsafe code.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {

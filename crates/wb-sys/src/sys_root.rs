@@ -159,13 +159,6 @@ impl SysRoot {
     }
 }
 
-impl SysError {
-    /// Whether the file does not exist.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Missing { .. })
-    }
-}
-
 /// The path as seen from the root.
 fn display_path(path: &Path) -> String {
     format!("/{}", path.strip_prefix("/").unwrap_or(path).display())
@@ -213,7 +206,7 @@ mod tests {
         let fake = FakeRoot::new().file("/sys/x", "abc\nsecond\n");
         let root = fake.root();
         assert_eq!(root.text("sys/y").unwrap_err().to_string(), "no such file: `/sys/y`");
-        assert!(root.text("sys/y").unwrap_err().is_missing());
+        assert!(matches!(root.text("sys/y"), Err(SysError::Missing { .. })));
         assert_eq!(
             root.number::<u64>("/sys/x").unwrap_err().to_string(),
             "invalid value `abc` in `/sys/x`: expected a number"
