@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
@@ -15,14 +15,14 @@ use super::hello::ControlHello;
 
 /// Frames over TLS, before or after the peer is authenticated
 #[derive(Debug)]
-pub(super) struct FramedTls<S> {
-    stream: TlsStream<S>,
+pub(super) struct FramedTls {
+    stream: TlsStream<TcpStream>,
     reader: FrameReader,
     writer: FrameWriter,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> FramedTls<S> {
-    pub(super) fn new(stream: TlsStream<S>, max_length: usize) -> Self {
+impl FramedTls {
+    pub(super) fn new(stream: TlsStream<TcpStream>, max_length: usize) -> Self {
         Self { stream, reader: FrameReader::new(max_length), writer: FrameWriter::new(max_length) }
     }
 
@@ -65,13 +65,13 @@ pub struct ChannelInfo {
 
 /// A message channel over an encrypted connection to a mutually authenticated peer
 #[derive(Debug)]
-pub struct Channel<S = TcpStream> {
-    frames: FramedTls<S>,
+pub struct Channel {
+    frames: FramedTls,
     info: ChannelInfo,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
-    pub(super) fn new(mut frames: FramedTls<S>, info: ChannelInfo, max_length: usize) -> Self {
+impl Channel {
+    pub(super) fn new(mut frames: FramedTls, info: ChannelInfo, max_length: usize) -> Self {
         frames.set_max_length(max_length);
         Self { frames, info }
     }
@@ -94,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
     }
 
     /// Splits the channel into halves that can live in different tasks
-    pub fn split(self) -> (ChannelSender<S>, ChannelReceiver<S>) {
+    pub fn split(self) -> (ChannelSender, ChannelReceiver) {
         let (read, write) = tokio::io::split(self.frames.stream);
         let peer = self.info.peer;
         (
@@ -102,9 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
             ChannelReceiver { half: read, reader: self.frames.reader, peer },
         )
     }
-}
 
-impl<S> Channel<S> {
     /// The local address
     pub fn local_addr(&self) -> SocketAddr {
         self.info.local
@@ -123,13 +121,13 @@ impl<S> Channel<S> {
 
 /// The sending half of a channel
 #[derive(Debug)]
-pub struct ChannelSender<S = TcpStream> {
-    half: WriteHalf<TlsStream<S>>,
+pub struct ChannelSender {
+    half: WriteHalf<TlsStream<TcpStream>>,
     writer: FrameWriter,
     peer: SocketAddr,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> ChannelSender<S> {
+impl ChannelSender {
     /// Sends a message; if cancelled, the rest of it is sent before the next one
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
         let sent = self.writer.write(&mut self.half, message).await;
@@ -146,13 +144,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ChannelSender<S> {
 
 /// The receiving half of a channel
 #[derive(Debug)]
-pub struct ChannelReceiver<S = TcpStream> {
-    half: ReadHalf<TlsStream<S>>,
+pub struct ChannelReceiver {
+    half: ReadHalf<TlsStream<TcpStream>>,
     reader: FrameReader,
     peer: SocketAddr,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> ChannelReceiver<S> {
+impl ChannelReceiver {
     /// Receives the next message, or `None` once the peer has closed its end; safe to cancel
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         let received = self.reader.read(&mut self.half).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -45,13 +45,13 @@ impl HandshakeConfig {
 }
 
 /// Returns a channel over this stream, once both sides have proven themselves within the time limit
-pub(super) async fn perform<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
+pub(super) async fn perform(
+    stream: TcpStream,
     addresses: Addresses,
     config: HandshakeConfig,
     credentials: &Credentials,
     limits: &ControlLimits,
-) -> Result<Channel<S>, ControlError> {
+) -> Result<Channel, ControlError> {
     let peer = addresses.peer;
     let steps = async {
         let role = config.role();
@@ -69,11 +69,11 @@ pub(super) async fn perform<S: AsyncRead + AsyncWrite + Unpin>(
     timeout(limits.handshake_timeout, steps).await.map_err(timed_out)?
 }
 
-pub(super) async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
+pub(super) async fn encrypt(
+    stream: TcpStream,
     peer: SocketAddr,
     config: HandshakeConfig,
-) -> std::io::Result<TlsStream<S>> {
+) -> std::io::Result<TlsStream<TcpStream>> {
     match config {
         HandshakeConfig::Client(config) => {
             // Required by the API and not used: keys are compared, names are not.
@@ -84,7 +84,11 @@ pub(super) async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-pub(super) fn auth_context<S>(tls: &TlsStream<S>, role: Role, peer: SocketAddr) -> Result<AuthContext, ControlError> {
+pub(super) fn auth_context(
+    tls: &TlsStream<TcpStream>,
+    role: Role,
+    peer: SocketAddr,
+) -> Result<AuthContext, ControlError> {
     let unknown_protocol = |reason: &str| ControlError::UnknownProtocol { peer, reason: reason.into() };
     let (_, session) = tls.get_ref();
     if session.alpn_protocol() != Some(ALPN) {
@@ -101,8 +105,8 @@ pub(super) fn auth_context<S>(tls: &TlsStream<S>, role: Role, peer: SocketAddr) 
 }
 
 /// Sends the local hello and receives the peer's; both sides send first, so that both can report both versions
-pub(super) async fn exchange_hellos<S: AsyncRead + AsyncWrite + Unpin>(
-    frames: &mut FramedTls<S>,
+pub(super) async fn exchange_hellos(
+    frames: &mut FramedTls,
     peer: SocketAddr,
     local_hello: ControlHello,
 ) -> Result<ControlHello, ControlError> {

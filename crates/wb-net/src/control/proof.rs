@@ -14,7 +14,6 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::channel::FramedTls;
 use super::error::{ControlError, Role};
@@ -51,8 +50,8 @@ enum AuthVerdict {
 }
 
 /// Authenticates both sides to each other
-pub(super) async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
-    frames: &mut FramedTls<S>,
+pub(super) async fn authenticate(
+    frames: &mut FramedTls,
     context: &AuthContext,
     credentials: &Credentials,
 ) -> Result<(), ControlError> {
@@ -68,11 +67,7 @@ pub(super) async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
-    frames: &mut FramedTls<S>,
-    context: &AuthContext,
-    credentials: &Credentials,
-) -> Result<(), ControlError> {
+async fn prove(frames: &mut FramedTls, context: &AuthContext, credentials: &Credentials) -> Result<(), ControlError> {
     let peer = context.peer;
     let token = credentials.trust.token().map(|token| {
         let proof = compute_proof(token, context.role, &context.binding).finalize().into_bytes();
@@ -91,11 +86,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-async fn verify_peer<S: AsyncRead + AsyncWrite + Unpin>(
-    frames: &mut FramedTls<S>,
-    context: &AuthContext,
-    trust: &Trust,
-) -> Result<(), ControlError> {
+async fn verify_peer(frames: &mut FramedTls, context: &AuthContext, trust: &Trust) -> Result<(), ControlError> {
     let claim = frames.expect().await.map_err(|error| ControlError::from_handshake_error(context.peer, error))?;
     let result = evaluate_claim(&claim, context, trust);
     let verdict = if result.is_ok() { AuthVerdict::Trusted } else { AuthVerdict::Untrusted };

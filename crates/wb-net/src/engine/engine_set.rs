@@ -20,8 +20,8 @@ pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync
 /// Maximum number of child processes; beyond it, each runs several strands as threads.
 pub const MAX_PROCESSES: u32 = 64;
 
-/// The engines of this machine.
-#[derive(Debug, Clone)]
+/// The engines of this machine. Dropping it ends them.
+#[derive(Debug)]
 pub struct EngineSet(Sender<EngineSetInput>);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl EngineSet {
     pub fn start(
         child: ChildCommandFactory,
         on_event: impl Fn(EngineEvent) -> bool + Send + 'static,
-    ) -> io::Result<EngineSetHandle> {
+    ) -> io::Result<Self> {
         let (input, inputs) = channel();
         let own = input.clone();
         thread::Builder::new().name("engine-set".to_owned()).spawn(move || {
@@ -45,25 +45,19 @@ impl EngineSet {
                 EngineSetDriver { on_event: Box::new(on_event), child, own, members: Vec::new(), groups: Vec::new() };
             driver.run(&inputs);
         })?;
-        Ok(EngineSetHandle(Self(input)))
+        Ok(Self(input))
     }
-}
 
-/// Owns an engine set; dropping it ends all its engines.
-#[derive(Debug)]
-pub struct EngineSetHandle(EngineSet);
-
-impl EngineSetHandle {
     /// Sends a command to the engines; false when they have ended.
     pub fn send(&self, command: EngineCommand) -> bool {
-        self.0.0.send(EngineSetInput::Command(command)).is_ok()
+        self.0.send(EngineSetInput::Command(command)).is_ok()
     }
 }
 
-impl Drop for EngineSetHandle {
+impl Drop for EngineSet {
     fn drop(&mut self) {
         // Ignored: the engines may have ended already.
-        let _: Result<(), _> = self.0.0.send(EngineSetInput::Quit);
+        let _: Result<(), _> = self.0.send(EngineSetInput::Quit);
     }
 }
 

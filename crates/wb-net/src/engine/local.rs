@@ -215,14 +215,12 @@ impl Driver {
                 }
                 true
             }
-            ExecutorEvent::Ended { group, totals } => match state.collect_totals(group, totals) {
-                Some(strands) => (self.on_event)(EngineEvent::Ended { group, strands }),
-                None => true,
-            },
-            ExecutorEvent::Drained { group, totals } => match state.collect_totals(group, totals) {
-                Some(strands) => (self.on_event)(EngineEvent::Drained { group, strands }),
-                None => true,
-            },
+            ExecutorEvent::Ended { group, totals } => state
+                .collect_totals(group, totals)
+                .is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, strands })),
+            ExecutorEvent::Drained { group, totals } => state
+                .collect_totals(group, totals)
+                .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
             ExecutorEvent::Failed(fault) => (self.on_event)(EngineEvent::Failed(fault)),
             ExecutorEvent::Report(report) => {
                 state.executor_reports.push(*report);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
-use crate::engine::engine_set::{ChildCommandFactory, EngineSet, EngineSetHandle};
+use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
 use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostAddresses};
 use crate::transport::address::HostAddress;
 
@@ -105,7 +105,7 @@ impl Server {
 
     async fn run_session(
         &self,
-        engines: &EngineSetHandle,
+        engines: &EngineSet,
         addresses: (SocketAddr, SocketAddr),
         sender: &mut ChannelSender,
         mut receiver: ChannelReceiver,

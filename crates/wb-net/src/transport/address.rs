@@ -25,16 +25,6 @@ pub enum TransportAddress {
     },
 }
 
-impl TransportAddress {
-    /// The IP address, if it has one.
-    pub fn ip(&self) -> Option<IpAddr> {
-        match self {
-            Self::Ip(address) => Some(address.ip()),
-            _ => None,
-        }
-    }
-}
-
 /// The address of a machine, as seen on the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HostAddress {

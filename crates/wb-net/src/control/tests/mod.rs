@@ -73,7 +73,7 @@ async fn channel_pair() -> (Channel, Channel) {
 }
 
 /// A client that performs only the TLS handshake
-async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls<TcpStream>, AuthContext) {
+async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls, AuthContext) {
     let config = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
     let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, config).await.unwrap();
     let context = auth_context(&stream, Role::Client, to).unwrap();
@@ -81,7 +81,7 @@ async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls<Tcp
 }
 
 /// A server that performs only the TLS handshake
-async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls<TcpStream> {
+async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls {
     let config = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
     let peer = stream.peer_addr().unwrap();
     FramedTls::new(encrypt(stream, peer, config).await.unwrap(), MAX_FRAME)

@@ -92,15 +92,7 @@ pub fn mirrored(profile: &NetProfile) -> NetProfile {
 }
 
 pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineReport, EngineReport) {
-    run_at(profile, settings, HostAddress::Ip(Ipv4Addr::LOCALHOST.into()))
-}
-
-/// Runs a profile with both sides at this address.
-pub fn run_at(
-    profile: &NetProfile,
-    settings: &Settings,
-    host: HostAddress,
-) -> (RunOutcome, EngineReport, EngineReport) {
+    let host = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut outcome = runtime.block_on(async {
         let (sender, events) = unbounded_channel();
