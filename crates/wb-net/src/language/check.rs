@@ -1,10 +1,7 @@
 //! Checks whether a profile is valid and this system supports it.
 
-use std::collections::BTreeSet;
-
-use super::diagnostic::{ProfileDiagnostics, ProfileNote};
+use super::diagnostic::ProfileDiagnostics;
 use super::parser::{ParsedProfile, parse};
-use super::profile::NetProfile;
 use super::variables::Variables;
 use crate::support::{UnsupportedFeature, unsupported_features};
 
@@ -12,24 +9,13 @@ use crate::support::{UnsupportedFeature, unsupported_features};
 #[derive(Debug)]
 pub enum ProfileCheck {
     /// It can be run on this system.
-    Valid {
-        /// The parsed profile.
-        profile: NetProfile,
-        /// Notes on the profile.
-        notes: Vec<ProfileNote>,
-        /// The variables that it uses.
-        variables: BTreeSet<String>,
-    },
+    Valid(ParsedProfile),
     /// It is not valid.
     Invalid(ProfileDiagnostics),
     /// It is valid, but this system does not support all of it.
     Unsupported {
         /// The parsed profile.
-        profile: NetProfile,
-        /// Notes on the profile.
-        notes: Vec<ProfileNote>,
-        /// The variables that it uses.
-        variables: BTreeSet<String>,
+        parsed: ParsedProfile,
         /// The missing features.
         unsupported: Vec<UnsupportedFeature>,
     },
@@ -39,9 +25,9 @@ pub enum ProfileCheck {
 pub fn check(name: &str, text: &str, variables: &Variables) -> ProfileCheck {
     match parse(name, text, variables) {
         Err(diagnostics) => ProfileCheck::Invalid(diagnostics),
-        Ok(ParsedProfile { profile, notes, variables }) => match unsupported_features(&profile) {
-            lacks if lacks.is_empty() => ProfileCheck::Valid { profile, notes, variables },
-            lacks => ProfileCheck::Unsupported { profile, notes, variables, unsupported: lacks },
+        Ok(parsed) => match unsupported_features(&parsed.profile) {
+            lacks if lacks.is_empty() => ProfileCheck::Valid(parsed),
+            lacks => ProfileCheck::Unsupported { parsed, unsupported: lacks },
         },
     }
 }

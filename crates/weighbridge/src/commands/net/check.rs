@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Display, path::Path};
 
-use wb_net::language::{self, NetProfile, ProfileCheck, Variables};
+use wb_net::language::{self, NetProfile, ParsedProfile, ProfileCheck, Variables};
 use wb_net::support::UnsupportedFeature;
 
 use crate::cli::net::NetCheckArgs;
@@ -17,14 +17,14 @@ pub(super) fn check(args: &NetCheckArgs, console: &Console) -> Result<Exit, Erro
     for file in &args.files {
         let name = file.display();
         match check_file(file, &args.var) {
-            Ok(ProfileCheck::Valid { notes, variables, .. }) => {
+            Ok(ProfileCheck::Valid(ParsedProfile { notes, variables, .. })) => {
                 print_text(&format!(
                     "{name}: valid\n{}{}",
                     format_notes(&notes),
                     format_notes(&unused_variables(&variables, &args.var))
                 ))?;
             }
-            Ok(ProfileCheck::Unsupported { notes, unsupported: lacks, variables, .. }) => {
+            Ok(ProfileCheck::Unsupported { parsed: ParsedProfile { notes, variables, .. }, unsupported: lacks }) => {
                 let lacks: String = lacks.iter().map(describe_unsupported).collect();
                 let notes = [format_notes(&notes), format_notes(&unused_variables(&variables, &args.var))].concat();
                 print_text(&format!("{name}: not fully supported by this kernel\n{lacks}{notes}"))?;
@@ -81,7 +81,7 @@ fn parse_variables(vars: &[(String, String)]) -> Variables {
 /// Reads a profile to be run, with notes about it.
 pub(super) fn load_profile(file: &Path, vars: &[(String, String)]) -> Result<(NetProfile, Vec<String>), Error> {
     match check_file(file, vars)? {
-        ProfileCheck::Valid { profile, notes, variables } => {
+        ProfileCheck::Valid(ParsedProfile { profile, notes, variables }) => {
             let notes = notes.iter().map(ToString::to_string).chain(unused_variables(&variables, vars));
             Ok((profile, notes.collect()))
         }
