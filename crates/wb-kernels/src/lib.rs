@@ -6,7 +6,7 @@
 //! Must not depend on: plans, samples, workers, run folders. The crate stands alone: a configuration goes in, a report
 //! comes out, both are plain serde types.
 //!
-//! Start with [`himeno::run`]; [`thread_team`] shows how threads are pinned and timed, [`memory`] how the arrays are
+//! Start with [`himeno::run`]; `thread_team` shows how threads are pinned and timed, `memory` how the arrays are
 //! mapped, [`Isa`] how the instruction set is selected.
 
 pub mod cpus;
@@ -14,14 +14,15 @@ mod error;
 pub mod himeno;
 mod isa;
 pub mod linpack;
-pub mod memory;
+mod memory;
 mod opaque;
 mod prefetch;
 pub mod ramspeed;
-pub mod thread_team;
+mod thread_team;
 mod work;
 
 pub use error::Error;
 pub use isa::{Isa, UnknownIsa, UnsupportedIsa};
-pub use memory::{HugePagePolicy, MappedMemory, Residency};
+use memory::MappedMemory;
+pub use memory::{HugePagePolicy, Residency};
 pub use work::{Probe, Work};

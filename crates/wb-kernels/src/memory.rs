@@ -37,7 +37,7 @@ pub struct Residency {
 /// It lies between two inaccessible pages, so that the kernel never merges it with other
 /// mappings and its residency is its own.
 #[derive(Debug)]
-pub struct MappedMemory {
+pub(crate) struct MappedMemory {
     reserved: *mut c_void,
     reserved_bytes: usize,
     base: *mut u8,
@@ -50,30 +50,19 @@ unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for MappedMemory {}
 
-/// Number types for which all-zero memory is a valid value.
-pub trait Zeroable: Copy + Send + Sync + sealed::Sealed + 'static {}
+/// Number types for which every bit pattern is a value.
+pub(crate) trait Zeroable: Copy {}
 impl Zeroable for f32 {}
 impl Zeroable for f64 {}
-impl Zeroable for i64 {}
 impl Zeroable for u64 {}
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
-    impl Sealed for i64 {}
-    impl Sealed for u64 {}
-}
 
 impl MappedMemory {
     /// Alignment of the first byte: the size of a huge page.
-    pub const ALIGNMENT: usize = 2 << 20;
+    pub(crate) const ALIGNMENT: usize = 2 << 20;
     const PAGE: usize = 4096;
 
     /// Maps `bytes` without touching them: the thread that first writes to a page determines its NUMA node.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if less is available, [`Error::Map`] or [`Error::HugePages`] if the system call fails.
-    pub fn map(bytes: usize, huge: HugePagePolicy) -> Result<Self, Error> {
+    pub(crate) fn map(bytes: usize, huge: HugePagePolicy) -> Result<Self, Error> {
         check_available(bytes as u64)?;
         let map_error = |errno: Errno| Error::Map { bytes, source: errno.into() };
         // Room for a guard page on each side and for aligning the start. The kernel provides a huge page only where the
@@ -110,31 +99,25 @@ impl MappedMemory {
     }
 
     /// The first byte. Access through the pointer is the caller's unsafe code.
-    #[must_use]
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.base
     }
 
     /// The whole memory as numbers, without a remainder smaller than one number.
-    #[must_use]
-    pub fn as_slice<T: Zeroable>(&self) -> &[T] {
+    pub(crate) fn as_slice<T: Zeroable>(&self) -> &[T] {
         // SAFETY: mapped, readable, initialised to zero by the kernel, aligned to 2 MiB; every
         // bit pattern is a value of T; `&self` forbids `&mut` at the same time.
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
     /// The whole memory as mutable numbers, without a remainder smaller than one number.
-    #[must_use]
-    pub fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
+    pub(crate) fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
     /// Measures how much of the memory is on huge pages now. Meaningful after the memory was written.
-    ///
-    /// # Errors
-    /// [`Error::Smaps`] if the kernel does not report it.
-    pub fn residency(&self) -> Result<Residency, Error> {
+    pub(crate) fn residency(&self) -> Result<Residency, Error> {
         let smaps = fs::read_to_string("/proc/self/smaps").map_err(|source| Error::Smaps { source })?;
         let start = self.base as usize;
         let bytes = self.bytes as u64;
@@ -164,10 +147,7 @@ impl HugePagePolicy {
 
 /// Returns an error if less than `bytes` of memory is available (MemAvailable). If the system does not report it, the
 /// mapping itself decides.
-///
-/// # Errors
-/// [`Error::Memory`] with both figures.
-pub fn check_available(bytes: u64) -> Result<(), Error> {
+pub(crate) fn check_available(bytes: u64) -> Result<(), Error> {
     match available_bytes() {
         Ok(Some(available)) if available < bytes => Err(Error::Memory { required: bytes, available }),
         _ => Ok(()),

@@ -15,7 +15,7 @@ use std::{hint, io, thread};
 ///
 /// # Panics
 /// Panics when a body does; the other threads are released from their barriers first.
-pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
+pub(crate) fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
     cpus::check_available(cpus)?;
     let barrier = Barrier::new(cpus.len());
     let (barrier, body) = (&barrier, &body);
@@ -61,11 +61,11 @@ fn start_aborted(cpu: usize) -> Error {
 
 /// One thread of a team, as passed to its body.
 #[derive(Clone, Copy, Debug)]
-pub struct TeamThread<'a> {
+pub(crate) struct TeamThread<'a> {
     /// Index in the list of CPUs.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Number of threads in the team.
-    pub count: usize,
+    pub(crate) count: usize,
     barrier: &'a Barrier,
 }
 
@@ -77,14 +77,14 @@ impl TeamThread<'_> {
     ///
     /// # Panics
     /// Panics when another thread has panicked, instead of waiting for it for ever.
-    pub fn wait(&self) {
+    pub(crate) fn wait(&self) {
         if self.barrier.try_wait().is_err() {
             panic!("another thread of the team panicked");
         }
     }
 
     /// Times `work` from a common start: after a barrier, each thread takes its own start and end.
-    pub fn time<T>(&self, work: impl FnOnce() -> T) -> (T, TimeSpan) {
+    pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (T, TimeSpan) {
         self.wait();
         let start = Instant::now();
         let value = work();
@@ -92,8 +92,7 @@ impl TeamThread<'_> {
     }
 
     /// This thread's share of `items`: contiguous, in thread order, with sizes that differ by at most one.
-    #[must_use]
-    pub fn share(&self, items: usize) -> std::ops::Range<usize> {
+    pub(crate) fn share(&self, items: usize) -> std::ops::Range<usize> {
         let cut = |index: usize| (items as u128 * index as u128 / self.count as u128) as usize;
         cut(self.index)..cut(self.index + 1)
     }
@@ -101,23 +100,21 @@ impl TeamThread<'_> {
 
 /// Start and end of one thread's work.
 #[derive(Clone, Copy, Debug)]
-pub struct TimeSpan {
+pub(crate) struct TimeSpan {
     /// Just after the barrier.
-    pub start: Instant,
+    pub(crate) start: Instant,
     /// Just after the work.
-    pub end: Instant,
+    pub(crate) end: Instant,
 }
 
 impl TimeSpan {
     /// The time that this thread took.
-    #[must_use]
-    pub fn duration(&self) -> Duration {
+    pub(crate) fn duration(&self) -> Duration {
         self.end - self.start
     }
 
     /// Wall time of a team: from the first start to the last end.
-    #[must_use]
-    pub fn wall_time(spans: &[Self]) -> Duration {
+    pub(crate) fn wall_time(spans: &[Self]) -> Duration {
         let start = spans.iter().map(|span| span.start).min();
         let end = spans.iter().map(|span| span.end).max();
         start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)

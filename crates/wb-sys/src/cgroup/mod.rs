@@ -4,7 +4,7 @@
 //! `cpuacct`; else none. Groups are created below this process's own group, so that its limits still apply.
 //! No controller is enabled: a memory controller would slow down the measured process.
 //!
-//! Start with [`Cgroups::find`] and [`Cgroups::make`].
+//! Start with [`Cgroups::find`] and [`Cgroups::create`].
 
 mod mounts;
 
