@@ -53,7 +53,7 @@ impl Program {
 
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(pid(self.pid()), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for its end and returns the result.
@@ -76,16 +76,6 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Kills a process that is not a child of this one.
-pub(crate) fn kill(process: u32) {
-    // It may have exited meanwhile.
-    let _ = kill_process(pid(process), Signal::KILL);
-}
-
-fn pid(number: u32) -> Pid {
-    Pid::from_raw(number as i32).unwrap()
 }
 
 /// Waits until a condition holds; panics with its error after a time limit.
