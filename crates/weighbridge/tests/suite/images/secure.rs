@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wb_model::Sha256;
 
-use super::lab::{Lab, has, has_qemu_img};
+use super::lab::{Lab, has};
 
 /// OpenSSL configuration of a self-signed server certificate.
 const CONFIGURATION: &str = "[req]
@@ -55,10 +55,10 @@ fn serve(lab: &Lab, port: u16) -> Secure {
 #[test]
 fn only_trusted_server_certificates_are_accepted() {
     // OpenSSL has no `--version` and fails, but that it runs is enough.
-    if !has_qemu_img() || !has("openssl") {
+    if !has("openssl") {
         return;
     }
-    let lab = Lab::new();
+    let Some(lab) = Lab::new() else { return };
     let content = "the content of an image\n".repeat(40);
     fs::write(lab.path("disk.img"), &content).unwrap();
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
