@@ -176,8 +176,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     let before = world.machine_state();
     let test = "fio:rw=read,bs=4k,ramptime=0s,runtime=1s,size=16m,samples=2 steady";
     let profiles = format!("Localhost,{}", small("DefaultLibvirt", ""));
-    let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles).expect_code_of(&[0, 3]);
     assert!(
         ran.err.contains("`local`: guests are emulated in software") || ran.err.contains("waiting for 1 guest"),
         "{}",
@@ -200,11 +199,10 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
 
     // Emulated machines are compared with hardware only if requested.
     let compare = |more: &str| world.lab.weighbridge(&format!("compare R R --map Localhost=DefaultLibvirt{more}"));
-    let refused = compare("");
-    assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.transcript());
+    compare("").expect_stderr("help: --allow-emulated");
     let html = compare(" --allow-emulated --html page.html");
     assert!([0, 2].contains(&html.code) && !html.out.contains("missing"), "{}", html.transcript());
-    assert!(std::fs::read_to_string(world.lab.path("page.html")).unwrap().contains("fio"));
+    assert!(world.lab.read("page.html").contains("fio"));
     // Complete cells are not measured again, and no guest is started to find that out.
     let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
     assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.transcript());
@@ -272,9 +270,8 @@ fn killed_run_leaves_no_guest() {
     }
     run.wait().unwrap();
     assert!(listed().contains("vm1"), "nothing is left to stop the guest");
-    let reverted = world.lab.run_command(&mut world.command(&["profile", "revert"]));
-    assert_eq!(reverted.code, 0, "{}", reverted.transcript());
-    assert!(reverted.out.contains("the guest vm1: restored"), "{}", reverted.transcript());
+    let reverted = world.lab.run_command(&mut world.command(&["profile", "revert"])).expect_code(0);
+    reverted.expect_stdout("the guest vm1: restored");
     assert_eq!((listed().trim(), keys().as_str()), ("", ""));
     assert_eq!(world.libvirt.output_of(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
@@ -291,7 +288,7 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let ran =
         world.run(&format!("run steady {QUICK} --into R --json"), &format!("DefaultLibvirt:{{{image}}},Localhost"));
     assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("the guest `vm1` has no address after 8"), "{}", ran.err);
+    ran.expect_stderr("the guest `vm1` has no address after 8");
     let expected = [("DefaultLibvirt", "unsupported"), ("Localhost", "measured")];
     let expected = expected.map(|(profile, outcome)| (format!("{profile}/steady/0000:kind=a"), outcome.to_owned()));
     assert_eq!(outcomes(&ran), expected);
@@ -302,7 +299,7 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     if kvm.err.contains("has no address after 8") {
         println!("SKIPPED: the refusal of a processor that runs no guests: this one does");
     } else {
-        assert!(kvm.err.contains("KVM is not available"), "{}", kvm.err);
+        kvm.expect_stderr("KVM is not available");
     }
 }
 
@@ -315,8 +312,8 @@ fn guest_on_a_remote_host_is_reached_through_the_host() {
     let config = world.lab.path("way").display().to_string();
     let line = format!("run steady {QUICK} --hosts far:root@127.0.0.1 --ssh-config {config} --into R");
     let ran = world.run(&line, &small("DefaultLibvirt", ""));
-    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
-    let read = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
+    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), world.lab.read("sshd.log"));
+    let read = |name: &str| world.lab.read(format!("R/environment/{name}"));
     let state: serde_json::Value = serde_json::from_str(&read("profile-0.json")).unwrap();
     assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
     assert!(read("console-0@far-vm1.log").contains("login:"));
@@ -339,11 +336,7 @@ fn stopped_libvirt_is_reported() {
             .env("WEIGHBRIDGE_LOCKS", lab.path("")),
     );
     assert_eq!(ran.code, 1, "{}", ran.transcript());
-    assert!(
-        ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"),
-        "{}",
-        ran.err
-    );
+    ran.expect_stderr("libvirt does not respond").expect_stderr("systemctl start libvirtd");
 }
 
 /// Waits for a condition while a program runs, for as long as an emulated guest may take.

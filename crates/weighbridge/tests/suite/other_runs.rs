@@ -59,11 +59,11 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let second = second.env("TMPDIR", lab.path("elsewhere"));
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let second_pid = second.id();
-    let second = finished(second);
-    assert_eq!(second.code, 0, "{}", second.transcript());
+    let second = finished(second).expect_code(0);
     let warning = "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
-    assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.transcript());
+    second.expect_stderr(warning);
+    second.expect_stderr(&of(first_pid));
     assert_eq!(second.err.matches(warning).count(), 1, "{}", second.transcript());
     assert_eq!(disturbed(&lab, "B", first_pid), (6, 6));
 
@@ -74,9 +74,9 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.transcript());
 
     std::fs::write(flag("go"), "").unwrap();
-    let first = finished(first);
-    assert_eq!(first.code, 0, "{}", first.transcript());
-    assert!(first.err.contains(warning) && first.err.contains(&of(second_pid)), "{}", first.transcript());
+    let first = finished(first).expect_code(0);
+    first.expect_stderr(warning);
+    first.expect_stderr(&of(second_pid));
     // The second run ended before the other samples of the first one started.
     assert_eq!(disturbed(&lab, "A", second_pid), (1, 6));
     for run in ["A", "B"] {
@@ -89,7 +89,5 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
 }
 
 fn finished(child: std::process::Child) -> CommandResult {
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    child.wait_with_output().unwrap().into()
 }

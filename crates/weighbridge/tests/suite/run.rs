@@ -8,9 +8,8 @@ const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precis
 #[test]
 fn run_is_recorded_studied_and_summarised() {
     let lab = Lab::new();
-    let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.out.contains("measured"), "{}", ran.out);
+    let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me")).expect_code(0);
+    ran.expect_stdout("measured");
     for file in ["run.json", "journal.jsonl", "environment/world-0-before.json", "environment/world-0-after.json"] {
         assert!(lab.path("R").join(file).is_file(), "{file}");
     }
@@ -33,11 +32,10 @@ fn run_is_recorded_studied_and_summarised() {
 #[test]
 fn cell_with_another_definition_is_refused_with_the_difference() {
     let lab = Lab::new();
-    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
-    let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R"));
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("aslr: `inherit` before, `off` now"), "{}", ran.err);
-    assert!(ran.err.contains("help: choose another folder with --into"), "{}", ran.err);
+    lab.weighbridge(&format!("run steady {QUICK} --into R")).expect_code(0);
+    let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R")).expect_code(1);
+    ran.expect_stderr("aslr: `inherit` before, `off` now");
+    ran.expect_stderr("help: choose another folder with --into");
 }
 
 #[test]
@@ -58,8 +56,7 @@ fn native_workload_is_measured_as_requested() {
 #[test]
 fn placement_is_set_and_verified() {
     let lab = Lab::new();
-    let ran = lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R")).expect_code(0);
     let sample = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
     let process = std::fs::read_dir(sample)
         .unwrap()
@@ -126,8 +123,7 @@ command = ["sh", "-c", "echo answer $$; echo figure: 97"]
 same-output = '^answer .*$'
 "#,
     );
-    let ran = lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R").expect_code(0);
     for line in ["summary R", "format R", "report R"] {
         let shown = lab.weighbridge(line);
         let words: Vec<&str> = shown.out.split_whitespace().collect();
@@ -146,10 +142,8 @@ same-output = '^answer .*$'
 fn one_sample_of_the_pbench_rule_is_one_sample() {
     let lab = Lab::new();
     let cell = "uperf:samples=1,runtime=100ms,test-types=rr,message-sizes=64,protocols=tcp,instances=1";
-    let plan = lab.weighbridge(&format!("plan {cell} --warm-up 0"));
-    assert!(plan.out.contains(" 0+1 "), "{}", plan.transcript());
-    let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("plan {cell} --warm-up 0")).expect_stdout(" 0+1 ");
+    let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json")).expect_code(0);
     let cell = &ran.json()["cells"][0];
     assert_eq!(cell["outcome"]["outcome"], "measured");
     assert_eq!(cell["samples"].as_array().unwrap().len(), 1);

@@ -36,7 +36,7 @@ impl NetLab {
 
     /// Runs `weighbridge net` with these arguments to completion.
     pub(crate) fn net(&self, line: &str) -> CommandResult {
-        run_command(self.command(&format!("net {line}")))
+        self.lab.run_command(&mut self.command(&format!("net {line}")))
     }
 
     /// Starts a server on a port chosen by the kernel.
@@ -61,13 +61,6 @@ impl NetLab {
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
         (child, lines)
     }
-}
-
-/// Runs a command to completion.
-pub(crate) fn run_command(mut command: Command) -> CommandResult {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
 
 impl Server {

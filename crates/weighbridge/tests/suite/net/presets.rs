@@ -72,9 +72,8 @@ fn unsupported_combination_is_a_row_of_the_table() {
     let place = NetLab::new();
     let server = place.serve("");
     // RDS is never implemented, whatever the kernel supports.
-    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.out.contains("unsupported") && ran.out.contains("completed"), "{}", ran.out);
+    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port)).expect_code(3);
+    ran.expect_stdout("unsupported").expect_stdout("completed");
     let alone = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds -q", server.port));
     assert_eq!((alone.code, alone.out.as_str()), (3, ""), "{}", alone.transcript());
     assert!(alone.err.starts_with("error: unsupported protocol rds: "), "{}", alone.err);

@@ -94,8 +94,7 @@ fn no_statistics_prints_only_counts() {
     let place = NetLab::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
-    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port)).expect_code(0);
     assert!(!ran.out.contains("p99"), "{}", ran.out);
 }
 
@@ -106,7 +105,7 @@ fn max_duration_stops_the_run_with_a_note() {
     place.lab.write("pair.xml", &PROFILE.replace("300ms", "60min"));
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q --max-duration 200ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
-    assert!(ran.out.contains("note: group pair, Txn1: cut after 0.2 s of 3600 s"), "{}", ran.out);
+    ran.expect_stdout("note: group pair, Txn1: cut after 0.2 s of 3600 s");
 }
 
 #[test]
