@@ -88,27 +88,18 @@ pub enum ProfileErrorKind {
         /// The last lines of its output.
         output: String,
     },
-    /// libvirt does not respond.
-    #[error("libvirt does not respond: {output}")]
-    NoLibvirt {
-        /// The output of virsh.
-        output: String,
-    },
-    /// KVM is not available.
-    #[error("KVM is not available: {output}")]
-    NoKvm {
-        /// The output of the check.
-        output: String,
-    },
+    /// libvirt does not respond, with the output of virsh.
+    #[error("libvirt does not respond: {0}")]
+    NoLibvirt(String),
+    /// KVM is not available, with the output of the check.
+    #[error("KVM is not available: {0}")]
+    NoKvm(String),
     /// Kernel arguments for this machine, which cannot be rebooted during its own run.
     #[error("its kernel arguments require a reboot of this machine, which would end the run")]
     LocalReboot,
-    /// A host whose kernel cannot be restarted with kexec.
-    #[error("cannot restart the kernel with other arguments: {output}")]
-    RebootUnavailable {
-        /// The output of the check.
-        output: String,
-    },
+    /// A host whose kernel cannot be restarted with kexec, with the output of the check.
+    #[error("cannot restart the kernel with other arguments: {0}")]
+    RebootUnavailable(String),
     /// A network that libvirt does not define.
     #[error("libvirt has no network `{network}`: {output}")]
     NoNetwork {
@@ -117,12 +108,9 @@ pub enum ProfileErrorKind {
         /// The last lines that virsh printed.
         output: String,
     },
-    /// An emulator that libvirt cannot use.
-    #[error("libvirt cannot run guests this way: {output}")]
-    NoEmulator {
-        /// The last lines that virsh printed.
-        output: String,
-    },
+    /// An emulator that libvirt cannot use, with the last lines that virsh printed.
+    #[error("libvirt cannot run guests this way: {0}")]
+    NoEmulator(String),
     /// Not enough CPUs or memory.
     #[error("{0}")]
     NotEnoughResources(String),
