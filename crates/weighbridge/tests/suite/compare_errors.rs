@@ -105,18 +105,13 @@ fn error_of_an_excluded_profile_does_not_count() {
     ran.expect_stdout("error        Localhost/fio/0001\n");
 }
 
-const FAILS: &str = r#"
-name = "fails"
-summary = "exits with the status in a file"
-version = 1
-command = ["sh", "-c", "echo figure: 97; exit $(cat STATUS)"]
-"#;
+const FAILS: &str = "echo figure: 97; exit $(cat STATUS)";
 
 #[test]
 fn failed_cell_of_an_own_run_has_its_reason() {
     let lab = Lab::new();
     let status = lab.path("status").display().to_string();
-    lab.define_figure("fails", &FAILS.replace("STATUS", &status));
+    lab.define_script("fails", &FAILS.replace("STATUS", &status));
     for (run, code) in [("old", "0"), ("new", "7")] {
         lab.write("status", code);
         lab.weighbridge(&format!("run fails --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));

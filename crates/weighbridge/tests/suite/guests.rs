@@ -213,8 +213,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
 #[ignore = "starts guests in software"]
 fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
-    world.lab.define_figure("long", long);
+    world.lab.define_script("long", "sleep 600; echo figure: 1");
     let profiles = small("DefaultLibvirtMulti", r#","force_no_vms":2"#);
     let line = "run steady long:on=vm2 --min-time 1ms --warm-up 0 --samples 1 --order sequential --into R --profiles";
     let words: Vec<&str> = line.split_whitespace().chain([profiles.as_str()]).collect();
@@ -245,8 +244,7 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
 #[ignore = "starts a guest in software"]
 fn killed_run_leaves_no_guest() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
-    world.lab.define_figure("long", long);
+    world.lab.define_script("long", "sleep 600; echo figure: 1");
     let profiles = small("TunedLibvirt", "");
     let words: Vec<&str> = ["run", "long", "--into", "R", "--profiles", &profiles].to_vec();
     let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

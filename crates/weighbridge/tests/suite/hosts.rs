@@ -7,12 +7,8 @@ use crate::lab::Lab;
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
 /// A test whose figure differs from worker to worker.
-const OWN: &str = r#"
-name = "own"
-summary = "a figure that differs from worker to worker"
-version = 1
-command = ["sh", "-c", "sleep 0.05; case $WEIGHBRIDGE_GROUP in *) echo figure: $(date +%s%N | cut -c 12-16 | sed s/^0*//)1;; esac"]
-"#;
+const OWN: &str =
+    "sleep 0.05; case $WEIGHBRIDGE_GROUP in *) echo figure: $(date +%s%N | cut -c 12-16 | sed s/^0*//)1;; esac";
 
 fn metric<'a>(cell: &'a serde_json::Value, worker: Option<&str>) -> &'a serde_json::Value {
     let metrics = cell["metrics"].as_array().unwrap();
@@ -82,7 +78,7 @@ fn summary_names_the_workers_of_a_figure() {
 #[test]
 fn values_of_each_worker_are_recorded() {
     let Some(lab) = Lab::with_hosts() else { return };
-    lab.define_figure("own", OWN);
+    lab.define_script("own", OWN);
     let ran = lab.weighbridge(&format!("run own --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 {QUICK} --into R --json"));
     let study = ran.json();
     for sample in study["cells"][0]["samples"].as_array().unwrap() {
@@ -150,10 +146,7 @@ fn network_test_uses_the_named_workers_as_its_sides() {
 fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
     let Some(lab) = Lab::with_hosts() else { return };
     // On b the command kills its agent, which is its parent process.
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
     let line = format!(
         "run deadly:on=b steady:on=a steady:on=b steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"
     );

@@ -10,12 +10,7 @@ use crate::machine::Machine;
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
 /// A test whose figure is 2 if the kernel has the argument `audit=0`, and 1 if not.
-const SEES: &str = r#"
-name = "sees"
-summary = "whether the kernel has an argument"
-version = 1
-command = ["sh", "-c", "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))"]
-"#;
+const SEES: &str = "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))";
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 
 #[test]
@@ -23,8 +18,8 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let Some(base) = built(IMAGE) else { return };
     let lab = Lab::new();
-    lab.define_figure("sees", SEES);
-    lab.define_figure("long", &SEES.replace("\"sees\"", "\"long\"").replace("sleep 0", "sleep 600"));
+    lab.define_script("sees", SEES);
+    lab.define_script("long", &SEES.replace("sleep 0", "sleep 600"));
     let machine = Machine::start(&lab.path(""), &base, "box", true);
     let seen = || {
         String::from_utf8(machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").stdout)
@@ -80,7 +75,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
 #[test]
 fn profile_that_would_reboot_this_machine_is_refused() {
     let lab = Lab::new();
-    lab.define_figure("sees", SEES);
+    lab.define_script("sees", SEES);
     let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");
     assert_eq!(ran.code, 1, "{}", ran.transcript());
     ran.expect_stderr("the kernel arguments of `Localhost` would reboot this machine");

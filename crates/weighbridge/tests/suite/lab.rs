@@ -52,7 +52,7 @@ axis = true
 "#;
 
 /// The metric of tests that print `figure: 97`.
-const FIGURE: &str = r#"
+pub(crate) const FIGURE: &str = r#"
 [[metric]]
 name = "figure"
 class = "throughput"
@@ -142,6 +142,12 @@ impl Lab {
     /// Adds a custom test whose command prints `figure: 97`, a throughput.
     pub(crate) fn define_figure(&self, name: &str, toml: &str) {
         self.define(name, &format!("{toml}{FIGURE}"));
+    }
+
+    /// Adds a custom test whose shell script prints `figure: 97`, a throughput.
+    pub(crate) fn define_script(&self, name: &str, script: &str) {
+        let head = format!("name = \"{name}\"\nsummary = \"a script\"\nversion = 1\n");
+        self.define_figure(name, &format!("{head}command = [\"sh\", \"-c\", {}]\n", serde_json::Value::from(script)));
     }
 
     /// A command of the program, in the lab's folder, with its configuration and its executables first on the PATH.

@@ -5,12 +5,7 @@ use std::process::Stdio;
 use crate::lab::{CommandResult, Lab};
 
 /// A test whose first sample lasts until a file exists.
-const WAITS: &str = r#"
-name = "waits"
-summary = "waits until a file exists"
-version = 1
-command = ["sh", "-c", "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1"]
-"#;
+const WAITS: &str = "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1";
 
 /// A plan with a short telemetry interval, at which other runs are detected.
 const PLAN: &str = r#"
@@ -45,7 +40,7 @@ fn disturbed(lab: &Lab, run: &str, process: u32) -> (usize, usize) {
 #[test]
 fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let lab = Lab::new();
-    lab.define_figure("waits", WAITS);
+    lab.define_script("waits", WAITS);
     lab.write("waits.toml", PLAN);
     let flag = |name: &str| lab.path(&format!("config/weighbridge/tests.d/{name}"));
     let first = lab.command("run --plan waits.toml --into A").stdout(Stdio::null()).stderr(Stdio::piped()).spawn();

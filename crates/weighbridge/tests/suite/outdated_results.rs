@@ -17,11 +17,7 @@ fn define(lab: &Lab) {
                   [ $n -gt 6 ] && echo figure: $((700 + n % 5)) || echo figure: $((1000 + n % 5))";
     let path = |name: &str| lab.path(name).display().to_string();
     let script = script.replace("COUNT", &path("count")).replace("DEADLY", &path("deadly"));
-    let command = serde_json::to_string(&script).unwrap();
-    lab.define_figure(
-        "falling",
-        &format!("name = \"falling\"\nsummary = \"falls\"\nversion = 1\ncommand = [\"sh\", \"-c\", {command}]\n"),
-    );
+    lab.define_script("falling", &script);
 }
 
 /// A lab with the runs `old` and `new`, which have the same six samples.

@@ -11,11 +11,15 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
 
 /// Defines a profile with a file and a command, both in the lab's folder.
 fn define_profile(lab: &Lab) -> [PathBuf; 2] {
+    define_file_and_flag(lab, "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n")
+}
+
+/// Defines a profile with a file and a command, both in the lab's folder, after these lines.
+pub(crate) fn define_file_and_flag(lab: &Lab, head: &str) -> [PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let text = format!(
-        "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
-         \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
-         \"rm {flag}\"\n",
+        "{head}[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\n\
+         check = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
         file.display(),
         flag = flag.display()
     );
@@ -42,15 +46,9 @@ fn custom_profile_is_applied_measured_and_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
     // The test sees the changes of the profile.
-    lab.define_figure(
-        "sees",
-        &format!(
-            "name = \"sees\"\nsummary = \"whether the profile is applied\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"grep -q \
-             measuring {} && test -e {} && sleep 0.02 && echo figure: 1\"]\n",
-            file.display(),
-            flag.display()
-        ),
-    );
+    let (file_path, flag_path) = (file.display(), flag.display());
+    let sees = format!("grep -q measuring {file_path} && test -e {flag_path} && sleep 0.02 && echo figure: 1");
+    lab.define_script("sees", &sees);
     let study = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json")).expect_code(0).json();
     let cells: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
@@ -70,10 +68,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
 fn host_is_reverted_after_a_killed_run() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     for both in [false, true] {
         let mut run = lab.start(&format!("run long --profiles Mine --min-time 1ms --into R{both}"));
         let measures = || {
@@ -101,12 +96,7 @@ fn host_is_reverted_after_a_killed_run() {
 fn value_changed_by_somebody_else_is_left_and_reported() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    let changes = format!(
-        "name = \"changes\"\nsummary = \"changes what the profile did\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo mine > {}; \
-         sleep 0.02; echo figure: 1\"]\n",
-        file.display()
-    );
-    lab.define_figure("changes", &changes);
+    lab.define_script("changes", &format!("echo mine > {}; sleep 0.02; echo figure: 1", file.display()));
     let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}")).expect_code(0);
     ran.expect_stderr("left at `mine`, since somebody else changed it");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
@@ -293,10 +283,7 @@ fn half_applied_profile_is_reverted_after_its_command_ends() {
 fn host_held_by_another_run_is_neither_measured_nor_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     let mut run = lab.start("run long --profiles Mine --min-time 1ms --into A");
     let measures = || std::fs::read_to_string(lab.path("A/journal.jsonl")).is_ok_and(|text| text.contains("Mine/long"));
     wait_until("the long test to start", measures);
@@ -354,10 +341,7 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
 fn host_is_reverted_by_a_new_agent_after_its_agent_is_killed() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
     let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}")).expect_code(3);
     ran.expect_stderr("note: a run that was killed had changed the flag: restored");
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");

@@ -180,10 +180,7 @@ fn interrupted_preparation_can_be_resumed() {
 #[test]
 fn every_attempt_is_recorded_and_retry_tests_limits_them() {
     let lab = Lab::new();
-    lab.define_figure(
-        "failing",
-        "name = \"failing\"\nsummary = \"fails\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo why not; exit 5\"]\n",
-    );
+    lab.define_script("failing", "echo why not; exit 5");
     for (option, attempts) in [("", 3), ("--retry-tests 2", 2)] {
         let into = format!("R{attempts}");
         lab.weighbridge(&format!("run failing --warm-up 0 --min-time 1ms --into {into} {option}")).expect_code(3);

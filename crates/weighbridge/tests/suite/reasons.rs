@@ -11,13 +11,7 @@ const STEADY: &str = "--retakes 0 --precision 100";
 fn define(lab: &Lab, script: &str) {
     let count = lab.write("count", "0").display().to_string();
     let script = format!("n=$(($(cat {count}) + 1)); echo $n >{count}; f=$((1000 + n % 3)); {script}; echo figure: $f");
-    let command = serde_json::to_string(&script).unwrap();
-    lab.define_figure(
-        "turns",
-        &format!(
-            "name = \"turns\"\nsummary = \"turns at some time\"\nversion = 1\ncommand = [\"sh\", \"-c\", {command}]\n"
-        ),
-    );
+    lab.define_script("turns", &script);
 }
 
 /// A text with line breaks and runs of spaces collapsed.

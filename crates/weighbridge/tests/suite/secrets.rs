@@ -90,10 +90,7 @@ fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
 fn variants_retries_and_failures_do_not_record_declared_secrets() {
     let lab = Lab::new();
     lab.write("word", "declared-word");
-    lab.define_figure(
-        "telling",
-        "name = \"telling\"\nsummary = \"s\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo it was $WORD >&2; exit 3\"]\n",
-    );
+    lab.define_script("telling", "echo it was $WORD >&2; exit 3");
     let mut command = lab.command(&format!("run telling {QUICK} --attempts 1 --into R --secret-from word --tool"));
     lab.run_command(command.arg("sh -c 'sleep 60' declared-word")).expect_code(3);
     let ab = lab.weighbridge(

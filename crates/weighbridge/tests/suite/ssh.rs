@@ -3,6 +3,7 @@
 use wb_test_net::{Host, SshHosts, SshdConfig};
 
 use crate::lab::{CommandResult, Lab};
+use crate::profiles::define_file_and_flag;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
@@ -97,10 +98,7 @@ fn unreachable_host_does_not_stop_the_others() {
 #[test]
 fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let Some((hosts, lab)) = lab(2) else { return };
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     let line = format!("run long:on=host2 steady:on=host1 --hosts {} {QUICK} --into R", addresses(1..=2));
     let line = format!("{line} --ssh-config {}", hosts.path("config").display());
     let mut command = lab.command(&line);
@@ -157,20 +155,9 @@ fn custom_inventory_values_are_recorded_without_secrets() {
 
 /// Defines a profile with a file and a command, and a test that kills its agent.
 fn define_profile(lab: &Lab) -> [std::path::PathBuf; 2] {
-    let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
-    let profile = format!(
-        "[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\n\
-         apply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
-        file.display(),
-        flag = flag.display()
-    );
-    lab.write("config/weighbridge/profiles.d/Mine.toml", &profile);
-    lab.write("state.conf", "as it was\n");
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
-    [file, flag]
+    let made = define_file_and_flag(lab, "");
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
+    made
 }
 
 #[test]
@@ -193,12 +180,7 @@ fn leave_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
     let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
     lab.write("bin/ssh", &ssh.replacen("#!/bin/sh\n", &gone, 1));
     let deadly = format!("touch {}; kill -9 $PPID; sleep 5", lab.path("gone").display());
-    lab.define_figure(
-        "deadly",
-        &format!(
-            "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"{deadly}\"]\n"
-        ),
-    );
+    lab.define_script("deadly", &deadly);
     let ran =
         weighbridge(hosts, lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.transcript());

@@ -24,13 +24,7 @@ const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /// A test that runs long enough to be killed.
-const SLOW: &str = r#"
-name = "slow"
-summary = "runs for a second"
-version = 1
-command = ["sh", "-c", "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1"]
-
-"#;
+const SLOW: &str = "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1";
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim().to_owned()
@@ -148,7 +142,7 @@ fn knobs_reported_as_set_are_set_and_others_are_refused() {
 fn changing_settings_during_a_run_causes_a_warning() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
-    lab.define_figure("slow", SLOW);
+    lab.define_script("slow", SLOW);
     let mut run = lab.start("run slow --into R --min-time 1ms --samples 100");
     let is_announced = || {
         let files = std::fs::read_dir(lab.path("")).unwrap().flatten();
@@ -176,7 +170,7 @@ fn changing_settings_during_a_run_causes_a_warning() {
 fn settings_are_applied_and_reverted() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
-    lab.define_figure("slow", SLOW);
+    lab.define_script("slow", SLOW);
     let (aslr, rate) = (read(ASLR), read(RATE));
     assert!(aslr != "0" && rate != "777", "the machine has default settings");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
