@@ -78,12 +78,7 @@ fn two_controllers_cannot_share_a_folder() {
     let lab = Lab::new();
     let mut first = lab.start("run steady --min-time 1ms --samples 30 --into R");
     let journal = lab.path("R/journal.jsonl");
-    for _ in 0..200 {
-        if std::fs::metadata(&journal).is_ok_and(|file| file.len() > 0) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wb_test_net::wait_until("the journal", || std::fs::metadata(&journal).is_ok_and(|file| file.len() > 0));
     lab.weighbridge("run steady --into R").expect_code(1).expect_stderr("another weighbridge is writing");
     first.wait().unwrap();
 }

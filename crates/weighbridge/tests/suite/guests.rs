@@ -11,7 +11,7 @@ use wb_model::WorkerName;
 use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
 use wb_test_net::{Libvirt, wait_until};
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, KillOnDrop, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Starts sshd in the environment and writes an ssh configuration for it to the lab's file `way`.
-    fn sshd(&self) -> Server {
+    fn sshd(&self) -> KillOnDrop {
         let path = |name: &str| self.lab.path(name).display().to_string();
         for key in ["user", "host"] {
             let words = ["-q", "-t", "ed25519", "-N", "", "-f", &path(key)];
@@ -99,7 +99,7 @@ impl World {
         let words = format!("mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {}", path("sshd.conf"));
         let log = std::fs::File::create(path("sshd.log")).unwrap();
         let mut command = self.libvirt.command(&self.lab.path(""), "sh");
-        let server = Server(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
+        let server = KillOnDrop(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
         wait_until("sshd", || {
             self.libvirt.output_of(&["ss", "-Hltn", "sport", "=", ":22"]).is_some_and(|it| !it.is_empty())
         });
@@ -142,16 +142,6 @@ impl World {
             (name, self.libvirt.output_of(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}")))
         })
         .into()
-    }
-}
-
-/// A server process, killed when dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -224,9 +214,7 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
     let pid = world.libvirt.output_of(&["sh", "-c", find]).expect("the guest's process");
     world.libvirt.output_of(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
-    let output = run.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    CommandResult::wait_for(run).expect_code(3);
     let study = world.lab.weighbridge("study R --json").json();
     let cell = |at: usize| study["cells"][at].clone();
     let workers: Vec<String> = cell(0)["metrics"]

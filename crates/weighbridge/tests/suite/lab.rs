@@ -21,6 +21,17 @@ pub(crate) struct CommandResult {
     pub(crate) err: String,
 }
 
+/// A process that is killed when this is dropped.
+pub(crate) struct KillOnDrop(pub(crate) Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // Killing a process that has exited fails, which is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Copies a folder recursively.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -237,6 +248,11 @@ impl From<Output> for CommandResult {
 }
 
 impl CommandResult {
+    /// Waits for a command that was started with its output piped.
+    pub(crate) fn wait_for(child: Child) -> Self {
+        child.wait_with_output().unwrap().into()
+    }
+
     /// Requires this exit status.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {

@@ -54,7 +54,7 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let second = second.env("TMPDIR", lab.path("elsewhere"));
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let second_pid = second.id();
-    let second = finished(second).expect_code(0);
+    let second = CommandResult::wait_for(second).expect_code(0);
     let warning = "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
     second.expect_stderr(warning);
@@ -69,7 +69,7 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.transcript());
 
     std::fs::write(flag("go"), "").unwrap();
-    let first = finished(first).expect_code(0);
+    let first = CommandResult::wait_for(first).expect_code(0);
     first.expect_stderr(warning);
     first.expect_stderr(&of(second_pid));
     // The second run ended before the other samples of the first one started.
@@ -81,8 +81,4 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
 
     let alone = lab.weighbridge(&format!("run steady --into C {QUICK}"));
     assert!(alone.code == 0 && !alone.err.contains("another run"), "{}", alone.transcript());
-}
-
-fn finished(child: std::process::Child) -> CommandResult {
-    child.wait_with_output().unwrap().into()
 }

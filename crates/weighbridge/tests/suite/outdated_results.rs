@@ -1,7 +1,5 @@
 //! Runs whose results do not match their records: comparisons use the records, or refuse.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::lab::{CommandResult, Lab, copy_folder};
@@ -34,12 +32,7 @@ fn kill_after(lab: &Lab, samples: usize, run: &str) {
     let mut child = lab.start(&format!("run falling {QUICK} --samples 60 --into {run}"));
     let journal = lab.path(run).join("journal.jsonl");
     let ended = || std::fs::read_to_string(&journal).unwrap_or_default().matches("\"attempt-ended\"").count();
-    for _ in 0..3000 {
-        if ended() >= samples {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wb_test_net::wait_until("the samples", || ended() >= samples);
     assert!(child.try_wait().unwrap().is_none(), "the run is still measuring");
     child.kill().unwrap();
     child.wait().unwrap();

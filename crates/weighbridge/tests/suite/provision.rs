@@ -1,6 +1,6 @@
 //! Preparation of machines: provisioning, setup scripts, reboots.
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
@@ -169,9 +169,7 @@ fn interrupted_preparation_can_be_resumed() {
     let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     wb_test_net::wait_until("the provisioner to begin", || lab.path("begun").exists());
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(130).err;
     assert!(err.contains("interrupted before anything was measured"), "{err}");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     lab.run_command(lab.command(&line).arg(r#"command:{"command":"true"}"#)).expect_code(0);

@@ -103,7 +103,7 @@ fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> CommandResult
     let before = calls();
     wb_test_net::wait_until("the host to be found down", || calls() >= before + 2);
     start(hosts);
-    child.wait_with_output().unwrap().into()
+    CommandResult::wait_for(child)
 }
 
 #[test]
@@ -162,9 +162,7 @@ fn host_that_does_not_reboot_is_excluded() {
     let child = line.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wb_test_net::wait_until("the reboot to be requested", || hosts.path("reboot-asked").exists());
     go_down(&hosts);
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(3).err;
     assert!(err.contains("`h` is left out: `h` did not come back from its reboot within 6s: `h` ("), "{err}");
     let outcomes = steps(&lab);
     assert_eq!(outcomes.iter().filter(|step| *step == "reboot-ended failed").count(), 3, "{outcomes:?}");

@@ -1,6 +1,6 @@
 //! Runs: measured, resumed, extended.
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 /// Flags for six quick samples and a warm-up.
 const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100";
@@ -90,21 +90,14 @@ fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
     let mut command = lab.command("run steady slow --min-time 1ms --samples 6 --retakes 0 --order sequential --into R");
     let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let journal = lab.path("R/journal.jsonl");
-    let slow_runs =
-        || std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("Localhost/slow/0000:-\",\"key\""));
-    for _ in 0..600 {
-        if slow_runs() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wb_test_net::wait_until("the slow test", || {
+        std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("Localhost/slow/0000:-\",\"key\""))
+    });
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let started = std::time::Instant::now();
-    let output = child.wait_with_output().unwrap();
+    let ran = CommandResult::wait_for(child).expect_code(130);
     assert!(started.elapsed().as_secs() < 60, "the run hung");
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("To resume:\n") && err.contains("--into R"), "{err}");
+    ran.expect_stderr("To resume:\n").expect_stderr("--into R");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
     assert!(cancelled, "the interrupted attempt is recorded");

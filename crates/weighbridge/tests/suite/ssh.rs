@@ -109,9 +109,7 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let on_two = || started() && lab.read("R/journal.jsonl").contains("/long/");
     wb_test_net::wait_until("the long test to start", on_two);
     hosts.lab.disconnect(Host(2));
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    CommandResult::wait_for(child).expect_code(3);
     let study = lab.weighbridge("study R --json").json();
     let outcomes: Vec<(String, String)> = study["cells"]
         .as_array()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 
 use super::place::{NetLab, TOKEN};
+use crate::lab::CommandResult;
 
 const ENDLESS: &str = r#"<profile name="endless">
   <group nthreads="1">
@@ -74,9 +75,7 @@ fn killed_server_ends_the_run_with_partial_results() {
     let tick = |line: &String| line.contains(" received ");
     assert!(lines.iter().any(|line| tick(&line)), "the run measures");
     server.kill();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(3).err;
     assert!(err.starts_with("error: 127.0.0.1"), "{err}");
     assert!(err.contains("\nhelp: "), "{err}");
     let rest: Vec<String> = lines.iter().collect();

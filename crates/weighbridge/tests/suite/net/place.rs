@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, KillOnDrop, Lab};
 
 /// Environment variable of the shared token.
 pub(crate) const TOKEN: &str = "WEIGHBRIDGE_NET_TOKEN";
@@ -17,7 +17,7 @@ pub(crate) struct NetLab {
 
 /// A server, killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    child: KillOnDrop,
     pub(crate) port: u16,
 }
 
@@ -49,7 +49,7 @@ impl NetLab {
         // Keep reading, so that the server never blocks on a full pipe.
         std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
         let port = line.split_once(',').and_then(|(at, _)| at.rsplit_once(':')).map(|(_, port)| port.parse());
-        Server { child, port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
+        Server { child: KillOnDrop(child), port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
     }
 
     /// Starts `weighbridge net` with these arguments; returns a channel with the lines of its standard output.
@@ -66,16 +66,8 @@ impl NetLab {
 impl Server {
     /// Kills it.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
     }
 }
 
