@@ -38,8 +38,7 @@ fn unresolvable_host_is_reported() {
 
 #[test]
 fn wrong_token_is_refused() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (_place, server) = NetLab::with_server();
     let other = NetLab::new();
     let ran = other.net(&format!("stream 127.0.0.1 -P {} -q", server.port)).expect_code(1);
     ran.expect_stderr("127.0.0.1").expect_stderr("token").expect_stderr("help: ");
@@ -84,8 +83,7 @@ fn killed_server_ends_the_run_with_partial_results() {
 
 #[test]
 fn interrupted_run_prints_partial_results() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("endless.xml", ENDLESS);
     let (child, lines) = place.start(&format!("run endless.xml -P {} -i 100ms", server.port));
     assert!(lines.iter().any(|line| line.contains(" received ")), "the run measures");

@@ -19,8 +19,7 @@ const PROFILE: &str = r#"<profile name="a &amp; &lt;b&gt;">
 
 #[test]
 fn every_response_time_is_written() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("p.xml", PROFILE);
     place.net(&format!("run p.xml -P {} -q -X times.tsv", server.port)).expect_code(0);
     let text = place.lab.read("times.tsv");
@@ -41,8 +40,7 @@ fn every_response_time_is_written() {
 
 #[test]
 fn xml_is_well_formed_and_has_intervals_and_totals() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("p.xml", PROFILE);
     place.net(&format!("run p.xml -P {} -q -x run.xml", server.port)).expect_code(0);
     let text = place.lab.read("run.xml");
@@ -61,8 +59,7 @@ fn xml_is_well_formed_and_has_intervals_and_totals() {
 
 #[test]
 fn xml_of_several_combinations_has_one_run_each() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.net(&format!("rr 127.0.0.1 -P {} -q -t 100ms -l 1,2,3 -x run.xml -X times.tsv", server.port)).expect_code(0);
     let text = place.lab.read("run.xml");
     assert_eq!(elements(&text)["run"].len(), 3);

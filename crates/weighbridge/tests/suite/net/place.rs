@@ -28,6 +28,13 @@ impl NetLab {
         Self { lab, token }
     }
 
+    /// A lab with a server that has no flags.
+    pub(crate) fn with_server() -> (Self, Server) {
+        let lab = Self::new();
+        let server = lab.serve("");
+        (lab, server)
+    }
+
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = self.lab.command(line);
         command.env(TOKEN, &self.token);
